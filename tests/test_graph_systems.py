@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import behind, build
+from tomewise.memory.graph_names import GraphNames
 from tomewise.store.sqlite import SqliteStore
 from tomewise.systems import ABLATIONS, Kit, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put
@@ -97,3 +99,18 @@ def test_a_tome_that_grows_is_asked_again(tmp_path):
         tome.build("associative")
         again = tome.ask("Who forged the Vellum Codex?", system="associative")
         assert [piece.text for piece in again.evidence] == [piece.text for piece in before.evidence]
+
+
+def test_a_build_tells_what_given_extractions_cover_and_asks_for_the_rest(tmp_path: Path) -> None:
+    given = tmp_path / "given.jsonl"
+    rows = [{"id": "a", "triples": [["Ada", "kept", "light"]]}, {"id": "elsewhere", "triples": []}]
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
+        book.add(Document(id="a", text="Ada kept the light."), Document(id="b", text="Tom Hale rowed to Skerry."))
+        report = book.build("hipporag2", extractions=given)
+        nodes = book.store.nodes(GraphNames("passages", "triples").facts)
+    (graph,) = report.layers
+    assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages; 1 of its texts is not in this tome"
+    assert report.usage.total.calls == 1
+    assert "ada kept light" in {node.text for node in nodes.values()}
+    assert graph.added > len(nodes)

@@ -34,6 +34,7 @@ from tomewise.types import (
     Event,
     LanguageModel,
     Layer,
+    LayerReport,
     Progress,
     Question,
     Report,
@@ -385,9 +386,11 @@ def _provider(layers: Sequence[Layer], path: Path, store: SqliteStore, report: R
     if not any(isinstance(layer, GraphLayer) and layer.names.style == found.style for layer in layers):
         raise UsageError(f"{path} holds {found.style} of passages, which this system has no layer for: leave it out")
 
-    async def provide(layer: Layer) -> None:
-        if isinstance(layer, GraphLayer) and layer.names.style == found.style:
-            await layer.take(found, report)
+    async def provide(layer: Layer) -> LayerReport | None:
+        if not isinstance(layer, GraphLayer) or layer.names.style != found.style:
+            return None
+        taken = await layer.take(found, report)
+        return replace(taken, notes=(f"{path.name}: {found.coverage}", *taken.notes))
 
     return provide
 

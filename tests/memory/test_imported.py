@@ -71,7 +71,7 @@ async def test_triples_go_to_the_passages_that_say_them(tmp_path: Path) -> None:
         {"id": 99, "entities": ["x"], "triples": []},
     )
     imported = read_extractions(path, store)
-    assert imported.coverage == "3 of 4 passages covered; 1 rows match no text"
+    assert imported.coverage == "covers 3 of 4 passages; 1 of its texts is not in this tome"
     layer = GraphLayer(store, ScriptedModel({}), EMBEDDER)
     report = await layer.take(imported, quiet)
     assert report.notes == ("left out or mended: 1 triples not of three parts",)
@@ -118,7 +118,7 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
         },
     )
     imported = read_extractions(path, store)
-    assert imported.coverage == "2 of 4 passages covered; 1 rows match no text"
+    assert imported.coverage == "covers 2 of 4 passages; 1 of its texts is not in this tome"
     with pytest.raises(UsageError, match="relations cannot be imported into graph:passages-triples"):
         await GraphLayer(store, ScriptedModel({}), EMBEDDER).take(imported, quiet)
     await GraphLayer(store, ScriptedModel({}), EMBEDDER, style="relations").take(imported, quiet)
@@ -144,6 +144,8 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
         ([{"id": 1, "triples": [], "entities": "x"}], "line 1: `entities`"),
         ([{"kind": "passage", "index": 0, "text": "a"}, {"kind": "edge"}], "line 2: `kind` is 'edge'"),
         ([{"kind": "entity", "name": "a", "type": "b", "description": "c"}], "line 1: `passages`"),
+        ([{"id": 2, "triples": [["a", "b", "c"]]}], "about no document of this tome: the ids"),
+        ([{"kind": "passage", "index": 0, "text": "Other words."}], "about no document of this tome: the texts"),
     ],
 )
 def test_bad_files_are_refused_with_the_line(tmp_path: Path, rows: list[Any], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tomewise.errors import BudgetExceeded
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore
 
 
-Provide = Callable[[Layer], Awaitable[None]]
+Provide = Callable[[Layer], Awaitable[LayerReport | None]]
 
 
 async def build(
@@ -33,16 +34,16 @@ async def build(
         for need in layer.needs:
             if need in tasks and await tasks[need] is None:
                 return None
-        if provide is not None:
-            await provide(layer)
+        provided = await provide(layer) if provide else None
         change = await asyncio.to_thread(pending, layer, store)
         if not change:
-            return LayerReport(layer=layer.name)
+            return provided or LayerReport(layer=layer.name)
         try:
-            return await layer.update(change, report)
+            built = await layer.update(change, report)
         except BudgetExceeded as error:
             refused.append(error)
             return None
+        return _both(provided, built) if provided else built
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -88,6 +89,10 @@ def behind(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
         if waiting or change.removed:
             lag[layer.name] = len(waiting)
     return lag
+
+
+def _both(first: LayerReport, then: LayerReport) -> LayerReport:
+    return replace(then, added=first.added + then.added, notes=(*first.notes, *then.notes))
 
 
 def _waits(layer: Layer, named: Mapping[str, Layer], store: SqliteStore) -> bool:

@@ -16,6 +16,7 @@ from tomewise.memory.extraction import Extraction, unique
 from tomewise.memory.graph_names import Style
 from tomewise.memory.imported_relations import laid_out, parsed
 from tomewise.memory.triples import cleaned
+from tomewise.store.write import PASSAGES
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore
@@ -37,7 +38,9 @@ class Imported:
     @property
     def coverage(self) -> str:
         """For a person: what the file covers."""
-        return f"{len(self.extractions)} of {self.passages} passages covered; {self.unmatched} rows match no text"
+        are = "is" if self.unmatched == 1 else "are"
+        missed = f"; {self.unmatched:,} of its texts {are} not in this tome" if self.unmatched else ""
+        return f"covers {len(self.extractions):,} of {self.passages:,} passages{missed}"
 
 
 def read_extractions(path: Path, store: SqliteStore) -> Imported:
@@ -46,16 +49,17 @@ def read_extractions(path: Path, store: SqliteStore) -> Imported:
     Triples: `{id, entities, triples}`, `id` being that of a document. Relations: rows of `kind` "passage" (`index`,
     `text`), "entity" (`name`, `type`, `description`, `passages`) and "relation" (`head`, `tail`, `description`,
     `keywords`, `weight`, `passages`), several descriptions parted by `<SEP>`. Raises ReadingError with the line for
-    a row that is neither; what is odd inside the lists of a row is cleaned and counted as a model's reply is.
+    a row that is neither, and for a file that is about none of the documents here; what is odd inside the lists of a
+    row is cleaned and counted as a model's reply is.
     """
     rows = list(_rows(path))
     if not rows:
         raise ReadingError(f"{path} holds no extractions: give JSON lines with `triples` or `kind`")
-    if "kind" in rows[0][1]:
-        read = parsed(path, rows)
-        extractions, unmatched = laid_out(read, store)
-        return Imported("relations", extractions, len(store.node_keys("passages")), len(rows), unmatched)
-    return _triples(path, rows, store)
+    found = _relations(path, rows, store) if "kind" in rows[0][1] else _triples(path, rows, store)
+    if not found.extractions:
+        wanted = "texts of its passages" if found.style == "relations" else "ids in its rows"
+        raise ReadingError(f"{path} is about no document of this tome: the {wanted} match none of them")
+    return found
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -78,6 +82,11 @@ def _row(path: Path, number: int, line: bytes) -> Row:
     return row
 
 
+def _relations(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+    extractions, unmatched = laid_out(parsed(path, rows), store)
+    return Imported("relations", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
+
+
 def _triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
     by_document = _documents(path, rows)
     texts: dict[str, dict[int, str]] = defaultdict(dict)
@@ -87,7 +96,7 @@ def _triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) ->
     for document, some in texts.items():
         extractions |= _shared_out(cleaned(by_document[document]), some)
     unmatched = len(by_document) - len(texts)
-    return Imported("triples", extractions, len(store.node_keys("passages")), len(rows), unmatched)
+    return Imported("triples", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
 def _documents(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
