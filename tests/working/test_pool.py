@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.types import Evidence
 from tomewise.working.pool import Pool, Unit
@@ -41,3 +46,18 @@ def test_at_least_one_and_none_without_cues():
     assert pool.relevant("tide", 0.5) == []
     pool.take([unit("tide")])
     assert [found.cue for found in pool.relevant("tide", 0.5)] == ["tide"]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), unique=True, max_size=8), max_size=6))
+def test_gathered_is_reciprocal_rank_fusion_of_all_searches(searches):
+    pool, credit = Pool(HashEmbedder(32)), defaultdict(float)
+    for search in searches:
+        found = [piece(f"n{number}") for number in search]
+        pool.credit(found)
+        pool.take([Unit("probe", "veridical", tuple(pool.unseen(found, 20, set())), "")])
+        for rank, number in enumerate(search):
+            credit[f"n{number}"] += 1 / (10 + rank)
+    gathered = [found.node for found in pool.gathered("veridical")]
+    assert sorted(gathered) == sorted(credit), "each piece once, also where it was found again"
+    assert [credit[node] for node in gathered] == sorted(credit.values(), reverse=True)
+    assert pool.gathered("semantic") == []

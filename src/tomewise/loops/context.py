@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tomewise.loops.budget import shared
 from tomewise.loops.showing import Count, Shelf
 from tomewise.types import Evidence
-from tomewise.working.pool import Unit
+from tomewise.working.pool import Pool, Unit
 
 HISTORY = "history"
 _CUE_ROOM = 2  # cues take at most one part in so many of their layer's share
@@ -46,12 +46,25 @@ class Contexts:
         """Evidence as it is shown."""
         return self._shelf.in_order(evidence)
 
-    def context(self, units: Sequence[Unit], notes: Sequence[str]) -> Context:
-        """What the answering role sees of some units, best first from each in turn; `notes` are cues of the past."""
-        layers = [layer for layer in self._shares if layer != HISTORY]
-        cues = {layer: self._cues(units, layer) for layer in layers}
-        ranked = {layer: _by_rank(units, layer) for layer in layers}
-        texts = {layer: [*cues[layer], *map(_text, ranked[layer])] for layer in layers} | {HISTORY: list(notes)}
+    def context(self, units: Sequence[Unit], notes: Sequence[str], pool: Pool) -> Context:
+        """What the answering role sees of new units: their cues, their evidence, best first from each in turn.
+
+        Room that is left goes to the evidence of the pool. `notes` are cues of the past.
+        """
+        ranked = {layer: [*_in_turn(units, layer), *pool.gathered(layer)] for layer in self._layers}
+        return self._filled(units, ranked, notes)
+
+    def whole(self, units: Sequence[Unit], pool: Pool) -> Context:
+        """What it sees of the whole pool. `units` are those whose cues it sees, as many as have room."""
+        return self._filled(units, {layer: pool.gathered(layer) for layer in self._layers}, ())
+
+    @property
+    def _layers(self) -> list[str]:
+        return [layer for layer in self._shares if layer != HISTORY]
+
+    def _filled(self, cued: Sequence[Unit], ranked: Mapping[str, Sequence[Evidence]], notes: Sequence[str]) -> Context:
+        cues = {layer: self._cues(cued, layer) for layer in ranked}
+        texts = {layer: [*cues[layer], *map(_text, ranked[layer])] for layer in ranked} | {HISTORY: list(notes)}
         kept = shared(self._budget, self._shares, texts, self._tokens)
         evidence: list[Evidence] = []
         said = [notes[place] for place in kept.pop(HISTORY)]
@@ -81,7 +94,7 @@ def _text(piece: Evidence) -> str:
     return f"{piece.title}\n{piece.text}" if piece.title else piece.text
 
 
-def _by_rank(units: Sequence[Unit], layer: str) -> list[Evidence]:
+def _in_turn(units: Sequence[Unit], layer: str) -> list[Evidence]:
     """The evidence of all units of a layer: the first of each, then the second of each, and so on."""
     lists = [unit.evidence for unit in units if unit.layer == layer]
     deepest = max((len(some) for some in lists), default=0)

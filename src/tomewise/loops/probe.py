@@ -3,11 +3,12 @@
 Where paper and released code differ, the paper is followed; where the paper leaves something open:
 
 - The prober sees the cues of the previous step (equation 1), not those of the whole pool (algorithm 1, line 22).
-- Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side.
+- Fused are the cues of the pool as it was before the cycle, so that encoding and fusing run side by side. Evidence of
+  the pool takes what room the new evidence (equation 3) leaves.
 - A cue takes room in the share of its layer, at most half of it; the fused cue has the share called history.
 - Seen is what was read: evidence that had no room in its layer's share stays for later searches to find.
-- After the last cycle the model is made to answer once more, from the half of the pool nearest to the question, and the
-  answer is flagged as forced.
+- After the last cycle the model is made to answer once more, from the whole pool: first what most searches found and
+  ranked high. The answer is flagged as forced.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class Probe:
                 units, notes = await self._consolidated(question.text, units, pool, contexts)
                 for event in _consolidation_events(step, units, notes):
                     yield event
-            context = await asyncio.to_thread(contexts.context, units, notes.splitlines())
+            context = await asyncio.to_thread(contexts.context, units, notes.splitlines(), pool)
             reply = await self._try(question, context, may_decline=self._bounds.cycles > 0)
             yield Event(name="tried", step=step, detail=_tried(context, reply))
             answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
@@ -180,6 +181,9 @@ class Probe:
     async def _search(self, probes: Sequence[str], pool: Pool) -> list[Unit]:
         """One unit a probe and layer, holding the evidence that nobody has seen."""
         found: list[Found] = await self._recall.retrieve(probes, self._bounds.limit + pool.size)
+        for some in found:
+            for ranked in some.values():
+                pool.credit(ranked)
         also: set[NodeId] = set()
         return [
             Unit(probe, layer, tuple(pool.unseen(some[layer], self._bounds.limit, also)), "")
@@ -215,9 +219,8 @@ class Probe:
         if self._bounds.on_exhaustion == "fail":
             yield Answer(text="", resolved=False)
             return
-        near = await asyncio.to_thread(pool.relevant, question.text, self._bounds.fuse)
-        others = [unit.cue for unit in pool.units if unit.cue and unit not in near]
-        context = await asyncio.to_thread(contexts.context, near or pool.units, others)
+        nearest_first = await asyncio.to_thread(pool.relevant, question.text, 1.0)
+        context = await asyncio.to_thread(contexts.whole, nearest_first, pool)
         reply = await self._try(question, context, may_decline=False)
         yield Event(name="forced", detail=_tried(context, reply))
         answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)

@@ -13,6 +13,10 @@ from tomewise.types import Embedder, Evidence, NodeId
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Of reciprocal rank fusion. The usual 60 counts searches more than ranks: with it, forced answers to the odd-numbered
+# MuSiQue questions see 77 % of their supporting passages, with 1 to 10 they see 91 %.
+_DAMPING = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -32,6 +36,7 @@ class Pool:
         self._units: list[Unit] = []
         self._vectors: list[NDArray[np.float32]] = []
         self._seen: set[NodeId] = set()
+        self._credit: dict[NodeId, float] = {}
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -43,6 +48,16 @@ class Pool:
         if units:
             self._vectors += list(self._embedder.embed([unit.cue for unit in units]))
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
+
+    def credit(self, ranked: Sequence[Evidence]) -> None:
+        """Take note of what a search found, best first, seen before or not."""
+        for rank, piece in enumerate(ranked):
+            self._credit[piece.node] = self._credit.get(piece.node, 0.0) + 1 / (_DAMPING + rank)
+
+    def gathered(self, layer: str) -> list[Evidence]:
+        """The evidence of a layer's units: first what most searches found and ranked high (reciprocal rank fusion)."""
+        pieces = [piece for unit in self._units if unit.layer == layer for piece in unit.evidence]
+        return sorted(pieces, key=lambda piece: -self._credit.get(piece.node, 0.0))
 
     def unseen(self, evidence: Iterable[Evidence], limit: int, also: set[NodeId]) -> list[Evidence]:
         """The first `limit` pieces whose node neither the pool nor `also` holds; `also` gains them.

@@ -4,6 +4,7 @@ import pytest
 
 from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.asking import read_question
+from tomewise.language.extractive.relevance import lines_of
 from tomewise.language.roles import AnswerIn, AnswerOut, Shown
 from tomewise.types import Embedder
 
@@ -132,3 +133,32 @@ def test_chinese_evidence_is_answered_in_its_own_sentences(embedder: Embedder):
         AnswerIn(question="他为什么离开？", evidence=[Shown(label="E1", text="天下雨了。他离开因为他病了。")]), embedder
     )
     assert found.answer == "他离开因为他病了。"
+
+
+def test_an_option_is_ventured_only_where_it_leads_clearly(embedder: Embedder):
+    asked = AnswerIn(
+        question="Why did the old clock stop?",
+        options=["Salt had eaten its spring", "A thief took it", "Frost had split the case"],
+        evidence=EVIDENCE,
+        may_decline=True,
+    )
+    assert answer(asked, embedder).choice == "A"
+    alike = asked.model_copy(update={"options": ["Frost had split the case", "Frost had split the glass"]})
+    assert answer(alike, embedder).failed
+    forced = answer(alike.model_copy(update={"may_decline": False}), embedder)
+    assert forced.choice in ("A", "B")
+
+
+def test_what_summaries_and_notes_repeat_is_one_line():
+    said = "The old clock stopped because salt had eaten its spring."
+    evidence = [Shown(label="E1", text=HARBOUR, kind="passages"), Shown(label="E2", text=said, kind="tree")]
+    lines = lines_of(evidence, [said, "No."])
+    assert [line.label for line in lines if line.sentence.text == said] == ["E1"]
+    assert lines[-1].sentence.text == "No."
+
+
+def test_sentences_picked_for_a_summary_are_no_surroundings_of_each_other():
+    text = "Ann rowed to Sker. The lamp was lit."
+    passage, picked = (lines_of([Shown(label="E1", text=text, kind=kind)]) for kind in ("passages", "episodes"))
+    assert "lamp" in passage[0].around
+    assert "lamp" not in picked[0].around

@@ -32,11 +32,14 @@ def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
     if not ranked.lines:
         return _without_evidence(given)
     compare(question.text, ranked, embedder)
+    if given.options:
+        chosen = choose(question, given.options, ranked, embedder)
+        if given.may_decline and not chosen.clear:
+            return AnswerOut(answer=FAILURE)
+        option = given.options[chosen.option]
+        return AnswerOut(answer=option, choice=letter(chosen.option), quotes=_quotes(ranked, [chosen.line]))
     if given.may_decline and not confident(ranked):
         return AnswerOut(answer=FAILURE)
-    if given.options:
-        choice, lines = choose(question, given.options, ranked, embedder)
-        return AnswerOut(answer=given.options[choice], choice=letter(choice), quotes=_quotes(ranked, lines))
     text, lines = _free(question, ranked, given.instructions)
     return AnswerOut(answer=text, quotes=_quotes(ranked, lines))
 

@@ -18,12 +18,17 @@ _EMBEDDED = 400  # characters of a sentence that are embedded
 _TITLE, _CONTEXT = 0.7, 0.35  # what a word in the title, and one in a neighbouring sentence, counts for
 _WHOLE_NAME = 0.1  # for a line that has the whole of every name in the question, not just a surname
 _MEANING = 0.5  # what the cosine with the question counts for, beside the words
+_RUNNING = frozenset({"passage", "passages", "gists"})  # kinds of text that run on from sentence to sentence
+_TELLING = 3  # different terms of a sentence that is not said twice by chance
 _RANK = 0.03  # what the first evidence has over the last
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence of evidence. `label` is empty for a sentence of a note, which cannot be quoted."""
+    """A sentence of evidence. `label` is empty for a sentence of a note, which cannot be quoted.
+
+    `running` where the text runs on from sentence to sentence, which sentences picked for a summary or a note do not.
+    """
 
     sentence: Sentence
     label: str
@@ -31,6 +36,7 @@ class Line:
     bag: frozenset[str]
     heading: frozenset[str]
     around: frozenset[str]
+    running: bool = True
 
 
 @dataclass(slots=True)
@@ -45,21 +51,36 @@ class Ranked:
 
 
 def lines_of(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]:
-    """The sentences of all evidence, then of all notes, each with the words of its surroundings."""
-    pieces = [(shown.label, shown.title, shown.text) for shown in evidence] + [("", "", note) for note in notes]
-    share = (
-        READ_AT_MOST // max(len(pieces), 1) if sum(len(text) for *_, text in pieces) > READ_AT_MOST else READ_AT_MOST
-    )
+    """The sentences of all evidence, then of all notes, each with the words of its surroundings.
+
+    Summaries and notes that quote repeat what stands elsewhere; a sentence that says something is taken once.
+    """
+    pieces = [(shown.label, shown.title, shown.text, shown.kind in _RUNNING) for shown in evidence]
+    pieces += [("", "", note, False) for note in notes]
+    too_long = sum(len(text) for _, _, text, _ in pieces) > READ_AT_MOST
+    share = READ_AT_MOST // len(pieces) if too_long else READ_AT_MOST
     lines: list[Line] = []
-    for number, (label, title, text) in enumerate(pieces[:READ_AT_MOST]):
+    for number, (label, title, text, running) in enumerate(pieces[:READ_AT_MOST]):
         sentences = split_sentences(text, source=number, limit=share)
         bags = [frozenset(terms(words_of(sentence))) for sentence in sentences]
         heading = frozenset(terms(title[:400]))
         for i, sentence in enumerate(sentences):
-            near = bags[max(0, i - 1) : i] + bags[i + 1 : i + 2]
+            near = bags[max(0, i - 1) : i] + bags[i + 1 : i + 2] if running else []
             around = heading.union(terms(sentence.speaker), *near)
-            lines.append(Line(sentence, label, title, bags[i], heading, around))
-    return lines
+            lines.append(Line(sentence, label, title, bags[i], heading, around, running))
+    return _once(lines)
+
+
+def _once(lines: list[Line]) -> list[Line]:
+    """Each sentence of `_TELLING` terms or more where it stands first."""
+    seen: set[str] = set()
+    kept: list[Line] = []
+    for line in lines:
+        text = flat(line.sentence.text)
+        if len(line.bag) < _TELLING or text not in seen:
+            kept.append(line)
+            seen.add(text)
+    return kept
 
 
 def words_of(sentence: Sentence) -> str:

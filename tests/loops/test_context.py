@@ -1,0 +1,80 @@
+"""What the answering role of the probing loop gets to see."""
+
+from __future__ import annotations
+
+import pytest
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.loops.context import HISTORY, Contexts
+from tomewise.loops.showing import Shelf
+from tomewise.store.sqlite import SqliteStore
+from tomewise.testing import document_of, put
+from tomewise.types import Evidence
+from tomewise.working.pool import Pool, Unit
+
+FENCE = 12  # tokens around each piece
+
+
+def words(texts):
+    return [len(text.split()) for text in texts]
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = SqliteStore.open(tmp_path / "a.tome")
+    for number in range(8):
+        put(made, HashEmbedder(32), document_of(f"d{number}", f"Number {number} " + "and so on " * 6))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pieces(store):
+    found = store.passages().values()
+    return [Evidence(node=p.id, layer="passages", text=p.text, score=1.0, sources=(p.id,)) for p in found]
+
+
+def contexts(store, pieces_of_room: float, **shares: int) -> Contexts:
+    budget = round((20 + FENCE) * pieces_of_room)
+    return Contexts(Shelf(store), words, budget, {**(shares or {"v": 1}), HISTORY: 0})
+
+
+def pool_of(*units: Unit) -> Pool:
+    pool = Pool(HashEmbedder(32))
+    for unit in units:
+        pool.credit(unit.evidence)
+    pool.take(units)
+    return pool
+
+
+def numbers(context) -> list[int]:
+    return [int(piece.text.split()[1]) for piece in context.evidence]
+
+
+def test_new_evidence_comes_before_that_of_the_pool_and_is_shown_in_document_order(store, pieces):
+    pool = pool_of(Unit("q", "v", tuple(pieces[:3]), ""))
+    fresh = [Unit("p", "v", (pieces[6], pieces[4]), "")]
+    tight = contexts(store, 2).context(fresh, [], pool)
+    assert (numbers(tight), tight.cut) == ([4, 6], 3)
+    roomy = contexts(store, 3).context(fresh, [], pool)
+    assert (numbers(roomy), roomy.cut) == ([0, 4, 6], 2), "room that is left goes to the best of the pool"
+
+
+def test_new_units_take_turns(store, pieces):
+    fresh = [Unit("p", "v", (pieces[7], pieces[6]), ""), Unit("r", "v", (pieces[1], pieces[0]), "")]
+    assert numbers(contexts(store, 2).context(fresh, [], pool_of())) == [1, 7]
+
+
+def test_the_whole_pool_is_read_by_how_often_and_how_high_it_was_found(store, pieces):
+    pool = pool_of(Unit("q", "v", (pieces[5], pieces[2]), ""), Unit("p", "v", (pieces[3],), ""))
+    pool.credit([pieces[2]])
+    assert numbers(contexts(store, 1).whole(pool.units, pool)) == [2]
+    assert numbers(contexts(store, 2).whole(pool.units, pool)) == [2, 5], "of two found once the one found first"
+
+
+def test_cues_take_at_most_half_of_their_layers_share(store, pieces):
+    cue = "so " * 19 + "on"
+    units = [Unit(f"p{number}", "v", (pieces[number],), f"{number} {cue}") for number in range(4)]
+    context = contexts(store, 4).context(units, [], pool_of())
+    assert len(context.notes) == 1, "two would take more than half: a cue is one token longer than a piece"
+    assert len(context.evidence) == 2
