@@ -146,6 +146,22 @@ def test_build_of_a_system_without_layers(command, filled):
     assert json.loads(command("build", "--estimate", "--json").out)["total"]["calls"] == 0
 
 
+def test_a_system_with_settings_has_layers_of_its_own_and_is_named_with_them(command, filled):
+    assert command("build", "--system", "comorag").code == 0
+    named = ("--system", "comorag stride=1 levels=2 cycles=0")
+    one_line(
+        command("ask", "Who put out the light?", *named), 4, "episodes:stride=1,levels=2 (1 to take in)", "'comorag"
+    )
+    built = json.loads(command("build", *named, "--json").out)
+    assert [layer["layer"] for layer in built["layers"] if layer["added"]] == ["episodes:stride=1,levels=2"]
+    assert json.loads(command("build", *named, "--estimate", "--json").out)["total"]["calls"] == 0
+    answer = json.loads(command("ask", "Who put out the light?", *named, "--json").out)
+    assert (answer["system"], answer["usage"]["calls"]) == (named[1], 1)
+    ablated = json.loads(command("ask", "Who?", "--system", "comorag:without both", "--json", "--trace").out)
+    assert [event["name"] for event in ablated["trace"]].count("tried") == 1
+    one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 6 systems")
+
+
 @pytest.mark.parametrize("place", ["before", "behind"])
 def test_the_memory_is_named_before_or_behind_the_subcommand(command, log, here, place):
     def on(name, *rest):

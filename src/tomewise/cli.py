@@ -60,7 +60,14 @@ MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many 
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 System = Annotated[
-    str, typer.Option("--system", "-s", metavar="NAME", help="How to answer; `tome systems` lists them.")
+    str,
+    typer.Option(
+        "--system",
+        "-s",
+        metavar="NAME",
+        help="How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: "
+        "'NAME:ABLATION'.",
+    ),
 ]
 
 
@@ -158,16 +165,18 @@ def build(
 ) -> None:
     """Make or update the memory layers that a system needs. A build that was stopped goes on where it was."""
     from tomewise import showing
+    from tomewise.variants import variant_named
 
+    variant = variant_named(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if estimate:
-            costs = showing.costs(book, system)
+            costs = showing.costs(book, variant)
             _print_json(costs) if as_json else showing.print_costs(costs, _console())
             return
         with _progress() as show:
-            report = book.build(system, extractions=extractions, on_progress=show)
-    _print_json(showing.build_json(report)) if as_json else showing.print_build(report, system, _console())
+            report = book.build(variant.system, extractions=extractions, on_progress=show, **variant.settings)
+    _print_json(showing.build_json(report)) if as_json else showing.print_build(report, variant, _console())
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
@@ -188,11 +197,21 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory, with the passages the answer rests on."""
+    from tomewise.variants import variant_named
+
+    variant = variant_named(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         show = None if as_json or not trace else _show_event
-        with _waiting(f"asking {system}"):
-            answer = book.ask(question, options=option or (), instructions=instructions, system=system, on_event=show)
+        with _waiting(f"asking {variant.name}"):
+            answer = book.ask(
+                question,
+                options=option or (),
+                instructions=instructions,
+                system=variant.system,
+                on_event=show,
+                **variant.settings,
+            )
     if as_json:
         _print_answer_json(answer, trace)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rich import markup
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tomewise.reports import BuildReport
     from tomewise.tome import Tome
     from tomewise.types import Answer, Citation, Estimate, Event, Usage
+    from tomewise.variants import Variant
 
 EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which quotes and does not write. "
@@ -102,7 +104,7 @@ def _brief(value: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def costs(book: Tome, system: str) -> dict[str, Any]:
+def costs(book: Tome, variant: Variant) -> dict[str, Any]:
     """What `tome build --estimate --json` prints: calls, tokens and dollars by layer and in all."""
     model = book.kit.model.name
 
@@ -117,12 +119,12 @@ def costs(book: Tome, system: str) -> dict[str, Any]:
             "output_tokens": one.output_tokens,
             "cost": dollars(one),
         }
-        for one in book.estimate(system)
+        for one in book.estimate(variant.system, **variant.settings)
     ]
     sums = {name: sum(layer[name] for layer in layers) for name in ("calls", "input_tokens", "output_tokens")}  # type: ignore[misc]
     known = [layer["cost"] for layer in layers if layer["cost"] is not None]
     total = {**sums, "cost": sum(known) if len(known) == len(layers) else None}  # type: ignore[arg-type]
-    return {"system": system, "model": model, "layers": layers, "total": total}
+    return {"system": variant.name, "model": model, "layers": layers, "total": total}
 
 
 def print_costs(found: dict[str, Any], out: Console) -> None:
@@ -154,10 +156,10 @@ def build_json(report: BuildReport) -> dict[str, Any]:
     return {"layers": layers, "usage": usage_json(report.usage)}
 
 
-def print_build(report: BuildReport, system: str, out: Console) -> None:
+def print_build(report: BuildReport, variant: Variant, out: Console) -> None:
     """What `tome build` prints."""
     if not report.layers:
-        out.print(f"{escape(system)} needs no layers beyond the passages: ask right away")
+        out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
         return
     for layer in report.layers:
         came = f"{layer.added:,} added" + (f", {layer.removed:,} removed" if layer.removed else "")
@@ -169,7 +171,7 @@ def print_build(report: BuildReport, system: str, out: Console) -> None:
         if layer.failed:
             out.print("  [dim]the next build tries these again; all else can be used[/dim]")
     out.print(f"[dim]{usage_line(report.usage)}[/dim]")
-    out.print(f'[dim]next: tome ask --system {escape(system)} "your question"[/dim]')
+    out.print(f'[dim]next: tome ask --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
 def contents(book: Tome) -> dict[str, Any]:

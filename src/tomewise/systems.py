@@ -216,6 +216,8 @@ def comorag(
     cycles: int = 5,
     fuse: float = 0.5,
     on_exhaustion: Literal["force", "fail"] = "force",
+    stride: int = 0,
+    levels: int = 1,
     limit: int = 20,
     context: int = CONTEXT,
 ) -> System:
@@ -223,11 +225,12 @@ def comorag(
 
     ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`; how the gaps of the
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
+    `stride` and `levels` are those of the episodes.
     """
     kit = _probed(kit)
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
-    episodes = EpisodesLayer(kit.store, kit.model, kit.embedder)
+    episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
     parts: dict[str, tuple[int, Retriever, Layer]] = {
         "veridical": (veridical, _hippo(kit, graph, "none", 5, 0.05, 200), graph),
         "semantic": (semantic, DenseDerived(kit.store, kit.embedder, tree.name), tree),

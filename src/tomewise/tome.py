@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -333,26 +334,27 @@ class Tome:
     async def _run(
         self, question: Question, name: str, on_event: OnEvent | None, settings: Mapping[str, Any]
     ) -> Answer:
-        key = f"{name} {sorted(settings.items())}"
-        if key not in self._systems:
-            self._systems[key] = assemble(name, self.kit, **settings)
-        system = self._systems[key]
+        said = " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
+        if said not in self._systems:
+            self._systems[said] = assemble(name, self.kit, **settings)
+        system = self._systems[said]
         if not self._store.holds_documents():
             raise NotBuilt(f"{self._store.path} holds no document yet: add one with `tome add PATH`")
         state = await asyncio.to_thread(self._state) if system.layers else None
-        if system.layers and self._ready.get(key) != state:
-            await asyncio.to_thread(self._check_layers, name, system)
-            self._ready[key] = state
+        if system.layers and self._ready.get(said) != state:
+            await asyncio.to_thread(self._check_layers, said, system)
+            self._ready[said] = state
         answer = await answered(system, question, on_event)
-        return replace(answer, system=name, model=self._model.name)
+        return replace(answer, system=said, model=self._model.name)
 
     def _state(self) -> object:
         return self._store.version("vectors/passages"), self._store.builds()
 
-    def _check_layers(self, name: str, system: System) -> None:
+    def _check_layers(self, said: str, system: System) -> None:
         if lag := behind(system.layers, self._store):
             lacks = ", ".join(f"{layer} ({_lacking(count)})" for layer, count in lag.items())
-            raise NotBuilt(f"{name} needs layers that are not up to date: {lacks}; run `tome build --system {name}`")
+            make = f"tome build --system {quote(said)}"
+            raise NotBuilt(f"{said} needs layers that are not up to date: {lacks}; run `{make}`")
 
     def _keep(self, question: Question, answer: Answer) -> None:
         record = {**as_json(answer), "events": [asdict(event) for event in answer.events]}

@@ -8,10 +8,10 @@ import pytest
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.variants import variants_named
 from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question
+from tomewise.variants import variants_named
 
 NAMES = ("Ada Marsh", "Tom Hale", "Ida Poe", "Sam Reed")
 DONE = {"answer": lambda given: {"answer": "the " + given.question.split()[1], "quotes": []}}

@@ -19,10 +19,10 @@ from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.results import experiments, folder_of, journal_of, read_results
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
-from tomewise.evaluate.variants import Variant
 from tomewise.language.budget import Budgeted
 from tomewise.language.scripted import ScriptedModel
 from tomewise.systems import assemble
+from tomewise.variants import Variant
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 RANKED = (metric_named("recall@2"),)
@@ -334,7 +334,7 @@ EXPERIMENT = """
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.variants import variants_named
+from tomewise.variants import variants_named
 from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question

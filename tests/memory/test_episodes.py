@@ -56,8 +56,8 @@ def model(reply: Callable[[SummaryIn], object] = told) -> ScriptedModel:
     return ScriptedModel({"narrate": reply})
 
 
-def texts(store: SqliteStore, level: int = 0) -> list[str]:
-    return [node.text for node in store.nodes("episodes").values() if node.level == level]
+def texts(store: SqliteStore, level: int = 0, name: str = "episodes") -> list[str]:
+    return [node.text for node in store.nodes(name).values() if node.level == level]
 
 
 @pytest.fixture
@@ -195,9 +195,9 @@ async def test_levels_summarise_summaries_and_a_failure_leaves_nothing_half_told
     put(store, "a", *scenes("a", 12))  # windows of three: four of them; then of two: two; then one
     whole = EpisodesLayer(store, model(), EMBEDDER, levels=4)
     await build([whole], store, quiet)
-    assert [len(texts(store, level)) for level in range(4)] == [4, 2, 1, 0]
-    first = texts(store)
-    assert texts(store, 1) == [f"<{first[0]}|{first[1]}>", f"<{first[2]}|{first[3]}>"]
+    assert [len(texts(store, level, whole.name)) for level in range(4)] == [4, 2, 1, 0]
+    first = texts(store, 0, whole.name)
+    assert texts(store, 1, whole.name) == [f"<{first[0]}|{first[1]}>", f"<{first[2]}|{first[3]}>"]
     expected = list(export(store))
     with store.write() as change:
         change.remove_document("a")
@@ -208,7 +208,7 @@ async def test_levels_summarise_summaries_and_a_failure_leaves_nothing_half_told
 
     (report,) = await build([EpisodesLayer(store, model(reply), EMBEDDER, levels=4)], store, quiet)
     assert set(report.failed) == set(keys[:3])
-    assert [len(texts(store, level)) for level in range(3)] == [3, 1, 0], "nothing above the gap"
+    assert [len(texts(store, level, whole.name)) for level in range(3)] == [3, 1, 0], "nothing above the gap"
     asked = model()
     await build([EpisodesLayer(store, asked, EMBEDDER, levels=4)], store, quiet)
     assert len(asked.calls) == 3, "the window that failed, and the two above it"
@@ -224,28 +224,45 @@ async def test_a_failure_on_an_upper_level_is_recorded_too(store) -> None:
     layer = EpisodesLayer(store, model(reply), EMBEDDER, levels=2)
     (report,) = await build([layer], store, quiet)
     assert set(report.failed) == set(keys)
-    assert texts(store, 1) == []
+    assert texts(store, 1, layer.name) == []
     asked = model()
     await build([EpisodesLayer(store, asked, EMBEDDER, levels=2)], store, quiet)
     assert len(asked.calls) == 1
-    assert len(texts(store, 1)) == 1
+    assert len(texts(store, 1, layer.name)) == 1
     assert not pending(layer, store)
 
 
 async def test_a_stride_makes_windows_overlap_and_leaves_no_passage_out(store) -> None:
+    def sources(layer: EpisodesLayer) -> list[list[int]]:
+        return list(store.sources(store.nodes(layer.name), layer.name).values())
+
     keys = put(store, "a", *scenes("a", 7))
-    await build([EpisodesLayer(store, model(), EMBEDDER, stride=2)], store, quiet)
-    sources = list(store.sources(store.nodes("episodes"), "episodes").values())
-    assert sources == [keys[0:3], keys[2:5], keys[4:7]]
+    layer = EpisodesLayer(store, model(), EMBEDDER, stride=2)
+    await build([layer], store, quiet)
+    assert sources(layer) == [keys[0:3], keys[2:5], keys[4:7]]
     put(store, "b", *scenes("b", 7))
-    await build([EpisodesLayer(store, model(), EMBEDDER, stride=100)], store, quiet)
-    covered = {key for some in store.sources(store.nodes("episodes"), "episodes").values() for key in some}
-    assert covered == set(store.passages())
+    layer = EpisodesLayer(store, model(), EMBEDDER, stride=100)
+    await build([layer], store, quiet)
+    assert {key for some in sources(layer) for key in some} == set(store.passages())
 
 
-@pytest.mark.parametrize("wrong", [{"stride": 0}, {"stride": -1}, {"levels": 0}])
+async def test_layers_of_different_settings_stand_side_by_side(store) -> None:
+    put(store, "a", *scenes("a", 7))
+    layers = [EpisodesLayer(store, model(), EMBEDDER, **some) for some in ({}, {"stride": 1}, {"levels": 2})]
+    await build(layers[:1], store, quiet)
+    assert [bool(behind([layer], store)) for layer in layers] == [False, True, True]
+    await build(layers, store, quiet)
+    assert behind(layers, store) == {}
+    assert [layer.name for layer in layers] == ["episodes", "episodes:stride=1", "episodes:levels=2"]
+    assert [len(store.nodes(layer.name)) for layer in layers] == [3, 5, 3 + 2]
+    with store.write() as change:
+        change.remove_document("a")
+    assert [len(store.nodes(layer.name)) for layer in layers] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("wrong", [{"stride": -1}, {"levels": 0}])
 def test_impossible_settings_are_refused(store, wrong) -> None:
-    with pytest.raises(UsageError, match="1 or more"):
+    with pytest.raises(UsageError, match="give 0 or more, and 1 or more"):
         EpisodesLayer(store, model(), EMBEDDER, **wrong)
 
 
@@ -266,7 +283,7 @@ async def test_any_history_gives_the_memory_of_its_outcome(tmp_path_factory, dat
     folder = tmp_path_factory.mktemp("history")
     stores = [SqliteStore.open(folder / name) for name in ("a.tome", "b.tome")]
     steps = data.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 14)), min_size=1, max_size=8))
-    levels, stride = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([None, 1, 2]))
+    levels, stride = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([0, 1, 2]))
     dice = random.Random(data.draw(st.integers(0, 99)))
     there: dict[str, int] = {}
 

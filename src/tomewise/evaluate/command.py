@@ -222,9 +222,9 @@ def _experiment(
     from tomewise.evaluate.experiment import Experiment, of_evidence
     from tomewise.evaluate.judges import judge_named
     from tomewise.evaluate.metrics import default_metrics, metric_named
-    from tomewise.evaluate.variants import variants_named
     from tomewise.language.choose import model_named
     from tomewise.language.prompts import Prompts
+    from tomewise.variants import variants_named
 
     variants = variants_named(names.systems)  # before the data is read: a misspelt name should cost no time
     metrics = tuple(map(metric_named, dict.fromkeys(names.metrics)))
@@ -284,7 +284,7 @@ def _run(experiment: Experiment, out: Path, show: Callable[[Progress], None], re
 
 def _one(baseline: str | None) -> str | None:
     """The name that a baseline has in tables."""
-    from tomewise.evaluate.variants import variants_named
+    from tomewise.variants import variants_named
 
     return variants_named([baseline])[0].name if baseline else None
 

@@ -14,10 +14,10 @@ from tomewise.errors import UsageError
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.metrics import Metric
-from tomewise.evaluate.variants import Variant
 from tomewise.language.prompts import PACKAGED
 from tomewise.memory.passages import digest
 from tomewise.types import Document, Embedder, LanguageModel
+from tomewise.variants import Variant
 
 DEPTH = 50  # passages of a ranking that are kept; metrics may look at 20 documents of several passages each
 _EVIDENCE = ("supporting", "spans")  # what metrics of retrieval need

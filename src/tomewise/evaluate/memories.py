@@ -12,12 +12,12 @@ from tomewise.errors import ModelError
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.evaluate.variants import Variant
 from tomewise.memory.graph import GraphLayer
 from tomewise.reports import BuildReport
 from tomewise.systems import System, assemble
 from tomewise.tome import Tome
 from tomewise.types import Document, Evidence, Report
+from tomewise.variants import Variant
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore

@@ -21,7 +21,6 @@ from tomewise.evaluate.memories import Memory, remembered
 from tomewise.evaluate.replay import one_question, replaying
 from tomewise.evaluate.results import Results, about, journal_of, read_results, systems_before, write_about
 from tomewise.evaluate.rows import Row, as_record, judged, latest, told
-from tomewise.evaluate.variants import Variant
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
@@ -30,6 +29,7 @@ from tomewise.store.sqlite import SqliteStore
 from tomewise.systems import System
 from tomewise.tome import answered
 from tomewise.types import Document, LanguageModel, Progress
+from tomewise.variants import Variant
 
 OnProgress = Callable[[Progress], None]
 _PATIENCE = 5  # questions that may fail for want of the model, before one came through, until the run is given up

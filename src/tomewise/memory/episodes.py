@@ -103,13 +103,12 @@ class _Below:
 class EpisodesLayer:
     """Summaries of windows in document order; `levels` above 1 summarise the summaries in the same way.
 
-    `stride` is in passages and at most the size of a window, so that none is left out; by default windows touch and do
-    not overlap, as in the released code. The size of a window follows from the document alone, so that other documents
-    change nothing. A window of one text is that text. A window whose call failed is asked for again by the next build;
-    until then there is none above it either.
+    `stride` is in passages and at most the size of a window, so that none is left out; 0 stands for that size: windows
+    touch and do not overlap, as in the released code. The size of a window follows from the document alone, so that
+    other documents change nothing. A window of one text is that text. A window whose call failed is asked for again by
+    the next build; until then there is none above it either. Layers of different settings stand side by side.
     """
 
-    name = NAME
     needs = ("passages",)
 
     def __init__(
@@ -118,11 +117,13 @@ class EpisodesLayer:
         model: LanguageModel,
         embedder: Embedder,
         *,
-        stride: int | None = None,
+        stride: int = 0,
         levels: int = 1,
     ) -> None:
-        if (stride is not None and stride < 1) or levels < 1:
-            raise UsageError(f"windows with a stride of {stride} on {levels} levels: give both 1 or more")
+        if stride < 0 or levels < 1:
+            raise UsageError(f"episodes with a stride of {stride} and {levels} levels: give 0 or more, and 1 or more")
+        settings = [f"stride={stride}"] * (stride > 0) + [f"levels={levels}"] * (levels > 1)
+        self.name = f"{NAME}:{','.join(settings)}" if settings else NAME
         self._store = store
         self._model = model
         self._embedder = embedder
@@ -141,7 +142,7 @@ class EpisodesLayer:
             said |= {window.node: window.texts[0] for window in due if len(window.members) == 1}
             said |= {node: reply.summary for node, reply in replies.items()}
             failed |= {node: reason for w in cut if (reason := replies.failed.get(w.node)) for node in w.ground}
-            nodes += [_node(window, said[window.node]) for window in cut if window.node in said]
+            nodes += [self._node(window, said[window.node]) for window in cut if window.node in said]
             rows = _rows(cut, said)
         return await asyncio.to_thread(self._commit, below, nodes, failed)
 
@@ -155,7 +156,7 @@ class EpisodesLayer:
             asked += [_given(window) for window in cut if window.node not in said and len(window.members) > 1]
             rows = _rows(cut, {window.node: _stand_in(window) for window in cut} | said)
         return Estimate(
-            layer=NAME,
+            layer=self.name,
             calls=len(asked),
             input_tokens=sum(self._model.reckon(NARRATE, given) for given in asked),
             output_tokens=await rehearsed(self._model, NARRATE, asked) or sum(_reply_tokens(given) for given in asked),
@@ -169,7 +170,7 @@ class EpisodesLayer:
         front = {key for some in documents.values() for key in some}
         above: set[int] = set()
         while front:
-            found = self._store.made_of(front, f"made-of:{NAME}").values()
+            found = self._store.made_of(front, f"made-of:{self.name}").values()
             front = {key for some in found for key in some} - above
             above |= front
         return _Below(documents, self._store.nodes_at(sorted(above)))
@@ -182,9 +183,20 @@ class EpisodesLayer:
             spans = windows(len(row), size, min(self._stride or size, size)) if len(row) > (level > 0) else []
             for position, span in enumerate(spans):
                 members = tuple(row[place] for place in span)
-                node = content_id("w", level, *(member.node for member in members))
+                node = content_id("w", self.name, level, *(member.node for member in members))
                 found.append(_Window(node, document, level, position, members))
         return found
+
+    def _node(self, window: _Window, text: str) -> Node:
+        return Node(
+            id=window.node,
+            layer=self.name,
+            text=text,
+            sources=tuple(member.node for member in window.members),
+            level=window.level,
+            position=window.position,
+            data={"document": window.document},
+        )
 
     async def _summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
         inputs = {window.node: _given(window) for window in due if len(window.members) > 1}
@@ -199,31 +211,19 @@ class EpisodesLayer:
         vectors = self._embedder.embed([node.text for node in fresh])
         missed = {key: failed[node] for node, key in below.keys.items() if node in failed}
         done = [key for key in below.keys.values() if key not in missed]
-        taken = len((self._store.intake(NAME).done | set(done)) - missed.keys())
+        taken = len((self._store.intake(self.name).done | set(done)) - missed.keys())
         record = {"taken": taken, "model": self._model.name, "stride": self._stride, "levels": self._levels}
         with self._store.write() as writing:
             writing.remove_nodes(stale)
             keys = writing.put_nodes(fresh)
-            writing.put_vectors(NAME, [keys[node.id] for node in fresh], vectors)
-            writing.record_intake(NAME, done, missed)
-            writing.record_build(NAME, record)
-        return LayerReport(layer=NAME, added=len(fresh), removed=len(stale), failed=missed)
+            writing.put_vectors(self.name, [keys[node.id] for node in fresh], vectors)
+            writing.record_intake(self.name, done, missed)
+            writing.record_build(self.name, record)
+        return LayerReport(layer=self.name, added=len(fresh), removed=len(stale), failed=missed)
 
 
 def _given(window: _Window) -> SummaryIn:
     return SummaryIn(texts=window.texts, max_tokens=_SUMMARY_TOKENS)
-
-
-def _node(window: _Window, text: str) -> Node:
-    return Node(
-        id=window.node,
-        layer=NAME,
-        text=text,
-        sources=tuple(member.node for member in window.members),
-        level=window.level,
-        position=window.position,
-        data={"document": window.document},
-    )
 
 
 def _rows(cut: Sequence[_Window], said: Mapping[NodeId, str]) -> dict[str, list[_Text]]:

@@ -4,7 +4,7 @@ import pytest
 
 from tomewise import systems
 from tomewise.errors import UnknownName, UsageError
-from tomewise.evaluate.variants import variants_named
+from tomewise.variants import variant_named, variants_named
 
 
 def test_systems_settings_and_all():
@@ -50,3 +50,9 @@ def test_every_ablation_there_is_can_be_named():
 def test_what_does_not_exist_is_refused(text, error, says):
     with pytest.raises(error, match=says):
         variants_named([text])
+
+
+def test_one_variant_is_one():
+    assert variant_named("comorag stride=2").settings == {"stride": 2}
+    with pytest.raises(UsageError, match="names 11 systems: name one"):
+        variant_named("all")

@@ -1,4 +1,4 @@
-"""What stands in one row of a table: a system as it is, ablated, or with other settings."""
+"""A system as it is, ablated, or with other settings, and how a person writes that: on a command, in a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A system under the name that it has in tables, with the settings that its recipe is given."""
+    """A system under the name that a person gave it, with the settings that its recipe is given."""
 
     name: str
     system: str
@@ -33,6 +33,14 @@ def variants_named(texts: Iterable[str]) -> tuple[Variant, ...]:
     """
     found = [variant for text in texts for variant in _variants(text.strip())]
     return tuple({variant.name: variant for variant in found}.values())
+
+
+def variant_named(text: str) -> Variant:
+    """The one variant that a text names, see `variants_named`. Raises UsageError also where it names several."""
+    found = variants_named([text])
+    if len(found) != 1:
+        raise UsageError(f"{text!r} names {len(found)} systems: name one")
+    return found[0]
 
 
 def ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
