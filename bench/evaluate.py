@@ -23,10 +23,10 @@ from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.running import run
-from tomewise.variants import variants_named
 from tomewise.language.scripted import ScriptedModel
 from tomewise.tome import Tome
 from tomewise.types import Document, Embedder, Question
+from tomewise.variants import variants_named
 
 DOCUMENTS, WORDS = 1000, 120
 REPLIES = {"answer": lambda given: {"answer": "Paris"}}

@@ -33,6 +33,7 @@ INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
 _WIDE = 2000  # characters
 _GRACE = 1.5  # seconds that an interrupted command may take to tidy up
+_KEPT = "tome: interrupted; what was finished is kept"
 
 app = typer.Typer(
     name="tome",
@@ -73,6 +74,7 @@ System = Annotated[
 
 class _State:
     tome: str | None = None
+    kept = _KEPT  # what an interrupted command says
 
 
 @app.callback(invoke_without_command=True)
@@ -84,6 +86,7 @@ def common(
 ) -> None:
     """Answers that need the whole of a long document or a large corpus."""
     _State.tome = tome
+    _State.kept = _KEPT
     if version:
         from tomewise import __version__
 
@@ -114,6 +117,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Read documents and remember them. What is there unchanged costs nothing; what changed is replaced."""
+    _goes_on()
     started = time.perf_counter()
     with _opened(tome, embedder=embedder, passage_tokens=passage_tokens, overlap=overlap) as book, _progress() as show:
         report = book.add(*paths, on_progress=show)
@@ -168,6 +172,7 @@ def build(
     from tomewise.variants import variant_named
 
     variant = variant_named(system)
+    _goes_on()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if estimate:
@@ -308,7 +313,7 @@ def run(arguments: Sequence[str]) -> int:
             error, f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where", 1, False
         )
     if code == INTERRUPTED:
-        print("tome: interrupted; what was finished is kept", file=sys.stderr)
+        print(_State.kept, file=sys.stderr)
     return code or 0
 
 
@@ -327,9 +332,14 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def _goes_on() -> None:
+    """For commands that begin where an interrupted one ended."""
+    _State.kept = f"{_KEPT}, the same command goes on from there"
+
+
 def _give_up() -> None:
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
-    print(f"{show_cursor}tome: interrupted; what was finished is kept", file=sys.stderr, flush=True)
+    print(f"{show_cursor}{_State.kept}", file=sys.stderr, flush=True)
     os._exit(INTERRUPTED)
 
 

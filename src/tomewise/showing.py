@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +10,14 @@ from rich import markup
 from rich.table import Table
 
 from tomewise.language.price import price
+from tomewise.memory.grounds import grounds
 from tomewise.reports import usage_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tomewise.reports import BuildReport
+    from tomewise.store.sqlite import SqliteStore
     from tomewise.tome import Tome
     from tomewise.types import Answer, Citation, Estimate, Event, Usage
     from tomewise.variants import Variant
@@ -24,6 +26,7 @@ EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which quotes and does not write. "
     "For a real one: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
+_FAILURES = 20  # listed
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
 
 
@@ -194,7 +197,23 @@ def contents(book: Tome) -> dict[str, Any]:
             }
             for record in book.documents()
         ],
+        "failed": _failed(store),
     }
+
+
+def _failed(store: SqliteStore) -> list[dict[str, Any]]:
+    """What layers could not take in, and why: by layer and document, with the places of the passages it rests on."""
+    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for layer, counts in store.layers().items():
+        reasons = store.intake(layer).failed if counts["failed"] else {}
+        for key, node in store.nodes_at(reasons).items():
+            below = grounds(store, [key], node.layer)[key]
+            for passage in store.passages(below).values():
+                found[layer, passage.document, reasons[key]].add(passage.position)
+    return [
+        {"layer": layer, "document": document, "passages": sorted(places), "reason": reason}
+        for (layer, document, reason), places in sorted(found.items())
+    ]
 
 
 def print_contents(found: dict[str, Any], out: Console) -> None:
@@ -207,6 +226,14 @@ def print_contents(found: dict[str, Any], out: Console) -> None:
     for name, layer in found["layers"].items():
         layers.add_row(escape(name), f"{layer['nodes']:,}", str(layer["failed"]) if layer["failed"] else "")
     out.print(layers)
+    for failed in found["failed"][:_FAILURES]:
+        places = ", ".join(map(str, failed["passages"]))
+        where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"
+        out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed['reason'], 200))}")
+    if found["failed"]:
+        more = max(0, len(found["failed"]) - _FAILURES)
+        others = f"… and {more:,} more (tome show --json lists all); " if more else ""
+        out.print(f"[dim]{others}the next build tries these again; all else can be used[/dim]")
     documents = Table("document", "passages", "characters", box=None, pad_edge=False)
     for record in found["documents"][:50]:
         name = (

@@ -60,6 +60,7 @@ class OpenAIServer:
     def __init__(self, handler: Callable[[dict[str, Any]], Behaviour]) -> None:
         self.handler = handler
         self.requests: list[dict[str, Any]] = []
+        self.sent: list[dict[str, Any]] = []  # requests whose reply was handed over whole
         self.keys: list[str] = []
         self.connections = 0
         self.most_at_once = 0
@@ -133,4 +134,6 @@ class OpenAIServer:
         head_out = ("\r\n".join(lines) + "\r\n\r\n").encode()
         writer.write(head_out + (payload[: len(payload) // 2] if told.cut else payload))
         await writer.drain()
+        if not told.cut:
+            self.sent.append(request)
         return not told.cut

@@ -165,6 +165,25 @@ async def test_a_failure_that_lasts_ends_after_the_retries(server: OpenAIServer,
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(
+    ("lasting", "error"), [(failed(500), ModelError), (failed(429), ModelUnavailable), (failed(503), ModelUnavailable)]
+)
+async def test_a_request_that_fails_while_others_are_replied_to_fails_alone(
+    server: OpenAIServer, lasting: Behaviour, error: type[ModelError]
+) -> None:
+    bad = roles.FuseIn(question="Who?", cues=["A text that breaks the server."])
+    async with asking(server) as model:
+        server.handler = lambda request: lasting if "breaks" in request["messages"][1]["content"] else GOOD
+        failing = asyncio.create_task(model.ask(roles.FUSE, bad))
+        while not failing.done():
+            await model.ask(roles.FUSE, GIVEN)
+        with pytest.raises(ModelError, match="keeps failing") as raised:
+            await failing
+        assert type(raised.value) is error
+        with pytest.raises(ModelUnavailable, match="keeps failing"):  # what was replied to before says nothing of now
+            await model.ask(roles.FUSE, bad)
+
+
 async def test_the_server_may_say_how_long_to_wait(server: OpenAIServer) -> None:
     async with asking(server, failed(429, retry_after_ms="200"), GOOD, backoff=Backoff(1, 0.0, 5.0)) as model:
         with meter() as m:

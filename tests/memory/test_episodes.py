@@ -10,6 +10,7 @@ from math import floor, log2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import stories
 
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.roles import SummaryIn
@@ -19,7 +20,7 @@ from tomewise.memory.episodes import EpisodesLayer, window_size, windows
 from tomewise.store.export import export
 from tomewise.store.sqlite import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
-from tomewise.types import Document, Passage, Progress, content_id
+from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(32)
 
@@ -30,18 +31,7 @@ def quiet(_: Progress) -> None:
 
 def put(store: SqliteStore, name: str, *texts: str) -> list[int]:
     """A document of so many passages."""
-    whole = " ".join(texts)
-    passages, start = [], 0
-    for position, text in enumerate(texts):
-        end = start + len(text)
-        node = content_id("p", name, start, end, text)
-        passages.append(Passage(id=node, document=name, position=position, start=start, end=end, text=text, title=""))
-        start = end + 1
-    with store.write() as change:
-        change.set_meta("dimensions", str(EMBEDDER.dimensions))
-        keys = change.put_document(Document(id=name, text=whole), content_id("d", whole), passages)
-        change.put_vectors("passages", keys, EMBEDDER.embed([passage.content for passage in passages]))
-    return keys
+    return stories.put(store, EMBEDDER, name, *texts)
 
 
 def scenes(name: str, count: int) -> list[str]:

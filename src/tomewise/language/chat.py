@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.errors import BadReply
+from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode, schema_text
-from tomewise.language.retry import PATIENT, Backoff, retried
+from tomewise.language.retry import PATIENT, Backoff, Passing, retried
 from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import Clock, another_call, beginning, estimated_tokens, spent
 
 if TYPE_CHECKING:
-    from tomewise.language.provider import Charged, Connection
+    from tomewise.language.provider import Asked, Charged, Connection
     from tomewise.language.role import Role
     from tomewise.types import In, Out
 
@@ -28,12 +28,13 @@ Reply with one JSON object and nothing else: no code fence, no explanation befor
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Line:
-    """What belongs to one event loop: connections cannot be shared between loops."""
+    """What belongs to one event loop: connections cannot be shared between loops. `replies` counts what came."""
 
     connection: Connection
     places: Places
+    replies: int = 0
 
 
 class ChatModel:
@@ -45,7 +46,8 @@ class ChatModel:
     `temperature` None leaves it to the model.
 
     A reply that does not fit its role is shown to the model once with what is wrong; one cut short is asked for once
-    more with twice the room.
+    more with twice the room. A request that keeps failing while others are replied to raises `ModelError`, since it is
+    not the model that is unavailable.
     """
 
     def __init__(
@@ -130,9 +132,29 @@ class ChatModel:
         asked = Asked(RULES + schema_text(role.output), turns, role.output, bound, self._temperature)
         async with line.places:
             beginning()
-            charged = await retried(lambda: line.connection.send(asked, self._timeout), self._backoff)
+            charged = await self._sent(line, asked)
         self._report(role.name, asked.system, turns, charged, started)
         return charged.reply
+
+    async def _sent(self, line: _Line, asked: Asked) -> Charged:
+        failures: list[int] = []  # how many replies there had been at each, those left out that say nothing of `asked`
+
+        async def attempt() -> Charged:
+            try:
+                charged = await line.connection.send(asked, self._timeout)
+            except Passing as failure:
+                if not failure.busy:
+                    failures.append(line.replies)
+                raise
+            line.replies += 1
+            return charged
+
+        try:
+            return await retried(attempt, self._backoff)
+        except ModelUnavailable as error:
+            if failures and failures[0] < line.replies:
+                raise ModelError(f"{error}; other requests were replied to meanwhile") from error
+            raise
 
     def _report(self, role: str, system: str, turns: list[str], charged: Charged, started: float) -> None:
         """Where the server does not count tokens, they are estimated."""

@@ -37,7 +37,7 @@ from tomewise.language.spec import EXAMPLES, ModelSpec
 from tomewise.settings import variable
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
-_PASSING_STATUS = frozenset({408, 409, 425, 429})
+_BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,9 @@ def failure(error: exceptions.AgentRunError, spec: ModelSpec) -> Passing | Tomew
             )
         case exceptions.ModelContextWindowExceededError():
             return ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({_said(error)})")
-        case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _PASSING_STATUS:
-            return Passing(ModelUnavailable(f"{spec.place} keeps failing: {_said(error)}"), error.retry_after)
+        case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY_STATUS:
+            unavailable = ModelUnavailable(f"{spec.place} keeps failing: {_said(error)}")
+            return Passing(unavailable, error.retry_after, busy=status in _BUSY_STATUS)
         case exceptions.ModelHTTPError():
             if error.provider_error_code in ("content_filter", "content_policy_violation"):
                 return Refused(f"{spec} declined: {_said(error)}")

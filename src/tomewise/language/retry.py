@@ -16,13 +16,14 @@ T = TypeVar("T")
 class Passing(Exception):
     """A failure that may pass by itself: `error` is what it becomes when it does not.
 
-    `retry_after` is how many seconds the server asked for, if it did.
+    `retry_after` is how many seconds the server asked for, if it did; `busy` says that it has too much to do.
     """
 
-    def __init__(self, error: ModelError, retry_after: float | None = None) -> None:
+    def __init__(self, error: ModelError, retry_after: float | None = None, *, busy: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
         self.retry_after = retry_after
+        self.busy = busy
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,295 @@
+"""Every branch of ComoRAG's algorithm 1, call by call: what each is given, and which run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import BadReply
+from tomewise.language.scripted import Call, ScriptedModel
+from tomewise.loops.citing import Citer
+from tomewise.loops.context import HISTORY
+from tomewise.loops.probe import Bounds, Consolidation, NoConsolidation, Probe, SameQuestion, SelfProbe
+from tomewise.loops.showing import Shelf, token_counter
+from tomewise.recall.trilayer import LayeredRecall
+from tomewise.store.sqlite import SqliteStore
+from tomewise.testing import document_of, put
+from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.working.pool import Pool
+
+EMBEDDER = HashEmbedder(64)
+STEM = "When?"
+DECLINED, ANSWERED = {"answer": "*"}, {"answer": "at nine"}
+
+# A call as a line: the answering role is given its evidence and notes, and "!" where it may not decline; the encoding
+# role a probe, a layer and evidence; the prober what was tried and the cues; the fusing role cues.
+FIRST = "answer v0 s0"
+CUES = ["encode When? v: v0", "encode When? s: s0"]
+PROBE = "probe When? | <When? v> <When? s>"
+
+
+class Shelves:
+    """A layer that gives what stands under a query."""
+
+    def __init__(self, layer: str, found: dict[str, Sequence[int]], store: SqliteStore) -> None:
+        passages = list(store.passages().values())
+        self._found = {
+            query: [
+                Evidence(node=f"{layer}{n}", layer=layer, text=f"{layer}{n}", score=1.0, sources=(passages[n].id,))
+                for n in numbers
+            ]
+            for query, numbers in found.items()
+        }
+
+    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+        return list(self._found.get(query, ()))[:limit]
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = SqliteStore.open(tmp_path / "a.tome")
+    for number in range(5):
+        put(made, EMBEDDER, document_of(f"d{number}", f"Passage {number}."))
+    yield made
+    made.close()
+
+
+def line(call: Call) -> str:
+    given: Any = call.given
+    match call.role:
+        case "answer":
+            said = [*(piece.text for piece in given.evidence), *(f"<{note}>" for note in given.notes)]
+            return " ".join(["answer" if given.may_decline else "answer!", *given.options, *said])
+        case "encode":
+            return f"encode {given.probe} {given.layer}: {' '.join(piece.text for piece in given.evidence)}"
+        case "probe":
+            return f"probe {', '.join(given.past_probes)} | {' '.join(f'<{cue}>' for cue in given.cues)}"
+        case "fuse":
+            return f"fuse {' '.join(f'<{cue}>' for cue in given.cues)}"
+    raise AssertionError(f"nobody should ask {call.role}")
+
+
+async def conversation(
+    store: SqliteStore,
+    found: dict[str, tuple[Sequence[int], Sequence[int]]],
+    answers: Sequence[Any],
+    probes: Sequence[Any] = (),
+    *,
+    cue: Any = lambda given: {"cue": f"{given.probe} {given.layer}"},
+    options: tuple[str, ...] = (),
+    regulation: bool = True,
+    metacognition: bool = True,
+    **bounds: Any,
+) -> tuple[list[str], list[Event], Answer]:
+    """The calls, the events and the answer where each query finds these passages in the layers v and s."""
+    fusions = iter("ABCDEF")
+    model = ScriptedModel(
+        {
+            "answer": answers,
+            "probe": [one if isinstance(one, Exception) else {"probes": one} for one in probes],
+            "encode": cue,
+            "fuse": lambda given: {"cue": f"fused {next(fusions)}"},
+        }
+    )
+    layers = {
+        name: Shelves(name, {q: some[place] for q, some in found.items()}, store) for place, name in enumerate("vs")
+    }
+    loop = Probe(
+        LayeredRecall(layers),
+        model,
+        SelfProbe(model) if regulation else SameQuestion(),
+        Consolidation(model) if metacognition else NoConsolidation(),
+        partial(Pool, EMBEDDER),
+        Citer(store),
+        Shelf(store),
+        token_counter(EMBEDDER),
+        Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **bounds),
+    )
+    events: list[Event] = []
+    try:
+        async for what in loop.run(Question(text=STEM, options=options)):
+            if isinstance(what, Answer):
+                return [line(call) for call in model.calls], events, what
+            events.append(what)
+    except BadReply as error:
+        error.add_note("\n".join(line(call) for call in model.calls))
+        raise
+    raise AssertionError("no answer")
+
+
+def side_by_side(calls: list[str], *expected: str | list[str]) -> None:
+    """The calls are these; those of one list run side by side, so that their order does not count."""
+    left = list(calls)
+    for some in expected:
+        wanted = [some] if isinstance(some, str) else some
+        assert sorted(left[: len(wanted)]) == sorted(wanted), f"of {calls}"
+        left = left[len(wanted) :]
+    assert left == []
+
+
+def reason(events: list[Event]) -> object:
+    return next(event.detail["reason"] for event in events if event.name == "stopped")
+
+
+async def test_answered_at_step_0(store):
+    calls, events, answer = await conversation(store, {STEM: ([0], [0])}, [ANSWERED])
+    side_by_side(calls, FIRST)
+    assert [event.name for event in events] == ["recalled", "recalled", "tried"]
+    assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, False)
+
+
+async def test_failed_then_answered_in_the_second_cycle(store):
+    calls, events, answer = await conversation(
+        store,
+        {STEM: ([0], [0]), "a": ([1], []), "b": ([0, 1], [1]), "c": ([2], [2])},
+        [DECLINED, DECLINED, ANSWERED],
+        [["a", "b"], ["c"]],
+        fuse=1.0,
+    )
+    side_by_side(
+        calls,
+        FIRST,
+        CUES,
+        PROBE,
+        ["encode a v: v1", "encode b s: s1", "fuse <When? v> <When? s>"],
+        "answer v1 s1 <fused A> <a v> <b s>",
+        "probe When?, a, b | <a v> <b s>",
+        ["encode c v: v2", "encode c s: s2", "fuse <When? v> <When? s> <a v> <b s>"],
+        "answer v2 s2 <fused B> <c v> <c s>",
+    )
+    assert (answer.text, answer.forced) == ("at nine", False)
+    assert {event.step for event in events} == {0, 1, 2}
+    assert "stopped" not in [event.name for event in events]
+
+
+@pytest.mark.parametrize("probes", [[], ["when", " WHEN? "]], ids=["none", "the question again"])
+async def test_no_new_probe(store, probes):
+    calls, events, answer = await conversation(store, {STEM: ([0], [0])}, [DECLINED, ANSWERED], [probes], fuse=1.0)
+    side_by_side(calls, FIRST, CUES, PROBE, "answer! v0 s0 <When? v> <When? s>")
+    assert reason(events) == "no new probe was thought of"
+    assert (answer.text, answer.forced) == ("at nine", True)
+
+
+@pytest.mark.parametrize("again", [([0], [0]), ([], [])], ids=["what was read", "nothing"])
+async def test_no_new_evidence(store, again):
+    found = {STEM: ([0], [0]), "a": again}
+    calls, events, answer = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], fuse=1.0)
+    side_by_side(calls, FIRST, CUES, PROBE, "answer! v0 s0 <When? v> <When? s>")
+    assert reason(events) == "no new evidence was found"
+    assert answer.forced
+
+
+async def test_exhausted_and_forced(store):
+    found = {STEM: ([0], [0]), "a": ([1], [1])}
+    calls, events, answer = await conversation(store, found, [DECLINED] * 2 + [ANSWERED], [["a"]], cycles=1, fuse=1.0)
+    side_by_side(
+        calls,
+        FIRST,
+        CUES,
+        PROBE,
+        ["encode a v: v1", "encode a s: s1", "fuse <When? v> <When? s>"],
+        "answer v1 s1 <fused A> <a v> <a s>",
+        "answer! v0 v1 s0 s1 <When? v> <a v> <When? s> <a s>",
+    )
+    assert reason(events) == "the limit of 1 cycles was reached"
+    assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, True)
+
+
+async def test_exhausted_and_failing(store):
+    found = {STEM: ([0], [0]), "a": ([1], [])}
+    calls, events, answer = await conversation(
+        store, found, [DECLINED] * 2, [["a"]], cycles=1, on_exhaustion="fail", fuse=1.0
+    )
+    side_by_side(calls, FIRST, CUES, PROBE, ["encode a v: v1", "fuse <When? v> <When? s>"], "answer v1 <fused A> <a v>")
+    assert events[-1].name == "stopped"
+    assert (answer.text, answer.choice, answer.resolved, answer.forced) == ("", None, False, False)
+
+
+async def test_a_forced_answer_that_declines_all_the_same_is_none(store):
+    calls, _, answer = await conversation(store, {STEM: ([0], [0])}, [DECLINED, DECLINED], [[]], fuse=1.0)
+    assert calls[-1].startswith("answer!")
+    assert (answer.text, answer.resolved, answer.forced) == ("", False, True)
+
+
+async def test_multiple_choice(store):
+    found = {STEM: ([0], [0]), "a": ([1], [])}
+    chosen = {"answer": "ten", "choice": "B"}
+    calls, _, answer = await conversation(store, found, [DECLINED, chosen], [["a"]], options=("nine", "ten"), fuse=1.0)
+    side_by_side(
+        calls,
+        "answer nine ten v0 s0",
+        CUES,
+        PROBE,
+        ["encode a v: v1", "fuse <When? v> <When? s>"],
+        "answer nine ten v1 <fused A> <a v>",
+    )
+    assert (answer.choice, answer.text, answer.forced) == ("B", "ten", False)
+
+
+async def test_what_is_none_of_the_options_is_a_failure(store):
+    calls, _, answer = await conversation(
+        store, {STEM: ([0], [])}, [{"answer": "eleven"}, {"answer": "nine"}], [[]], options=("nine", "ten")
+    )
+    side_by_side(
+        calls, "answer nine ten v0", "encode When? v: v0", "probe When? | <When? v>", "answer! nine ten v0 <When? v>"
+    )
+    assert (answer.choice, answer.forced) == ("A", True)
+
+
+async def test_a_malformed_reply_of_the_prober_is_an_error(store):
+    with pytest.raises(BadReply, match="no JSON") as raised:
+        await conversation(store, {STEM: ([0], [0])}, [DECLINED], [BadReply("no JSON")])
+    side_by_side(raised.value.__notes__[0].splitlines(), FIRST, CUES, PROBE)
+
+
+async def test_an_empty_cue_is_neither_noted_nor_fused(store):
+    def cue(given: Any) -> dict[str, str]:
+        return {"cue": "" if given.layer == "s" else f"{given.probe} {given.layer}"}
+
+    found = {STEM: ([0], [0]), "a": ([1], [1])}
+    calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], cue=cue, fuse=1.0)
+    assert sorted(calls[4:7]) == ["encode a s: s1", "encode a v: v1", "fuse <When? v>"]
+    assert calls[7:] == ["answer v1 s1 <fused A> <a v>"]
+
+
+async def test_where_all_cues_are_empty_nothing_is_fused(store):
+    found = {STEM: ([0], [0]), "a": ([1], [1])}
+    calls, _, answer = await conversation(
+        store, found, [DECLINED, ANSWERED], [["a"]], cue=lambda given: {"cue": ""}, fuse=1.0
+    )
+    assert sorted(calls[4:6]) == ["encode a s: s1", "encode a v: v1"]
+    assert calls[6:] == ["answer v1 s1"]
+    assert answer.resolved
+
+
+async def test_nothing_found_at_all(store):
+    calls, events, answer = await conversation(store, {}, [DECLINED, ANSWERED], [["a"]])
+    side_by_side(calls, "answer", "probe When? | ", "answer!")
+    assert reason(events) == "no new evidence was found"
+    assert answer.forced
+
+
+async def test_without_metacognition(store):
+    found = {STEM: ([0], [0]), "a": ([1], [])}
+    calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], metacognition=False)
+    side_by_side(calls, FIRST, "probe When? | <v0> <s0>", "answer v1")
+
+
+async def test_without_regulation(store):
+    found = {STEM: ([0, 1], [0])}
+    calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], regulation=False, limit=1, fuse=1.0)
+    side_by_side(
+        calls, FIRST, CUES, ["encode When? v: v1", "fuse <When? v> <When? s>"], "answer v1 <fused A> <When? v>"
+    )
+
+
+async def test_without_both(store):
+    calls, _, answer = await conversation(
+        store, {STEM: ([0], [0])}, [DECLINED], regulation=False, metacognition=False, cycles=0
+    )
+    side_by_side(calls, "answer! v0 s0")
+    assert (answer.resolved, answer.forced) == (False, False)

@@ -1,0 +1,22 @@
+"""Documents whose passages are given one by one."""
+
+from __future__ import annotations
+
+from tomewise.store.sqlite import SqliteStore
+from tomewise.types import Document, Embedder, Passage, content_id
+
+
+def put(store: SqliteStore, embedder: Embedder, name: str, *texts: str) -> list[int]:
+    """Add a document of so many passages, embedded. Returns their keys."""
+    whole = " ".join(texts)
+    passages, start = [], 0
+    for position, text in enumerate(texts):
+        end = start + len(text)
+        node = content_id("p", name, start, end, text)
+        passages.append(Passage(id=node, document=name, position=position, start=start, end=end, text=text, title=""))
+        start = end + 1
+    with store.write() as change:
+        change.set_meta("dimensions", str(embedder.dimensions))
+        keys = change.put_document(Document(id=name, text=whole), content_id("d", whole), passages)
+        change.put_vectors("passages", keys, embedder.embed([passage.content for passage in passages]))
+    return keys

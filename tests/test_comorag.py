@@ -1,0 +1,337 @@
+"""ComoRAG as assembled, with a scripted model: each way in which the released code strays from the paper is absent.
+
+The rows are numbered as in the comparison of code and paper: window, duplicates, budgets, options, failure test, end,
+probes, inputs of the prober, attempts, fusing, encoding, errors of the model, the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.stories import put
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import ModelUnavailable
+from tomewise.evaluate.metrics.choices import choice_accuracy
+from tomewise.language.prompts import Prompts
+from tomewise.language.reply import decode
+from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
+from tomewise.language.scripted import ScriptedModel
+from tomewise.loops.showing import token_counter
+from tomewise.memory.building import build
+from tomewise.store.sqlite import SqliteStore
+from tomewise.systems import ABLATIONS, Kit, assemble
+from tomewise.tome import Tome
+from tomewise.types import Answer, Document, Event, Question
+
+PASSAGES = 30
+STEM = "When did the tide turn?"
+DECLINED = {"answer": "*"}
+ANSWERED = {"answer": "at nine"}
+
+
+class Heard(HashEmbedder):
+    """Remembers what it was given to embed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts):
+        self.texts += texts
+        return super().embed(texts)
+
+
+EMBEDDER = HashEmbedder()
+
+
+def scene(number: int) -> str:
+    return f"Scene {number}: the tide turned at {number} and Ada Marsh wrote that down in book {number % 7}."
+
+
+def speaking(answers: list[Any], **others: Any) -> ScriptedModel:
+    """Summaries that name what they sum up, no facts, probes and cues that name their input; `answers` in turn."""
+    replies: dict[str, Any] = {
+        "narrate": lambda given: {"summary": f"Episode of {given.texts[0][:8]} to {given.texts[-1][:8]}, the tide."},
+        "summarise": lambda given: {"summary": f"Sum of {' '.join(text[:9] for text in given.texts)}, the tide."},
+        "extract_facts": lambda given: {"entities": ["Ada Marsh", given.text[:8]], "triples": []},
+        "probe": lambda given: {"probes": [f"tide probe {len(given.past_probes) + n}" for n in range(3)]},
+        "encode": lambda given: {"cue": f"cue of {given.probe} in {given.layer}"},
+        "fuse": lambda given: {"cue": f"fused {len(given.cues)}"},
+        "answer": answers,
+    }
+    return ScriptedModel({**replies, **others})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "umap", None)  # what is clustered by does not matter here
+        yield
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """A story of so many passages that nothing was built for, and one whose layers are built."""
+    folder = tmp_path_factory.mktemp("library")
+    store = SqliteStore.open(folder / "new.tome")
+    put(store, EMBEDDER, "story", *(scene(number) for number in range(PASSAGES)))
+    store.close()
+    shutil.copy(folder / "new.tome", folder / "built.tome")
+    store = SqliteStore.open(folder / "built.tome")
+    asyncio.run(building(store, speaking([])))
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def new(library, tmp_path):
+    made = SqliteStore.open(shutil.copy(library / "new.tome", tmp_path / "new.tome"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(library, tmp_path):
+    made = SqliteStore.open(shutil.copy(library / "built.tome", tmp_path / "built.tome"))
+    yield made
+    made.close()
+
+
+async def building(store: SqliteStore, model: ScriptedModel) -> None:
+    await build(assemble("comorag", Kit(store, model, EMBEDDER)).layers, store, lambda _: None)
+
+
+async def asked(
+    store: SqliteStore, model: ScriptedModel, question: Question | str = STEM, embedder: Any = EMBEDDER, **settings: Any
+) -> tuple[list[Event], Answer]:
+    """The events and the answer of ComoRAG over the story."""
+    system = assemble("comorag", Kit(store, model, embedder), **settings)
+    question = Question(text=question) if isinstance(question, str) else question
+    *events, answer = [what async for what in system.loop.run(question)]
+    return events, answer
+
+
+def given(model: ScriptedModel, role: str) -> list[Any]:
+    return [call.given for call in model.calls if call.role == role]
+
+
+def recalled(events: list[Event], *steps: int) -> list[Mapping[str, Any]]:
+    return [event.detail for event in events if event.name == "recalled" and (not steps or event.step in steps)]
+
+
+async def test_row_01_the_window_follows_from_the_passages_there_are(new):
+    model = speaking([])
+    await building(new, model)
+    windows = given(model, "narrate")
+    assert [window.texts for window in windows] == [
+        [scene(number) for number in range(start, start + 5)] for start in range(0, PASSAGES, 5)
+    ]
+    assert {window.max_tokens for window in windows} == {500}
+
+
+async def test_row_02_what_was_read_is_found_by_no_later_search_and_leaves_its_place_to_what_lies_deeper(store):
+    events, _ = await asked(store, speaking([DECLINED] * 3 + [ANSWERED]), limit=2)
+    found = [(unit["layer"], piece["node"]) for unit in recalled(events) for piece in unit["evidence"]]
+    assert Counter(Counter(found).values()) == {1: len(found)}
+    veridical = [len(unit["evidence"]) for unit in recalled(events) if unit["layer"] == "veridical"]
+    assert veridical == [2] * (1 + 3 * 3), "each search finds two that no other had read"
+
+
+async def test_row_03_relevance_decides_what_fits_and_layers_have_their_shares(store):
+    model, budget = speaking([ANSWERED]), 700
+    events, _ = await asked(store, model, context=budget, limit=PASSAGES)
+    (attempt,) = given(model, "answer")
+    count = token_counter(EMBEDDER)
+    size = {piece.text: tokens + 12 for piece in attempt.evidence for tokens in count([piece.text])}
+    shown = {
+        kind: [one.text for one in attempt.evidence if one.kind == kind] for kind in ("passages", "tree", "episodes")
+    }
+    ranked = {unit["layer"]: [piece["text"] for piece in unit["evidence"]] for unit in recalled(events)}
+    fits = len(shown["passages"])
+    assert 2 < fits < PASSAGES
+    assert set(shown["passages"]) == set(ranked["veridical"][:fits]), "the most relevant and not the earliest"
+    assert set(shown["passages"]) != {scene(number) for number in range(fits)}
+    assert shown["passages"] == sorted(shown["passages"], key=lambda text: int(text.split()[1][:-1])), "in order"
+    largest = max(size.values())
+    used = {kind: sum(size[text] for text in texts) for kind, texts in shown.items()}
+    assert abs(used["passages"] - budget * 9 // 13) <= largest, "its 8 parts and that of history, which has nothing"
+    assert 0 < used["episodes"] <= budget * 2 // 13 + largest
+    assert 0 < used["tree"] <= budget * 2 // 13 + largest
+    assert sum(used.values()) <= budget
+
+
+async def test_row_03_cues_and_history_count_too(store):
+    model = speaking(
+        [DECLINED] * 3 + [ANSWERED],
+        encode=lambda given: {"cue": f"{given.probe} {'tide ' * 60}"},
+        fuse=lambda _: {"cue": "so much " * 400},
+    )
+    budget = 700
+    await asked(store, model, context=budget, cycles=2)
+    count = token_counter(EMBEDDER)
+    for attempt in given(model, "answer"):
+        texts = [*(piece.text for piece in attempt.evidence), *attempt.notes]
+        assert 0 < sum(count(texts)) <= budget
+        assert attempt.evidence, "however long cues are"
+
+
+async def test_row_04_options_reach_the_answering_role_alone_and_it_may_always_decline_but_at_the_end(store):
+    question = Question(text=STEM, options=("by lamplight", "at noon"))
+    model, heard = speaking([DECLINED] * 3 + [{"answer": "at noon", "choice": "B"}]), Heard()
+    _, answer = await asked(store, model, question, heard, cycles=2, limit=2)
+    assert answer.choice == "B"
+    attempts = given(model, "answer")
+    assert [attempt.may_decline for attempt in attempts] == [True, True, True, False]
+    assert all(attempt.options == list(question.options) for attempt in attempts)
+    assert not [
+        call.role for call in model.calls if call.role != "answer" and "lamplight" in call.given.model_dump_json()
+    ]
+    assert heard.texts
+    assert not [text for text in heard.texts if "lamplight" in text]
+
+
+@pytest.mark.parametrize("said", ["*", "*.", " ** ", '"*"', ""])
+async def test_row_05_a_failure_in_any_dress_starts_the_loop(store, said):
+    model = speaking([{"answer": said}, ANSWERED])
+    _, answer = await asked(store, model)
+    assert len(given(model, "probe")) == 1
+    assert answer.text == "at nine"
+    assert not answer.forced
+    for call in model.calls:
+        prompt = Prompts().render({role.name: role for role in (ANSWER, PROBE, ENCODE, FUSE)}[call.role], call.given)
+        assert "{" not in prompt.split("Reply with JSON")[0], "no placeholder is left open"
+
+
+async def test_row_06_after_the_last_failure_nothing_is_probed_and_one_answer_is_forced(store):
+    model = speaking([DECLINED] * 6 + [ANSWERED])
+    events, answer = await asked(store, model, limit=1)
+    roles = [call.role for call in model.calls]
+    assert Counter(roles) == {"answer": 1 + 5 + 1, "probe": 5, "fuse": 5, "encode": 3 + 5 * 9 - empty(events)}
+    assert roles[-2:] == ["answer", "answer"]
+    assert answer.forced
+    assert (answer.text, answer.resolved) == ("at nine", True)
+
+
+def empty(events: list[Event]) -> int:
+    """Searches that found nothing new, which need no cue."""
+    return sum(not unit["evidence"] for unit in recalled(events))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"probes": ["who rang the bell", "who lit the lamp"]}',
+        '["who rang the bell", "who lit the lamp"]',
+        '```json\n{"probes": ["who rang the bell", "who lit the lamp"]}\n```',
+        'Let me see.\n```\n["who rang the bell", "who lit the lamp",]\n```\nThese might help.',
+    ],
+    ids=["object", "list", "fenced", "prose around a fence"],
+)
+async def test_row_07_probes_are_read_from_any_wrapping(store, text):
+    model = speaking([DECLINED, ANSWERED], probe=lambda _: decode(PROBE, text))
+    events, _ = await asked(store, model)
+    (probed,) = [event for event in events if event.name == "probed"]
+    assert probed.detail["probes"] == ["who rang the bell", "who lit the lamp"]
+
+
+async def test_row_08_the_prober_sees_past_probes_in_order_and_the_cues_of_the_step_before_and_no_evidence(store):
+    model = speaking([DECLINED] * 3 + [ANSWERED], probe=[{"probes": ["z tide", "a tide"]}, {"probes": ["m tide"]}])
+    await asked(store, model, cycles=2, limit=2)
+    first, second = given(model, "probe")
+    assert first.past_probes == [STEM]
+    assert second.past_probes == [STEM, "z tide", "a tide"]
+    layers = ("veridical", "semantic", "episodic")
+    assert first.cues == [f"cue of {STEM} in {layer}" for layer in layers]
+    assert (
+        second.cues
+        == [f"cue of {probe} in {layer}" for probe in ("z tide", "a tide") for layer in layers][: len(second.cues)]
+    )
+    assert len(second.cues) > 3
+    assert "Scene" not in first.model_dump_json() + second.model_dump_json()
+
+
+async def test_row_09_later_attempts_see_evidence_and_only_the_newest_fusion(store):
+    fusions = iter(["fusion one", "fusion two", "fusion three"])
+    model = speaking([DECLINED] * 3 + [ANSWERED], fuse=lambda _: {"cue": next(fusions)})
+    events, _ = await asked(store, model, limit=1)
+    for step, attempt in enumerate(given(model, "answer")):
+        fresh = {piece["text"] for unit in recalled(events, step) for piece in unit["evidence"]}
+        assert {piece.text for piece in attempt.evidence} == fresh
+        assert [note for note in attempt.notes if note.startswith("fusion")] == [
+            "fusion one",
+            "fusion two",
+            "fusion three",
+        ][step - 1 : step]
+    assert not [fuse for fuse in given(model, "fuse") if any("fusion" in cue for cue in fuse.cues)]
+
+
+async def test_row_10_fused_is_the_half_of_the_pool_before_the_cycle_that_is_nearest_to_the_question(store):
+    cues = {"veridical": "the lamp was lit", "semantic": STEM, "episodic": "bread and butter"}
+    model = speaking(
+        [DECLINED] * 3 + [ANSWERED], encode=lambda given: {"cue": f"{cues[given.layer]} {given.probe[:0]}"}
+    )
+    events, _ = await asked(store, model, limit=2, cycles=2)
+    first, second = given(model, "fuse")
+    assert first.cues == [STEM], "of three cues half is one"
+    units = sum(bool(unit["evidence"]) for unit in recalled(events, 0, 1))
+    assert len(second.cues) == units // 2
+    ranking = EMBEDDER.embed(list(cues.values())) @ EMBEDDER.embed([STEM])[0]
+    nearness = dict(zip(cues.values(), ranking.tolist(), strict=True))
+    assert [nearness[cue] for cue in second.cues] == sorted((nearness[cue] for cue in second.cues), reverse=True)
+
+
+async def test_row_11_nothing_is_encoded_before_the_first_failure_and_probes_stay_apart_from_the_question(store):
+    model = speaking([ANSWERED])
+    await asked(store, model)
+    assert [call.role for call in model.calls] == ["answer"]
+    model = speaking([DECLINED, ANSWERED])
+    events, _ = await asked(store, model)
+    encoded = given(model, "encode")
+    assert {one.question for one in encoded} == {STEM}
+    pairs = [(unit["probe"], unit["layer"]) for unit in recalled(events) if unit["evidence"]]
+    assert [(one.probe, one.layer) for one in encoded] == pairs
+
+
+@pytest.mark.parametrize("role", ["answer", "probe", "encode", "fuse"])
+async def test_row_12_an_error_of_the_model_is_an_error_and_no_text(store, role):
+    model = speaking([DECLINED] * 2 + [ANSWERED], **{role: lambda _: ModelUnavailable("quota is used up")})
+    with pytest.raises(ModelUnavailable, match="quota"):
+        await asked(store, model)
+
+
+@pytest.mark.parametrize("role", ["narrate", "summarise", "extract_facts"])
+async def test_row_12_nor_does_it_become_a_memory(new, role):
+    model = speaking([], **{role: lambda _: ModelUnavailable("quota is used up")})
+    with pytest.raises(ModelUnavailable, match="quota"):
+        await building(new, model)
+    for layer in new.layers():
+        assert not [node.text for node in new.nodes(layer).values() if "quota" in node.text or not node.text]
+
+
+def test_row_13_no_text_is_lost_and_equal_passages_stay_apart(tmp_path):
+    text = "Nine, said Ada, was when the tide turned."
+    with Tome.open(tmp_path / "b.tome", embedder="hash", model=speaking([ANSWERED])) as tome:
+        tome.add(Document(id="a", text=text), Document(id="b", text=text))
+        tome.build("comorag")
+        answer = tome.ask(STEM, system="comorag")
+    assert [piece.text for piece in answer.evidence if piece.layer == "passages"] == [text, text]
+    assert len({source for piece in answer.evidence for source in piece.sources}) == 2
+
+
+@pytest.mark.parametrize("label", sorted(ABLATIONS["comorag"]))
+async def test_row_13_no_part_is_needed_for_the_others_to_run(store, label):
+    _, answer = await asked(store, speaking([ANSWERED] * 2), **ABLATIONS["comorag"][label])
+    assert answer.text == "at nine"
+
+
+def test_row_13_choices_are_scored():
+    options = ("by lamplight", "at noon")
+    assert choice_accuracy("B", "at noon", options, "B") == 1.0
+    assert choice_accuracy("A", "by lamplight", options, "B") == 0.0
