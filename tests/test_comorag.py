@@ -230,9 +230,10 @@ def empty(events: list[Event]) -> int:
         '{"probes": ["who rang the bell", "who lit the lamp"]}',
         '["who rang the bell", "who lit the lamp"]',
         '```json\n{"probes": ["who rang the bell", "who lit the lamp"]}\n```',
+        '{"probe1": "who rang the bell", "probe_2": "who lit the lamp"}',
         'Let me see.\n```\n["who rang the bell", "who lit the lamp",]\n```\nThese might help.',
     ],
-    ids=["object", "list", "fenced", "prose around a fence"],
+    ids=["object", "list", "fenced", "numbered", "prose around a fence"],
 )
 async def test_row_07_probes_are_read_from_any_wrapping(store, text):
     model = speaking([DECLINED, ANSWERED], probe=lambda _: decode(PROBE, text))
@@ -262,8 +263,8 @@ async def test_row_09_later_attempts_see_evidence_and_only_the_newest_fusion(sto
     model = speaking([DECLINED] * 3 + [ANSWERED], fuse=lambda _: {"cue": next(fusions)})
     events, _ = await asked(store, model, limit=1)
     for step, attempt in enumerate(given(model, "answer")):
-        fresh = {piece["text"] for unit in recalled(events, step) for piece in unit["evidence"]}
-        assert {piece.text for piece in attempt.evidence} == fresh
+        found = {piece["text"] for unit in recalled(events, *range(step + 1)) for piece in unit["evidence"]}
+        assert {piece.text for piece in attempt.evidence} == found, "all fits"
         assert [note for note in attempt.notes if note.startswith("fusion")] == [
             "fusion one",
             "fusion two",

@@ -21,6 +21,8 @@ from tomewise.language.reply import decode, lean_schema, schema_text
         '{"probes": ["a", "b",],}',
         '```json\n{"probes": ["a", "b",]}\n```',
         '["a", "b"]',
+        '{"probe1": "a", "probe2": "b"}',
+        '{"Probe_1": "a", "probes-2": "b"}',
         '{"ProbeOut": {"probes": ["a", "b"]}}',
         '{"probes": ["a", "b"], "why": "both are new"}',
         '<think>{"probes": ["x"]}</think>{"probes": ["a", "b"]}',
@@ -82,3 +84,9 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest() -> None:
     assert "title" not in schema
     assert "Lenient" not in schema_text(roles.TriplesOut)
     assert "facts, each [subject, relation, object]" in schema_text(roles.TriplesOut)
+
+
+@pytest.mark.parametrize("text", ['{"probe1": "a", "why": "b"}', "{}", '{"probing": "a"}'])
+def test_what_is_no_list_in_any_dress(text: str) -> None:
+    with pytest.raises(BadReply):
+        decode(roles.PROBE, text)

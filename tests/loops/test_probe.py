@@ -175,7 +175,7 @@ async def test_gives_up_after_the_last_cycle_and_is_forced(store, passages):
     events, answer = await conversation(build(store, model, three(passages, first=[0], one=[1], two=[2]), cycles=2))
     assert answer.forced
     assert answer.resolved
-    assert events[-2].detail["reason"] == "the limit of 2 cycles was reached"
+    assert events[-2].detail["reason"] == "no cycle is left (allowed: 2)"
     assert [call.given.may_decline for call in model.calls if call.role == "answer"] == [True, True, True, False]
     assert roles(model).count("probe") == 2  # nothing is probed or fused after the last failure
     assert roles(model).count("fuse") == 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import BadReply
+from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused
 from tomewise.language.scripted import Call, ScriptedModel
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import HISTORY
@@ -110,14 +110,10 @@ async def conversation(
         Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **bounds),
     )
     events: list[Event] = []
-    try:
-        async for what in loop.run(Question(text=STEM, options=options)):
-            if isinstance(what, Answer):
-                return [line(call) for call in model.calls], events, what
-            events.append(what)
-    except BadReply as error:
-        error.add_note("\n".join(line(call) for call in model.calls))
-        raise
+    async for what in loop.run(Question(text=STEM, options=options)):
+        if isinstance(what, Answer):
+            return [line(call) for call in model.calls], events, what
+        events.append(what)
     raise AssertionError("no answer")
 
 
@@ -133,6 +129,10 @@ def side_by_side(calls: list[str], *expected: str | list[str]) -> None:
 
 def reason(events: list[Event]) -> object:
     return next(event.detail["reason"] for event in events if event.name == "stopped")
+
+
+def told(events: list[Event]) -> list[tuple[int, object]]:
+    return [(event.step, event.detail["reason"]) for event in events if event.name == "skipped"]
 
 
 async def test_answered_at_step_0(store):
@@ -156,10 +156,10 @@ async def test_failed_then_answered_in_the_second_cycle(store):
         CUES,
         PROBE,
         ["encode a v: v1", "encode b s: s1", "fuse <When? v> <When? s>"],
-        "answer v1 s1 <fused A> <a v> <b s>",
+        "answer v0 v1 s0 s1 <fused A> <a v> <b s>",
         "probe When?, a, b | <a v> <b s>",
         ["encode c v: v2", "encode c s: s2", "fuse <When? v> <When? s> <a v> <b s>"],
-        "answer v2 s2 <fused B> <c v> <c s>",
+        "answer v0 v1 v2 s0 s1 s2 <fused B> <c v> <c s>",
     )
     assert (answer.text, answer.forced) == ("at nine", False)
     assert {event.step for event in events} == {0, 1, 2}
@@ -192,10 +192,10 @@ async def test_exhausted_and_forced(store):
         CUES,
         PROBE,
         ["encode a v: v1", "encode a s: s1", "fuse <When? v> <When? s>"],
-        "answer v1 s1 <fused A> <a v> <a s>",
+        "answer v0 v1 s0 s1 <fused A> <a v> <a s>",
         "answer! v0 v1 s0 s1 <When? v> <a v> <When? s> <a s>",
     )
-    assert reason(events) == "the limit of 1 cycles was reached"
+    assert reason(events) == "no cycle is left (allowed: 1)"
     assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, True)
 
 
@@ -204,7 +204,9 @@ async def test_exhausted_and_failing(store):
     calls, events, answer = await conversation(
         store, found, [DECLINED] * 2, [["a"]], cycles=1, on_exhaustion="fail", fuse=1.0
     )
-    side_by_side(calls, FIRST, CUES, PROBE, ["encode a v: v1", "fuse <When? v> <When? s>"], "answer v1 <fused A> <a v>")
+    side_by_side(
+        calls, FIRST, CUES, PROBE, ["encode a v: v1", "fuse <When? v> <When? s>"], "answer v0 v1 s0 <fused A> <a v>"
+    )
     assert events[-1].name == "stopped"
     assert (answer.text, answer.choice, answer.resolved, answer.forced) == ("", None, False, False)
 
@@ -225,7 +227,7 @@ async def test_multiple_choice(store):
         CUES,
         PROBE,
         ["encode a v: v1", "fuse <When? v> <When? s>"],
-        "answer nine ten v1 <fused A> <a v>",
+        "answer nine ten v0 v1 s0 <fused A> <a v>",
     )
     assert (answer.choice, answer.text, answer.forced) == ("B", "ten", False)
 
@@ -240,10 +242,41 @@ async def test_what_is_none_of_the_options_is_a_failure(store):
     assert (answer.choice, answer.forced) == ("A", True)
 
 
-async def test_a_malformed_reply_of_the_prober_is_an_error(store):
-    with pytest.raises(BadReply, match="no JSON") as raised:
-        await conversation(store, {STEM: ([0], [0])}, [DECLINED], [BadReply("no JSON")])
-    side_by_side(raised.value.__notes__[0].splitlines(), FIRST, CUES, PROBE)
+async def test_a_malformed_reply_of_the_prober_ends_the_search(store):
+    calls, events, answer = await conversation(
+        store, {STEM: ([0], [0])}, [DECLINED, ANSWERED], [BadReply("no JSON")], fuse=1.0
+    )
+    side_by_side(calls, FIRST, CUES, PROBE, "answer! v0 s0 <When? v> <When? s>")
+    assert told(events) == [(1, "no JSON")]
+    assert reason(events) == "no new probe was thought of"
+    assert answer.forced
+
+
+async def test_a_malformed_cue_is_none(store):
+    def cue(given: Any) -> object:
+        return BadReply("no cue") if given.layer == "s" else {"cue": f"{given.probe} {given.layer}"}
+
+    found = {STEM: ([0], [0]), "a": ([1], [1])}
+    calls, events, answer = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], cue=cue, fuse=1.0)
+    assert calls[-1] == "answer v0 v1 s0 s1 <fused A> <a v>"
+    assert told(events) == [(1, "no cue"), (1, "no cue")]
+    assert not answer.forced
+
+
+async def test_a_malformed_attempt_has_failed_and_a_malformed_forced_answer_is_an_error(store):
+    found = {STEM: ([0], [0]), "a": ([1], [])}
+    calls, events, answer = await conversation(store, found, [Refused("not this"), ANSWERED], [["a"]], fuse=1.0)
+    side_by_side(calls[:4], FIRST, CUES, PROBE)
+    assert told(events) == [(0, "not this")]
+    assert (answer.text, answer.forced) == ("at nine", False)
+    with pytest.raises(BadReply, match="nothing at all"):
+        await conversation(store, found, [DECLINED, BadReply("nothing at all")], [[]])
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("gone"), BudgetExceeded("used up")])
+async def test_what_every_further_call_would_meet_is_an_error_at_once(store, error):
+    with pytest.raises(type(error)):
+        await conversation(store, {STEM: ([0], [0])}, [DECLINED], [error])
 
 
 async def test_an_empty_cue_is_neither_noted_nor_fused(store):
@@ -253,7 +286,7 @@ async def test_an_empty_cue_is_neither_noted_nor_fused(store):
     found = {STEM: ([0], [0]), "a": ([1], [1])}
     calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], cue=cue, fuse=1.0)
     assert sorted(calls[4:7]) == ["encode a s: s1", "encode a v: v1", "fuse <When? v>"]
-    assert calls[7:] == ["answer v1 s1 <fused A> <a v>"]
+    assert calls[7:] == ["answer v0 v1 s0 s1 <fused A> <a v>"]
 
 
 async def test_where_all_cues_are_empty_nothing_is_fused(store):
@@ -262,7 +295,7 @@ async def test_where_all_cues_are_empty_nothing_is_fused(store):
         store, found, [DECLINED, ANSWERED], [["a"]], cue=lambda given: {"cue": ""}, fuse=1.0
     )
     assert sorted(calls[4:6]) == ["encode a s: s1", "encode a v: v1"]
-    assert calls[6:] == ["answer v1 s1"]
+    assert calls[6:] == ["answer v0 v1 s0 s1"]
     assert answer.resolved
 
 
@@ -276,14 +309,14 @@ async def test_nothing_found_at_all(store):
 async def test_without_metacognition(store):
     found = {STEM: ([0], [0]), "a": ([1], [])}
     calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], metacognition=False)
-    side_by_side(calls, FIRST, "probe When? | <v0> <s0>", "answer v1")
+    side_by_side(calls, FIRST, "probe When? | <v0> <s0>", "answer v0 v1 s0")
 
 
 async def test_without_regulation(store):
     found = {STEM: ([0, 1], [0])}
     calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], regulation=False, limit=1, fuse=1.0)
     side_by_side(
-        calls, FIRST, CUES, ["encode When? v: v1", "fuse <When? v> <When? s>"], "answer v1 <fused A> <When? v>"
+        calls, FIRST, CUES, ["encode When? v: v1", "fuse <When? v> <When? s>"], "answer v0 v1 s0 <fused A> <When? v>"
     )
 
 

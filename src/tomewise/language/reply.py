@@ -101,16 +101,26 @@ def _sound(value: Any, source: str) -> Any:
 
 
 def _fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
-    """The fields of the output in a value, also one level down, or a bare list for an output that is one list."""
+    """The fields of the output in a value, also one level down, or a list in any dress for an output that is one."""
     known = output.model_fields
-    if isinstance(value, list) and len(known) == 1 and not any(isinstance(item, dict) for item in value):
-        return dict.fromkeys(known, value)
+    if len(known) == 1 and (listed := _listed(next(iter(known)), value)) is not None:
+        return dict.fromkeys(known, listed)
     if not isinstance(value, dict):
         return None
     if known.keys() & value.keys():
         return value
     inner = [each for each in value.values() if isinstance(each, dict) and known.keys() & each.keys()]
     return inner[0] if len(inner) == 1 else None
+
+
+def _listed(field: str, value: Any) -> list[Any] | None:
+    """The list that an output's only field holds: a bare one, or numbered as in {"probe1": ..., "probe2": ...}."""
+    if isinstance(value, list):
+        return None if any(isinstance(item, dict) for item in value) else value
+    if not isinstance(value, dict) or not value:
+        return None
+    numbered = re.compile(rf"{field.removesuffix('s')}s?[\W_]*\d+", re.IGNORECASE)
+    return list(value.values()) if all(numbered.fullmatch(key) for key in value) else None
 
 
 def _problems(error: ValidationError) -> str:

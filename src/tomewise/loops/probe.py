@@ -7,6 +7,8 @@ Where paper and released code differ, the paper is followed; where the paper lea
   the pool takes what room the new evidence (equation 3) leaves.
 - A cue takes room in the share of its layer, at most half of it; the fused cue has the share called history.
 - Seen is what was read: evidence that had no room in its layer's share stays for later searches to find.
+- A reply that stays unusable after its repair is skipped and told: no probe, no cue, or an attempt that failed. Only
+  the forced answer must be one.
 - After the last cycle the model is made to answer once more, from the whole pool: first what most searches found and
   ranked high. The answer is flagged as forced.
 """
@@ -14,11 +16,12 @@ Where paper and released code differ, the paper is followed; where the paper lea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
-from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE, AnswerOut, EncodeIn, FuseIn, ProbeIn
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
+from tomewise.language.roles import ANSWER, ENCODE, FAILURE, FUSE, PROBE, AnswerOut, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import Context, Contexts
 from tomewise.loops.once import answer_from, answering, retrieved
@@ -26,6 +29,8 @@ from tomewise.loops.showing import Count, Shelf, shown
 from tomewise.recall.trilayer import Found, LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
 from tomewise.working.pool import Pool, Unit
+
+T = TypeVar("T")
 
 
 class Probing(Protocol):
@@ -145,10 +150,12 @@ class Probe:
         pool, contexts = self._new_pool(), self._contexts()
         tried, notes = [question.text], ""
         units = await self._search(tried, pool)
-        reason = f"the limit of {self._bounds.cycles} cycles was reached"
+        skipped: list[str] = []  # why, of replies that are not told yet
+        reason = f"no cycle is left (allowed: {self._bounds.cycles})"
         for step in range(self._bounds.cycles + 1):
             if step:
-                probes = await self._probing.probes(question.text, tried, _last_words(units))
+                asked = self._probing.probes(question.text, tried, _last_words(units))
+                probes = await _usable(asked, list[str](), skipped)
                 yield Event(name="probed", step=step, detail={"probes": probes})
                 units = await self._search(probes, pool)
                 if not any(unit.evidence for unit in units):
@@ -158,22 +165,26 @@ class Probe:
             for unit in units:
                 yield Event(name="recalled", step=step, detail=_recalled(unit))
             if step:
-                units, notes = await self._consolidated(question.text, units, pool, contexts)
+                units, notes = await self._consolidated(question.text, units, pool, contexts, skipped)
                 for event in _consolidation_events(step, units, notes):
                     yield event
             context = await asyncio.to_thread(contexts.context, units, notes.splitlines(), pool)
-            reply = await self._try(question, context, may_decline=self._bounds.cycles > 0)
+            reply = await self._attempt(question, context, skipped)
+            for event in _told(step, skipped):
+                yield event
             yield Event(name="tried", step=step, detail=_tried(context, reply))
             answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
             if answer.resolved or not self._bounds.cycles:
                 yield answer
                 return
             if not step:  # the first search is encoded only now that it did not suffice
-                units = await self._encoded(question.text, units, contexts)
+                units = await self._encoded(question.text, units, contexts, skipped)
                 for event in _consolidation_events(step, units, ""):
                     yield event
             await asyncio.to_thread(pool.take, units)
             yield Event(name="updated", step=step, detail={"units": len(pool.units), "nodes": pool.size})
+        for event in _told(step, skipped):
+            yield event
         yield Event(name="stopped", step=step, detail={"reason": reason, "pool": _pool_lines(pool)})
         async for last in self._exhausted(question, pool, contexts):
             yield last
@@ -191,25 +202,32 @@ class Probe:
             for layer in self._recall.layers
         ]
 
-    async def _encoded(self, question: str, units: Sequence[Unit], contexts: Contexts) -> list[Unit]:
+    async def _encoded(
+        self, question: str, units: Sequence[Unit], contexts: Contexts, skipped: list[str]
+    ) -> list[Unit]:
         """The units as they were read, with their cues; units without evidence need none."""
         read = await asyncio.to_thread(_read, units, contexts)
-        return await self._cued(question, read)
+        return await self._cued(question, read, skipped)
 
     async def _consolidated(
-        self, question: str, fresh: Sequence[Unit], pool: Pool, contexts: Contexts
+        self, question: str, fresh: Sequence[Unit], pool: Pool, contexts: Contexts, skipped: list[str]
     ) -> tuple[list[Unit], str]:
         """Encode what is new and fuse what is known, side by side."""
         read = await asyncio.to_thread(_read, fresh, contexts)
         relevant = await asyncio.to_thread(pool.relevant, question, self._bounds.fuse)
         cues = [unit.cue for unit in relevant]
-        return await asyncio.gather(self._cued(question, read), self._consolidating.fused(question, cues))
+        fused = _usable(self._consolidating.fused(question, cues), "", skipped)
+        return await asyncio.gather(self._cued(question, read, skipped), fused)
 
-    async def _cued(self, question: str, read: Sequence[tuple[Unit, list[Evidence]]]) -> list[Unit]:
-        cues = await asyncio.gather(
-            *(self._consolidating.cue(question, unit.probe, unit.layer, shown) for unit, shown in read)
-        )
+    async def _cued(self, question: str, read: Sequence[tuple[Unit, list[Evidence]]], skipped: list[str]) -> list[Unit]:
+        asked = [self._consolidating.cue(question, unit.probe, unit.layer, shown) for unit, shown in read]
+        cues = await asyncio.gather(*(_usable(one, "", skipped) for one in asked))
         return [replace(unit, cue=cue) for (unit, _), cue in zip(read, cues, strict=True)]
+
+    async def _attempt(self, question: Question, context: Context, skipped: list[str]) -> AnswerOut:
+        if not self._bounds.cycles:
+            return await self._try(question, context, may_decline=False)
+        return await _usable(self._try(question, context, may_decline=True), AnswerOut(answer=FAILURE), skipped)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
         given = answering(question, context.evidence, notes=context.notes, may_decline=may_decline)
@@ -232,6 +250,17 @@ class Probe:
         return Contexts(self._shelf, self._count, min(self._bounds.budget, room), self._bounds.shares)
 
 
+async def _usable(asked: Awaitable[T], otherwise: T, skipped: list[str]) -> T:
+    """What a model says, or `otherwise` where only this reply is of no use. Raises what every further call would."""
+    try:
+        return await asked
+    except (ModelUnavailable, BudgetExceeded):
+        raise
+    except ModelError as error:
+        skipped.append(str(error))
+        return otherwise
+
+
 def _read(units: Sequence[Unit], contexts: Contexts) -> list[tuple[Unit, list[Evidence]]]:
     """Each unit that has evidence, cut to what fits, and that evidence in the order in which it is shown."""
     cut = [replace(unit, evidence=contexts.read(unit)) for unit in units if unit.evidence]
@@ -239,12 +268,18 @@ def _read(units: Sequence[Unit], contexts: Contexts) -> list[tuple[Unit, list[Ev
 
 
 def _last_words(units: Sequence[Unit]) -> list[str]:
-    """What the prober reads of the previous step: its cues, or the best evidence where nothing was consolidated."""
-    return [unit.cue or unit.evidence[0].text for unit in units if unit.cue or unit.evidence]
+    """What the prober reads of the previous step: its cues, or the best evidence where there is none."""
+    cues = [unit.cue for unit in units if unit.cue]
+    return cues or [unit.evidence[0].text for unit in units if unit.evidence]
 
 
 def _folded(probe: str) -> str:
     return " ".join(probe.casefold().split()).strip(" ?.!\"'")
+
+
+def _told(step: int, skipped: list[str]) -> Iterator[Event]:
+    while skipped:
+        yield Event(name="skipped", step=step, detail={"reason": skipped.pop(0)})
 
 
 def _recalled(unit: Unit) -> dict[str, object]:
