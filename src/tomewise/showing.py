@@ -27,6 +27,7 @@ EXTRACTIVE_NOTE = (
     "For a real one: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
 _FAILURES = 20  # listed
+_PIECES = 5  # of the evidence of one search
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
 
 
@@ -97,9 +98,11 @@ def print_event(event: Event, out: Console) -> None:
         out.print(
             f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(found)}[/dim] {escape(_brief(unit['cue'], 100))}"
         )
-    for piece in evidence:
+    for piece in evidence[:_PIECES]:
         text = _brief(piece["text"], 100)
         out.print(f"    [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(text)}")
+    if len(evidence) > _PIECES:
+        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (--json shows all)[/dim]")
 
 
 def _brief(value: object, length: int = 300) -> str:

@@ -98,8 +98,12 @@ def _bare(said: str) -> str:
 
 def retrieved(evidence: Sequence[Evidence], found: Sequence[Evidence]) -> dict[str, object]:
     """What an event says of retrieved evidence: what is shown to the model, and how much was cut for want of room."""
-    pieces = [
+    return {"evidence": told(evidence), "found": len(found), "cut": len(found) - len(evidence)}
+
+
+def told(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
+    """Evidence as an event holds it."""
+    return [
         {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title, "text": piece.text}
         for piece in evidence
     ]
-    return {"evidence": pieces, "found": len(found), "cut": len(found) - len(evidence)}

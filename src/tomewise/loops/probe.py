@@ -24,7 +24,7 @@ from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.language.roles import ANSWER, ENCODE, FAILURE, FUSE, PROBE, AnswerOut, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import Context, Contexts
-from tomewise.loops.once import answer_from, answering, retrieved
+from tomewise.loops.once import answer_from, answering, told
 from tomewise.loops.showing import Count, Shelf, shown
 from tomewise.recall.trilayer import Found, LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
@@ -170,7 +170,7 @@ class Probe:
                     yield event
             context = await asyncio.to_thread(contexts.context, units, notes.splitlines(), pool)
             reply = await self._attempt(question, context, skipped)
-            for event in _told(step, skipped):
+            for event in _skips(step, skipped):
                 yield event
             yield Event(name="tried", step=step, detail=_tried(context, reply))
             answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
@@ -183,10 +183,10 @@ class Probe:
                     yield event
             await asyncio.to_thread(pool.take, units)
             yield Event(name="updated", step=step, detail={"units": len(pool.units), "nodes": pool.size})
-        for event in _told(step, skipped):
+        for event in _skips(step, skipped):
             yield event
         yield Event(name="stopped", step=step, detail={"reason": reason, "pool": _pool_lines(pool)})
-        async for last in self._exhausted(question, pool, contexts):
+        async for last in self._exhausted(question, step, pool, contexts):
             yield last
 
     async def _search(self, probes: Sequence[str], pool: Pool) -> list[Unit]:
@@ -233,14 +233,16 @@ class Probe:
         given = answering(question, context.evidence, notes=context.notes, may_decline=may_decline)
         return await self._model.ask(ANSWER, given)
 
-    async def _exhausted(self, question: Question, pool: Pool, contexts: Contexts) -> AsyncIterator[Event | Answer]:
+    async def _exhausted(
+        self, question: Question, step: int, pool: Pool, contexts: Contexts
+    ) -> AsyncIterator[Event | Answer]:
         if self._bounds.on_exhaustion == "fail":
             yield Answer(text="", resolved=False)
             return
         nearest_first = await asyncio.to_thread(pool.relevant, question.text, 1.0)
         context = await asyncio.to_thread(contexts.whole, nearest_first, pool)
         reply = await self._try(question, context, may_decline=False)
-        yield Event(name="forced", detail=_tried(context, reply))
+        yield Event(name="forced", step=step, detail=_tried(context, reply))
         answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
         yield replace(answer, forced=True)
 
@@ -277,13 +279,13 @@ def _folded(probe: str) -> str:
     return " ".join(probe.casefold().split()).strip(" ?.!\"'")
 
 
-def _told(step: int, skipped: list[str]) -> Iterator[Event]:
+def _skips(step: int, skipped: list[str]) -> Iterator[Event]:
     while skipped:
         yield Event(name="skipped", step=step, detail={"reason": skipped.pop(0)})
 
 
 def _recalled(unit: Unit) -> dict[str, object]:
-    return {"probe": unit.probe, "layer": unit.layer, **retrieved(unit.evidence, unit.evidence)}
+    return {"probe": unit.probe, "layer": unit.layer, "evidence": told(unit.evidence)}
 
 
 def _consolidation_events(step: int, units: Sequence[Unit], notes: str) -> Iterator[Event]:
