@@ -41,3 +41,20 @@ def test_at_least_one_and_none_without_cues():
     assert pool.relevant("tide", 0.5) == []
     pool.take([unit("tide")])
     assert [found.cue for found in pool.relevant("tide", 0.5)] == ["tide"]
+
+
+def test_what_was_prepared_is_not_embedded_again():
+    asked: list[list[str]] = []
+
+    class Counting(HashEmbedder):
+        def embed(self, texts):
+            asked.append(list(texts))
+            return super().embed(texts)
+
+    pool = Pool(Counting(32))
+    units = [unit("tide"), unit("", "n1"), unit("tide", "n2"), unit("boat")]
+    pool.prepare(units)
+    assert pool.units == (), "only what is taken is in the pool"
+    pool.take([*units, unit("river")])
+    assert asked == [["tide", "boat"], ["river"]]
+    assert [found.cue for found in pool.relevant("boat", 0.25)] == ["boat"]

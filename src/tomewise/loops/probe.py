@@ -161,7 +161,8 @@ class Probe:
                 for event in _consolidation_events(step, units, notes):
                     yield event
             context = await asyncio.to_thread(contexts.context, units, notes.splitlines())
-            reply = await self._try(question, context, may_decline=self._bounds.cycles > 0)
+            trying = self._try(question, context, may_decline=self._bounds.cycles > 0)
+            reply, _ = await asyncio.gather(trying, asyncio.to_thread(pool.prepare, units))
             yield Event(name="tried", step=step, detail=_tried(context, reply))
             answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
             if answer.resolved or not self._bounds.cycles:

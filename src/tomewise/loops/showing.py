@@ -22,7 +22,7 @@ def token_counter(embedder: Embedder) -> Count:
     """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent."""
 
     def count(texts: Sequence[str]) -> list[int]:
-        return [len(found.ids) for found in embedder.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [len(found.ids) for found in embedder.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     return count
 
