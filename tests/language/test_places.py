@@ -20,7 +20,7 @@ async def taken(places: Places, name: str, order: list[str]) -> None:
         await asyncio.sleep(0)
 
 
-async def test_queues_take_turns_and_each_keeps_its_order() -> None:
+async def test_the_shortest_queue_goes_first_and_each_keeps_its_order() -> None:
     places, order = Places(1), list[str]()
     async with asyncio.TaskGroup() as group:
         with queueing():
@@ -30,7 +30,7 @@ async def test_queues_take_turns_and_each_keeps_its_order() -> None:
         with queueing():
             for number in range(2):
                 group.create_task(taken(places, f"b{number}", order))
-    assert order == ["a0", "a1", "a2", "b0", "a3", "b1", "a4", "a5"]
+    assert order == ["a0", "a1", "b0", "b1", "a2", "a3", "a4", "a5"]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from tomewise.memory.mixture import best_fit, fit, grouped
+from tomewise.memory.mixture import best_fit, drawn, fit, grouped
 
 
 def points_of(seed: int, count: int = 80, dimensions: int = 3) -> np.ndarray:
@@ -17,11 +17,15 @@ def points_of(seed: int, count: int = 80, dimensions: int = 3) -> np.ndarray:
     return rows - rows.mean(axis=0)
 
 
+def groups_of(points: np.ndarray, count: int, seed: int) -> np.ndarray:
+    return grouped(points, points[drawn(points, count, np.random.RandomState(seed))])
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 99), st.integers(1, 4))
 def test_fits_as_scikit_learn_does_from_the_same_groups(seed: int, count: int) -> None:
     points = points_of(seed)
-    labels = grouped(points, count, np.random.RandomState(seed))
+    labels = groups_of(points, count, seed)
     groups = [points[labels == label] for label in np.unique(labels)]
     spreads = [np.cov(group.T, bias=True) + 1e-6 * np.eye(3) for group in groups]
     theirs = GaussianMixture(
@@ -47,13 +51,21 @@ def test_the_number_of_components_is_that_of_the_groups() -> None:
 
 def test_the_least_bic_wins() -> None:
     points = points_of(5)
-    several = [fit(points, grouped(points, count, np.random.RandomState(1))).bic for count in range(1, 9)]
+    several = [fit(points, groups_of(points, count, 1)).bic for count in range(1, 9)]
     assert best_fit(points, 8, 1).bic == pytest.approx(min(several))
+
+
+@given(st.integers(0, 99), st.integers(1, 20), st.integers(1, 20))
+def test_centres_drawn_for_few_are_the_first_of_those_for_many(seed: int, few: int, many: int) -> None:
+    points = points_of(seed, count=25)
+    first, all_of_them = (drawn(points, count, np.random.RandomState(seed)) for count in sorted((few, many)))
+    assert all_of_them[: len(first)] == first
+    assert len(set(all_of_them)) == max(few, many)
 
 
 def test_groups_are_where_no_point_is_nearer_to_another_mean() -> None:
     points = points_of(7)
-    labels = grouped(points, 5, np.random.RandomState(0))
+    labels = groups_of(points, 5, 0)
     means = np.array([points[labels == label].mean(axis=0) for label in np.unique(labels)])
     distances = ((points[:, None] - means) ** 2).sum(axis=2)
     assert np.array_equal(np.unique(labels)[distances.argmin(axis=1)], labels)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tomewise.recall.derived import Grounds
 from tomewise.recall.tree import CollapsedTree, TreeTraversal
 from tomewise.store.sqlite import SqliteStore
 from tomewise.testing import HashEmbedder, check_retriever, document_of, put
@@ -104,3 +105,27 @@ async def test_what_was_removed_is_not_found(store: SqliteStore) -> None:
         nodes = {piece.node for piece in await retriever.retrieve("Ada and the sea", 20)}
         assert nodes.isdisjoint({"light", "shore"})
         assert nodes >= {"town", "court"}
+
+
+def test_grounds_are_read_once_and_again_when_the_tree_has_changed(store: SqliteStore) -> None:
+    asked: list[list[int]] = []
+
+    class Watched(SqliteStore):
+        def sources(self, keys, layer):
+            asked.append(sorted(keys))
+            return super().sources(keys, layer)
+
+    watched = Watched.open(store.path)
+    keys = watched.keys_of(["light", "shore", "town"])
+    passages = [passage.id for passage in watched.passages().values()]
+    below = Grounds(watched, "tree")
+    expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
+    assert below.below(expected) == expected
+    asked.clear()
+    assert below.below(expected) == expected
+    assert asked == []
+    assert below.below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
+    with store.write() as change:
+        change.remove_document("d4")
+        (made,) = change.put_nodes([Node(id="rest", layer="tree", text="rest", sources=(passages[5],))]).values()
+    assert below.below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}

@@ -67,6 +67,14 @@ def test_nodes_that_exist_keep_their_text_and_gain_sources(filled: SqliteStore) 
     assert filled.made_of([keys[one], 10_000], "seen-in:s") == {keys[one]: [first["x"]], 10_000: []}
 
 
+def test_places_are_told_of_passages_alone(filled: SqliteStore) -> None:
+    _, three, two = ids(filled)
+    with filled.write() as change:
+        change.put_nodes([node("x", two)])
+    assert filled.places([two, "x", "unknown", three]) == {two: ("two", 0), three: ("three", 0)}
+    assert filled.places([]) == {}
+
+
 def test_an_id_belongs_to_one_layer(filled: SqliteStore) -> None:
     with filled.write() as change:
         change.put_nodes([node("x")])

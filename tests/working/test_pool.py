@@ -61,3 +61,20 @@ def test_gathered_is_reciprocal_rank_fusion_of_all_searches(searches):
     assert sorted(gathered) == sorted(credit), "each piece once, also where it was found again"
     assert [credit[node] for node in gathered] == sorted(credit.values(), reverse=True)
     assert pool.gathered("semantic") == []
+
+
+def test_what_was_prepared_is_not_embedded_again():
+    asked: list[list[str]] = []
+
+    class Counting(HashEmbedder):
+        def embed(self, texts):
+            asked.append(list(texts))
+            return super().embed(texts)
+
+    pool = Pool(Counting(32))
+    units = [unit("tide"), unit("", "n1"), unit("tide", "n2"), unit("boat")]
+    pool.prepare(units)
+    assert pool.units == (), "only what is taken is in the pool"
+    pool.take([*units, unit("river")])
+    assert asked == [["tide", "boat"], ["river"]]
+    assert [found.cue for found in pool.relevant("boat", 0.25)] == ["boat"]

@@ -24,10 +24,11 @@ def queueing() -> Iterator[None]:
 
 
 class Places:
-    """At most `limit` calls at a time: `async with places`. Queues take turns, in each the first comes first.
+    """At most `limit` calls at a time: `async with places`. The shortest queue goes first, in each who came first.
 
-    So a layer whose calls wait for one another is not held up behind the thousand calls of another layer. Raises
-    UsageError for a limit below 1, under which every call would wait for ever.
+    So a layer whose calls wait for one another, and which asks for few at a time, is not held up by the thousand calls
+    of another layer: that one ends no later for it. Raises UsageError for a limit below 1, under which every call would
+    wait for ever.
     """
 
     def __init__(self, limit: int) -> None:
@@ -54,13 +55,12 @@ class Places:
 
     def _pass_on(self) -> None:
         while self._waiting:
-            queue = next(iter(self._waiting))
-            turns = self._waiting.pop(queue)
-            while turns and turns[0].done():  # whoever waited gave up
-                turns.popleft()
-            if turns:
-                turns.popleft().set_result(None)
-                if turns:
-                    self._waiting[queue] = turns  # behind the other queues
+            queue = min(self._waiting, key=lambda one: len(self._waiting[one]))
+            turns = self._waiting[queue]
+            turn = turns.popleft()
+            if not turns:
+                del self._waiting[queue]
+            if not turn.done():  # else whoever waited gave up
+                turn.set_result(None)
                 return
         self._free += 1

@@ -169,7 +169,8 @@ class Probe:
                 for event in _consolidation_events(step, units, notes):
                     yield event
             context = await asyncio.to_thread(contexts.context, units, notes.splitlines(), pool)
-            reply = await self._attempt(question, context, skipped)
+            trying = self._attempt(question, context, skipped)
+            reply, _ = await asyncio.gather(trying, asyncio.to_thread(pool.prepare, units))
             for event in _skips(step, skipped):
                 yield event
             yield Event(name="tried", step=step, detail=_tried(context, reply))

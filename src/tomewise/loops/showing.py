@@ -22,7 +22,7 @@ def token_counter(embedder: Embedder) -> Count:
     """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent."""
 
     def count(texts: Sequence[str]) -> list[int]:
-        return [len(found.ids) for found in embedder.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [len(found.ids) for found in embedder.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     return count
 
@@ -70,13 +70,10 @@ class Shelf:
     def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""
         layers = list(dict.fromkeys(piece.layer for piece in evidence))
-        first = [piece.sources[0] for piece in evidence if piece.sources]
-        keys = self._store.keys_of(first)
-        passages = {passage.id: passage for passage in self._store.passages(keys.values()).values()}
+        known = self._store.places(piece.sources[0] for piece in evidence if piece.sources)
 
         def place(piece: Evidence) -> tuple[int, str, int, int, str]:
-            passage = passages.get(piece.sources[0]) if piece.sources else None
-            where = (passage.document, passage.position) if passage else ("", 0)
+            where = known.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
             return (layers.index(piece.layer), *where, -len(piece.sources), piece.node)
 
         return sorted(evidence, key=place)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -64,9 +64,10 @@ def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
     rows = np.ascontiguousarray(vectors, np.float32)
     random = np.random.RandomState(_SEED)
     indices, distances = nearest(rows, neighbours)
-    graph, _, _ = library.fuzzy_simplicial_set(
-        rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
-    )
+    with _one_thread():
+        graph, _, _ = library.fuzzy_simplicial_set(
+            rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
+        )
     a, b = library.find_ab_params(1.0, 0.1)
     reduced, _ = library.simplicial_set_embedding(
         data=rows,
@@ -93,11 +94,28 @@ def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
 def _umap() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImportWarning)  # it misses TensorFlow, which nothing here needs
-        from umap import umap_
-    for compiled in (umap_.smooth_knn_dist, umap_.compute_membership_strengths):
+        from umap import layouts, umap_
+    slow = [umap_.smooth_knn_dist, umap_.compute_membership_strengths]
+    if epoch_of := getattr(layouts, "_get_optimize_layout_euclidean_single_epoch_fn", None):  # private: it may go
+        slow.append(epoch_of(parallel=False))
+        slow[-1].targetoptions["nogil"] = True  # most time is spent there: else no call to a model goes on meanwhile
+    for compiled in slow:
         with suppress(RuntimeError):  # there is no folder for compiled functions
-            compiled.enable_caching()  # the library compiles these anew in every process: 4.5 s, more than the rest
+            compiled.enable_caching()  # the library compiles these anew in every process: 5 s, more than the rest
     return umap_
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Numba on this thread alone: waiting for another on a busy machine takes many times what it spares."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

@@ -176,7 +176,7 @@ class TreeLayer:
         return grown
 
     def _clusters(self, floor: _Floor, reduction: Reduction) -> list[tuple[int, ...]]:
-        encoded = self._embedder.tokenizer.encode_batch(list(floor.texts), add_special_tokens=False)
+        encoded = self._embedder.tokenizer.encode_batch_fast(list(floor.texts), add_special_tokens=False)
         return clusters(floor.vectors, [len(found.ids) for found in encoded], reduction, self._cluster_tokens)
 
     def _parent(self, floor: _Floor, level: int, members: tuple[int, ...]) -> _Parent:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tomewise.recall.ranking import top
-from tomewise.types import Embedder, Evidence, Passage
+from tomewise.types import Embedder, Evidence, PassageId
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore
@@ -25,6 +25,7 @@ class DenseDerived:
         self._store = store
         self._embedder = embedder
         self._layer = layer
+        self._grounds = Grounds(store, layer)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` nearest nodes with the passages below them."""
@@ -41,32 +42,46 @@ class DenseDerived:
         nearest = dict(zip(columns.stored_keys[best].tolist(), scores[best].tolist(), strict=True))
         nodes = self._store.nodes_at(nearest)
         order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
-        grounds = passages_below(self._store, order, self._layer)
+        below = self._grounds.below(order)
         return [
             Evidence(
                 node=nodes[key].id,
                 layer=self._layer,
                 text=nodes[key].text,
                 score=round(nearest[key], 6),
-                sources=tuple(passage.id for passage in grounds[key]),
+                sources=below[key],
             )
             for key in order
         ]
 
 
-def passages_below(store: SqliteStore, keys: Iterable[int], layer: str) -> Mapping[int, list[Passage]]:
-    """The passages that each node of a layer rests on, however many levels down, in document order."""
-    roots = list(keys)
-    below = {root: {root} for root in roots}  # nodes of the layer still to be followed
-    ground: dict[int, set[int]] = {root: set() for root in roots}
-    while front := set().union(*below.values()):
-        sources = store.sources(front, layer)
-        for root in roots:
-            reached = {source for key in below[root] for source in sources[key]}
-            ground[root] |= {key for key in below[root] if not sources[key] and key != root}
-            below[root] = reached
-    passages = store.passages({key for found in ground.values() for key in found})
-    return {
-        root: sorted((passages[key] for key in ground[root]), key=lambda passage: (passage.document, passage.position))
-        for root in roots
-    }
+class Grounds:
+    """The passages that nodes of one layer rest on, read once for as long as the layer stays as it is."""
+
+    def __init__(self, store: SqliteStore, layer: str) -> None:
+        self._store = store
+        self._layer = layer
+        self._known: tuple[int, dict[int, tuple[PassageId, ...]]] = (0, {})  # of which version
+
+    def below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
+        """For each node the passages, however many levels down, in document order."""
+        wanted = list(keys)
+        version = self._store.version(f"edges/made-of:{self._layer}")
+        if self._known[0] != version:
+            self._known = (version, {})
+        known = self._known[1]  # should another thread replace it now, this one is right nonetheless
+        known.update(self._read([key for key in wanted if key not in known]))
+        return {key: known[key] for key in wanted}
+
+    def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
+        below = {root: {root} for root in roots}  # nodes of the layer still to be followed
+        ground: dict[int, set[int]] = {root: set() for root in roots}
+        while front := set().union(*below.values()):
+            sources = self._store.sources(front, self._layer)
+            for root in roots:
+                reached = {source for key in below[root] for source in sources[key]}
+                ground[root] |= {key for key in below[root] if not sources[key] and key != root}
+                below[root] = reached
+        passages = self._store.passages({key for found in ground.values() for key in found})
+        order = {key: (passage.document, passage.position) for key, passage in passages.items()}
+        return {root: tuple(passages[key].id for key in sorted(ground[root], key=order.__getitem__)) for root in roots}

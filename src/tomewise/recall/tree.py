@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.recall.derived import passages_below
+from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import evidence_of, top
 from tomewise.types import Embedder, Evidence
 
@@ -32,6 +32,7 @@ class CollapsedTree:
     def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
+        self._grounds = Grounds(store, _TREE)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` nearest of all; scores are cosines."""
@@ -47,7 +48,7 @@ class CollapsedTree:
                 scores = scores if columns.live is None else np.where(columns.live, scores, -np.inf)
                 places = top(scores, limit)
                 best.update(zip(columns.stored_keys[places].tolist(), scores[places].tolist(), strict=True))
-        return sorted(_evidence(self._store, best).values(), key=_rank)[:limit]
+        return sorted(_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
 
 
 class TreeTraversal:
@@ -62,6 +63,7 @@ class TreeTraversal:
         self._store = store
         self._embedder = embedder
         self._top_k = top_k
+        self._grounds = Grounds(store, _TREE)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The best `limit` of all nodes kept on the way down; scores are cosines."""
@@ -72,7 +74,7 @@ class TreeTraversal:
         kept: dict[int, Evidence] = {}
         candidates = self._roots()
         while candidates:
-            found = _evidence(self._store, self._scores(candidates, vector))
+            found = _evidence(self._store, self._grounds, self._scores(candidates, vector))
             best = dict(sorted(found.items(), key=lambda item: _rank(item[1]))[: self._top_k])
             kept |= best
             candidates = sorted({child for some in self._store.sources(best, _TREE).values() for child in some})
@@ -94,17 +96,15 @@ class TreeTraversal:
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(_PASSAGES)
 
 
-def _evidence(store: SqliteStore, scores: Mapping[int, float]) -> dict[int, Evidence]:
+def _evidence(store: SqliteStore, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
     """Passages and summaries as evidence, by key."""
     passages = store.passages(scores)
     found = {key: evidence_of(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
     summaries = [key for key in scores if key not in passages]
-    below = passages_below(store, summaries, _TREE)
+    below = grounds.below(summaries)
     for key, node in store.nodes_at(summaries).items():
-        sources = tuple(passage.id for passage in below[key])
-        found[key] = Evidence(
-            node=node.id, layer=_TREE, text=node.text, score=round(scores[key], _DECIMALS), sources=sources
-        )
+        score = round(scores[key], _DECIMALS)
+        found[key] = Evidence(node=node.id, layer=_TREE, text=node.text, score=score, sources=below[key])
     return found
 
 

@@ -23,7 +23,7 @@ from tomewise.store.database import connect, translated, writing
 from tomewise.store.mirror import Columns
 from tomewise.store.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.write import PASSAGES, Write, among
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage
+from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
@@ -217,6 +217,15 @@ class SqliteStore:
         with self.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    def places(self, passages: Iterable[PassageId]) -> dict[PassageId, tuple[DocumentId, int]]:
+        """Where those of the passages that exist stand: the document, and the position in it."""
+        query = select(nodes.c.id, documents.c.id, nodes.c.position).join(
+            documents, documents.c.key == nodes.c.document
+        )
+        with self.reading() as connection:
+            found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
+            return {passage: (document, position) for passage, document, position in found}
+
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         """For each node of a layer the keys of the nodes it was made from, in document order."""
         wanted = list(keys)
@@ -244,13 +253,16 @@ class SqliteStore:
         return found
 
     def _by_key(self, query: Any, keys: Iterable[int] | None, order: Sequence[Any]) -> list[dict[str, Any]]:
+        wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
+        chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(among(wanted)))
         with self.reading() as connection:
-            if keys is None:
-                return [dict(row) for row in connection.execute(query.order_by(*order)).mappings()]
-            wanted = [int(key) for key in keys]
-            found = connection.execute(query.where(nodes.c.key.in_(among(wanted)))).mappings()
-            rows = {row["key"]: dict(row) for row in found}
-        return [rows[key] for key in dict.fromkeys(wanted) if key in rows]
+            found = connection.execute(chosen)
+            columns = list(found.keys())
+            rows = [dict(zip(columns, row, strict=True)) for row in found]  # `mappings` takes four times as long
+        if wanted is None:
+            return rows
+        by_key = {row["key"]: row for row in rows}
+        return [by_key[key] for key in wanted if key in by_key]
 
     # ------------------------------------------------------------ arrays
 

@@ -34,7 +34,7 @@ class Pool:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._units: list[Unit] = []
-        self._vectors: list[NDArray[np.float32]] = []
+        self._vectors: dict[str, NDArray[np.float32]] = {}  # by cue
         self._seen: set[NodeId] = set()
         self._credit: dict[NodeId, float] = {}
 
@@ -42,11 +42,16 @@ class Pool:
     def units(self) -> tuple[Unit, ...]:
         return tuple(self._units)
 
+    def prepare(self, units: Sequence[Unit]) -> None:
+        """Embed the cues of units that may be taken next, such as while a model answers from them."""
+        fresh = list(dict.fromkeys(unit.cue for unit in units if unit.cue and unit.cue not in self._vectors))
+        if fresh:
+            self._vectors.update(zip(fresh, self._embedder.embed(fresh), strict=True))
+
     def take(self, units: Sequence[Unit]) -> None:
-        """Take in units; their cues are embedded."""
+        """Take in units; their cues are embedded, unless that was prepared."""
+        self.prepare(units)
         self._units += units
-        if units:
-            self._vectors += list(self._embedder.embed([unit.cue for unit in units]))
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
 
     def credit(self, ranked: Sequence[Evidence]) -> None:
@@ -83,10 +88,10 @@ class Pool:
 
         The paper's "Mem-Fuse threshold" (appendix B.4) is this fraction, not a cosine.
         """
-        said = [index for index, unit in enumerate(self._units) if unit.cue]
+        said = [unit for unit in self._units if unit.cue]
         if not said:
             return []
         vector = self._embedder.embed([question])[0]
-        scores = np.round(np.stack([self._vectors[index] for index in said]) @ vector, 6)
+        scores = np.round(np.stack([self._vectors[unit.cue] for unit in said]) @ vector, 6)
         order = np.argsort(-scores, kind="stable")[: max(1, int(fraction * len(said)))]
-        return [self._units[said[place]] for place in order]
+        return [said[place] for place in order]
