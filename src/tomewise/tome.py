@@ -334,16 +334,17 @@ class Tome:
     async def _run(
         self, question: Question, name: str, on_event: OnEvent | None, settings: Mapping[str, Any]
     ) -> Answer:
-        said = " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
-        if said not in self._systems:
-            self._systems[said] = assemble(name, self.kit, **settings)
-        system = self._systems[said]
+        key = f"{name} {sorted(settings.items())}"
+        if key not in self._systems:
+            self._systems[key] = assemble(name, self.kit, **settings)
+        system = self._systems[key]
+        said = " ".join([name, *(f"{setting}={value}" for setting, value in settings.items())])
         if not self._store.holds_documents():
             raise NotBuilt(f"{self._store.path} holds no document yet: add one with `tome add PATH`")
         state = await asyncio.to_thread(self._state) if system.layers else None
-        if system.layers and self._ready.get(said) != state:
+        if system.layers and self._ready.get(key) != state:
             await asyncio.to_thread(self._check_layers, said, system)
-            self._ready[said] = state
+            self._ready[key] = state
         answer = await answered(system, question, on_event)
         return replace(answer, system=said, model=self._model.name)
 

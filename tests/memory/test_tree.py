@@ -119,7 +119,7 @@ async def test_levels_end_at_five_and_never_grow(store: SqliteStore) -> None:
 
 
 async def test_a_level_is_asked_side_by_side(store: SqliteStore) -> None:
-    model = ScriptedModel({"summarise": first_words}, latency=0.01)
+    model = ScriptedModel({"summarise": first_words}, latency=0.2)
     with meter() as seen:
         await build([layer(store, model, cluster_tokens=60)], store, quiet)
     assert seen.usage().depth == store.builds()["tree"]["levels"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.recall.derived import DenseDerived, passages_below
+from tomewise.recall.derived import DenseDerived, Grounds
 from tomewise.store.sqlite import SqliteStore
 from tomewise.testing import HashEmbedder, check_retriever, document_of, put
 from tomewise.types import Node
@@ -113,8 +113,9 @@ def store(tmp_path):
 
 def test_grounds_are_the_passages_of_all_levels_below_each_once_in_document_order(store):
     keys = store.keys_of(["low", "mixed", "high"])
-    below = passages_below(store, keys.values(), LAYER)
-    found = {name: [passage.document for passage in below[key]] for name, key in keys.items()}
+    below = Grounds(store, LAYER).below(keys.values())
+    documents = {passage.id: passage.document for passage in store.passages().values()}
+    found = {name: [documents[passage] for passage in below[key]] for name, key in keys.items()}
     assert found == {"low": ["a", "b"], "mixed": ["a", "b", "c"], "high": ["a", "b", "c"]}
 
 
