@@ -155,7 +155,7 @@ async def test_a_cycle_is_three_rounds_of_calls_deep(store, passages):
             "probe": [{"probes": ["a", "b", "c"]}],
             "fuse": [{"cue": "so"}],
         },
-        latency=0.01,
+        latency=0.1,
     )
     loop = build(store, model, three(passages, first=[0], a=[1], b=[2], c=[3]))
     with meter() as used:
