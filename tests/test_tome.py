@@ -519,3 +519,15 @@ def test_every_citation_on_a_novel_and_on_meetings_stands_where_it_says(here, tm
         assert cited >= 5
         rows = tome.store.vectors("passages").rows
         assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
+
+
+def test_a_build_with_another_model_says_whose_the_memory_is(here):
+    with Tome.open(here / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
+        book.add(*documents(4))
+        assert [layer.notes for layer in book.build("hipporag2").layers] == [()]
+    model = ScriptedModel({})
+    with Tome.open(here / "a.tome", embedder=HashEmbedder(32), model=model) as book:
+        (layer,) = book.build("hipporag2").layers
+        assert layer.notes == (
+            f"what was there is of extractive, and stays; for {model.name} throughout, add to a new tome",
+        )

@@ -243,8 +243,16 @@ class Tome:
         with self._store.exclusive(), meter() as used:
             given = (layers, Path(extractions), self._store, report) if extractions else None
             provide = await asyncio.to_thread(_provider, *given) if given else None
+            made_by = {layer: record.get("model") for layer, record in self._store.builds().items()}
             reports = await build(layers, self._store, report, provide=provide)
-            return BuildReport(tuple(reports), used.usage())
+            return BuildReport(tuple(self._told_apart(one, made_by.get(one.layer)) for one in reports), used.usage())
+
+    def _told_apart(self, report: LayerReport, model: str | None) -> LayerReport:
+        """With a note where the layer was there already and is of another model."""
+        if model in (None, self._model.name):
+            return report
+        note = f"what was there is of {model}, and stays; for {self._model.name} throughout, add to a new tome"
+        return replace(report, notes=(*report.notes, note))
 
     def estimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
         """What `build` would ask of the model, layer by layer, before anything is spent."""
