@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from math import isqrt
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ _POSTERIOR = 0.1
 _SEED = 224
 _DEEPEST = 5  # times a cluster that is too long is clustered again
 _ROWS = 1024  # compared with all others at a time
+_PARALLEL = Lock()  # Numba's plainest threading ends the process where two threads enter it
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,13 @@ def _one_thread() -> Iterator[None]:
     """Numba on this thread alone: waiting for another on a busy machine takes many times what it spares."""
     import numba
 
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    with _PARALLEL:
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
 
 
 def nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

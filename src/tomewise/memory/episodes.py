@@ -43,9 +43,14 @@ def window_size(passages: int) -> int:
 
 
 def windows(count: int, size: int, stride: int) -> list[range]:
-    """Windows over `count` positions, each `stride` after the one before, the last one reaching the end."""
-    starts = range(0, max(1, count - size + stride), stride)
-    return [range(start, min(count, start + size)) for start in starts]
+    """Windows over `count` positions, each `stride` after the one before, the last one reaching the end.
+
+    None holds a single position, which would tell nothing of a course: the last one joins the window before it.
+    """
+    spans = [range(start, min(count, start + size)) for start in range(0, max(1, count - size + stride), stride)]
+    if len(spans[-1]) == 1:
+        spans[-2:] = [range(spans[-2].start, count)] if len(spans) > 1 else []
+    return spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ class EpisodesLayer:
 
     `stride` is in passages and at most the size of a window, so that none is left out; 0 stands for that size: windows
     touch and do not overlap, as in the released code. The size of a window follows from the document alone, so that
-    other documents change nothing. A window of one text is that text. A window whose call failed is asked for again by
+    other documents change nothing. A document of one passage has none. A window whose call failed is asked for again by
     the next build; until then there is none above it either. Layers of different settings stand side by side.
     """
 
@@ -121,7 +126,7 @@ class EpisodesLayer:
         levels: int = 1,
     ) -> None:
         if stride < 0 or levels < 1:
-            raise UsageError(f"episodes with a stride of {stride} and {levels} levels: give 0 or more, and 1 or more")
+            raise UsageError(f"episodes: stride is 0 or more passages and levels 1 or more, not {stride} and {levels}")
         settings = [f"stride={stride}"] * (stride > 0) + [f"levels={levels}"] * (levels > 1)
         self.name = f"{NAME}:{','.join(settings)}" if settings else NAME
         self._store = store
@@ -139,7 +144,6 @@ class EpisodesLayer:
             cut = self._cut(rows, level)
             due = [window for window in cut if window.node not in said and window.whole]
             replies = await self._summaries(due, report)
-            said |= {window.node: window.texts[0] for window in due if len(window.members) == 1}
             said |= {node: reply.summary for node, reply in replies.items()}
             failed |= {node: reason for w in cut if (reason := replies.failed.get(w.node)) for node in w.ground}
             nodes += [self._node(window, said[window.node]) for window in cut if window.node in said]
@@ -147,13 +151,13 @@ class EpisodesLayer:
         return await asyncio.to_thread(self._commit, below, nodes, failed)
 
     async def estimate(self, change: Change) -> Estimate:
-        """One call for each window of two texts or more that is not there yet."""
+        """One call for each window that is not there yet."""
         below = await asyncio.to_thread(self._below, change)
         said = {node.id: node.text for node in below.standing.values()}
         rows, asked = below.rows, list[SummaryIn]()
         for level in range(self._levels):
             cut = self._cut(rows, level)
-            asked += [_given(window) for window in cut if window.node not in said and len(window.members) > 1]
+            asked += [_given(window) for window in cut if window.node not in said]
             rows = _rows(cut, {window.node: _stand_in(window) for window in cut} | said)
         return Estimate(
             layer=self.name,
@@ -176,12 +180,11 @@ class EpisodesLayer:
         return _Below(documents, self._store.nodes_at(sorted(above)))
 
     def _cut(self, rows: Mapping[str, Sequence[_Text]], level: int) -> list[_Window]:
-        """The windows of one level; above the lowest, a single text is not repeated."""
+        """The windows of one level."""
         found = []
         for document, row in rows.items():
             size = window_size(len(row))
-            spans = windows(len(row), size, min(self._stride or size, size)) if len(row) > (level > 0) else []
-            for position, span in enumerate(spans):
+            for position, span in enumerate(windows(len(row), size, min(self._stride or size, size))):
                 members = tuple(row[place] for place in span)
                 node = content_id("w", self.name, level, *(member.node for member in members))
                 found.append(_Window(node, document, level, position, members))
@@ -199,7 +202,7 @@ class EpisodesLayer:
         )
 
     async def _summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
-        inputs = {window.node: _given(window) for window in due if len(window.members) > 1}
+        inputs = {window.node: _given(window) for window in due}
         return await ask_each(self._model, NARRATE, inputs, report, "episodes narrated")
 
     def _commit(self, below: _Below, nodes: Sequence[Node], failed: Mapping[NodeId, str]) -> LayerReport:

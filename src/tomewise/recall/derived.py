@@ -84,4 +84,6 @@ class Grounds:
                 below[root] = reached
         passages = self._store.passages({key for found in ground.values() for key in found})
         order = {key: (passage.document, passage.position) for key, passage in passages.items()}
-        return {root: tuple(passages[key].id for key in sorted(ground[root], key=order.__getitem__)) for root in roots}
+        # A passage may have gone between two reads.
+        left = {root: sorted((key for key in ground[root] if key in order), key=order.__getitem__) for root in roots}
+        return {root: tuple(passages[key].id for key in some) for root, some in left.items()}
