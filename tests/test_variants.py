@@ -4,7 +4,7 @@ import pytest
 
 from tomewise import systems
 from tomewise.errors import UnknownName, UsageError
-from tomewise.variants import variant_named, variants_named
+from tomewise.variants import name_of, variant_named, variants_named
 
 
 def test_systems_settings_and_all():
@@ -56,3 +56,25 @@ def test_one_variant_is_one():
     assert variant_named("comorag stride=2").settings == {"stride": 2}
     with pytest.raises(UsageError, match="names 11 systems: name one"):
         variant_named("all")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("cogitorag 'spreading=one step'", "cogitorag:without diffusion"),
+        ("cogitorag:without diffusion limit=3", "cogitorag 'spreading=one step' limit=3"),
+        ("comorag:without both", "comorag:without both"),
+        ("comorag stride=2", "comorag stride=2"),
+        ("hybrid", "hybrid"),
+    ],
+)
+def test_a_name_says_the_settings_and_is_read_as_them(text, name):
+    variant = variant_named(text)
+    assert name_of(variant.system, variant.settings) == name
+    assert variant_named(name).settings == variant.settings
+
+
+@pytest.mark.parametrize("text", ["hybrid limit=3 more", "hybrid 'limit=3", "limit=3", ""])
+def test_what_names_no_system(text):
+    with pytest.raises(UsageError, match="names no system"):
+        variant_named(text)

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -132,7 +133,7 @@ def add(
     for path, reason in (report.skipped or {}).items():
         out.print(f"[yellow]passed over[/yellow] {_safe(_short(path))}: {_safe(reason)}")
     out.print(f"[dim]{_count(report.passages, 'new passage')} in {time.perf_counter() - started:.1f} s[/dim]")
-    out.print('[dim]next: tome ask "your question"[/dim]')
+    out.print(f'[dim]next: tome ask{_safe(_at(tome))} "your question"[/dim]')
 
 
 @app.command()
@@ -181,7 +182,7 @@ def build(
             return
         with _progress() as show:
             report = book.build(variant.system, extractions=extractions, on_progress=show, **variant.settings)
-    _print_json(showing.build_json(report)) if as_json else showing.print_build(report, variant, _console())
+    _print_json(showing.build_json(report)) if as_json else showing.print_build(report, variant, _at(tome), _console())
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
@@ -330,6 +331,12 @@ def _interrupt(*_: object) -> None:
     watchdog.daemon = True
     watchdog.start()
     raise KeyboardInterrupt
+
+
+def _at(tome: str | None) -> str:
+    """How the next command names the same memory: as this one did."""
+    chosen = tome or _State.tome
+    return f" --tome {quote(chosen)}" if chosen else ""
 
 
 def _goes_on() -> None:

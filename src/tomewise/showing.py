@@ -162,8 +162,8 @@ def build_json(report: BuildReport) -> dict[str, Any]:
     return {"layers": layers, "usage": usage_json(report.usage)}
 
 
-def print_build(report: BuildReport, variant: Variant, out: Console) -> None:
-    """What `tome build` prints."""
+def print_build(report: BuildReport, variant: Variant, tome: str, out: Console) -> None:
+    """What `tome build` prints; `tome` is how the next command names the memory."""
     if not report.layers:
         out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
         return
@@ -177,7 +177,7 @@ def print_build(report: BuildReport, variant: Variant, out: Console) -> None:
         if layer.failed:
             out.print("  [dim]the next build tries these again; all else can be used[/dim]")
     out.print(f"[dim]{usage_line(report.usage)}[/dim]")
-    out.print(f'[dim]next: tome ask --system {escape(quote(variant.name))} "your question"[/dim]')
+    out.print(f'[dim]next: tome ask{escape(tome)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
 def contents(book: Tome) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from tomewise.types import (
     Question,
     Report,
 )
+from tomewise.variants import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -346,9 +347,12 @@ class Tome:
         if key not in self._systems:
             self._systems[key] = assemble(name, self.kit, **settings)
         system = self._systems[key]
-        said = " ".join([name, *(f"{setting}={value}" for setting, value in settings.items())])
+        said = name_of(name, settings)
         if not self._store.holds_documents():
-            raise NotBuilt(f"{self._store.path} holds no document yet: add one with `tome add PATH`")
+            raise NotBuilt(
+                f"{self._store.path} holds no document yet: "
+                f"add one with `tome add --tome {quote(str(self._store.path))} PATH`"
+            )
         state = await asyncio.to_thread(self._state) if system.layers else None
         if system.layers and self._ready.get(key) != state:
             await asyncio.to_thread(self._check_layers, said, system)
@@ -362,7 +366,7 @@ class Tome:
     def _check_layers(self, said: str, system: System) -> None:
         if lag := behind(system.layers, self._store):
             lacks = ", ".join(f"{layer} ({_lacking(count)})" for layer, count in lag.items())
-            make = f"tome build --system {quote(said)}"
+            make = f"tome build --tome {quote(str(self._store.path))} --system {quote(said)}"
             raise NotBuilt(f"{said} needs layers that are not up to date: {lacks}; run `{make}`")
 
     def _keep(self, question: Question, answer: Answer) -> None:

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from shlex import quote, split
 from typing import Any
 
 from tomewise import systems
 from tomewise.errors import UnknownName, UsageError
 
-_FORM = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>.*?))?(?P<settings>(?:\s+\w+=\S+)*)\s*")
+_FORM = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
+_SETTING = re.compile(r"\w+=.+", re.DOTALL)
 ALL = "all"
 
 
@@ -43,6 +45,12 @@ def variant_named(text: str) -> Variant:
     return found[0]
 
 
+def name_of(system: str, settings: Mapping[str, Any]) -> str:
+    """What `variant_named` reads as this system with these settings, an ablation by its name."""
+    called = [f"{system}:{ablation}" for ablation, some in ablations(system).items() if dict(some) == dict(settings)]
+    return called[0] if called else _with_settings(system, settings)
+
+
 def ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
     """The named variations of a system's recipe: what each is called, and the settings that make it."""
     return systems.ABLATIONS.get(system, {})
@@ -51,11 +59,16 @@ def ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
 def _variants(text: str) -> list[Variant]:
     if text == ALL:
         return [Variant(name, name) for name in systems.RECIPES]
-    match = _FORM.fullmatch(text)
-    if match is None:
+    try:
+        words = split(text)
+    except ValueError:
+        words = []  # a quotation mark that is not closed
+    first = next((place for place, word in enumerate(words) if _SETTING.fullmatch(word)), len(words))
+    match = _FORM.fullmatch(" ".join(words[:first]))
+    if match is None or not all(map(_SETTING.fullmatch, words[first:])):
         raise UsageError(f"{text!r} names no system: write 'SYSTEM', 'SYSTEM:ABLATION' or 'SYSTEM key=value'")
     system, ablation = match["system"], (match["ablation"] or "").strip()
-    given = dict(_setting(pair) for pair in match["settings"].split())
+    given = dict(map(_setting, words[first:]))
     systems.check_settings(system, given)
     known = ablations(system)
     if ablation == ALL:
@@ -67,8 +80,11 @@ def _variants(text: str) -> list[Variant]:
 
 def _variant(system: str, ablation: str, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Variant:
     name = f"{system}:{ablation}" if ablation else system
-    said = [f"{key}={value}" for key, value in given.items()]
-    return Variant(" ".join([name, *said]), system, {**settings, **given})
+    return Variant(_with_settings(name, given), system, {**settings, **given})
+
+
+def _with_settings(name: str, settings: Mapping[str, Any]) -> str:
+    return " ".join([name, *(quote(f"{key}={value}") for key, value in settings.items())])
 
 
 def _setting(pair: str) -> tuple[str, Any]:
