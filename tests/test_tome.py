@@ -291,7 +291,9 @@ def test_a_memory_that_lost_something_says_so(here):
         tome.ask("Who?", system="raptor")
     tome.build("raptor")
     tome.remove(tome.documents()[0].id)
-    with pytest.raises(NotBuilt, match=r"tree \(something was removed\); run `tome build --tome .*m.tome --system raptor`"):
+    with pytest.raises(
+        NotBuilt, match=r"tree \(something was removed\); run `tome build --tome .*m.tome --system raptor`"
+    ):
         tome.ask("Who?", system="raptor")
     tome.build("raptor")
     assert tome.ask("Who?", system="raptor").system == "raptor"

@@ -113,7 +113,7 @@ async def test_answers_at_once_without_encoding(store, passages):
     assert answer.resolved
     assert not answer.forced
     assert answer.citations[0].quote == "the tide turned"
-    assert [event.name for event in events] == ["recalled", "recalled", "recalled", "tried"]
+    assert [event.name for event in events] == ["recalled", "recalled", "recalled", "tried", "stopped"]
 
 
 async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store, passages):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused
+from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
 from tomewise.language.scripted import Call, ScriptedModel
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import HISTORY
@@ -138,7 +138,8 @@ def told(events: list[Event]) -> list[tuple[int, object]]:
 async def test_answered_at_step_0(store):
     calls, events, answer = await conversation(store, {STEM: ([0], [0])}, [ANSWERED])
     side_by_side(calls, FIRST)
-    assert [event.name for event in events] == ["recalled", "recalled", "tried"]
+    assert [event.name for event in events] == ["recalled", "recalled", "tried", "stopped"]
+    assert reason(events) == "it was answered"
     assert (answer.text, answer.resolved, answer.forced) == ("at nine", True, False)
 
 
@@ -163,7 +164,7 @@ async def test_failed_then_answered_in_the_second_cycle(store):
     )
     assert (answer.text, answer.forced) == ("at nine", False)
     assert {event.step for event in events} == {0, 1, 2}
-    assert "stopped" not in [event.name for event in events]
+    assert reason(events) == "it was answered"
 
 
 @pytest.mark.parametrize("probes", [[], ["when", " WHEN? "]], ids=["none", "the question again"])
@@ -271,6 +272,63 @@ async def test_a_malformed_attempt_has_failed_and_a_malformed_forced_answer_is_a
     assert (answer.text, answer.forced) == ("at nine", False)
     with pytest.raises(BadReply, match="nothing at all"):
         await conversation(store, found, [DECLINED, BadReply("nothing at all")], [[]])
+
+
+@pytest.mark.parametrize("bounds", [{}, {"on_exhaustion": "fail"}, {"cycles": 0}])
+async def test_where_no_attempt_had_a_usable_reply_that_is_an_error_and_no_failure_to_answer(store, bounds):
+    with pytest.raises(Refused, match="not at all"):
+        await conversation(store, {STEM: ([0], [0])}, [Refused("not at all")] * 9, [[]], **bounds)
+
+
+async def test_without_cycles_the_first_attempt_may_be_declined_where_exhaustion_is_failure(store):
+    found = {STEM: ([0], [0])}
+    calls, events, answer = await conversation(store, found, [DECLINED], cycles=0, on_exhaustion="fail")
+    assert calls == [FIRST]
+    assert (answer.resolved, answer.forced, events[-1].name) == (False, False, "stopped")
+
+
+async def test_nothing_is_fused_where_what_is_fused_has_no_room(store):
+    found = {STEM: ([0], [0]), "a": ([1], [])}
+    calls, _, _ = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], fuse=0.0)
+    assert not [call for call in calls if call.startswith("fuse")]
+    with pytest.raises(UsageError, match="from 0 to 1, not 7"):
+        await conversation(store, found, [], fuse=7)
+    with pytest.raises(UsageError, match="give 1 or more"):
+        SelfProbe(ScriptedModel({}), limit=0)
+
+
+async def test_roles_are_shown_no_more_than_the_window_holds(store):
+    long = "word " * 3000
+    model = ScriptedModel(
+        {
+            "answer": [DECLINED, DECLINED, ANSWERED],
+            "probe": [{"probes": ["a"]}, {"probes": ["b"]}],
+            "encode": lambda given: {"cue": f"{given.probe} {long}"},
+            "fuse": lambda given: {"cue": f"fused {long}"},
+        },
+        window=2048,
+    )
+    found = {STEM: [0], "a": [1], "b": [2]}
+    layers = {name: Shelves(name, found, store) for name in "vs"}
+    loop = Probe(
+        LayeredRecall(layers),
+        model,
+        SelfProbe(model),
+        Consolidation(model),
+        partial(Pool, EMBEDDER),
+        Citer(store),
+        Shelf(store),
+        token_counter(EMBEDDER),
+        Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, fuse=1.0),
+    )
+    async for _ in loop.run(Question(text=STEM)):
+        pass
+    asked: list[Any] = [call.given for call in model.calls]
+    assert {call.role for call in model.calls} == {"answer", "probe", "encode", "fuse"}
+    assert all(len(given.model_dump_json()) / 4 < model.window for given in asked)
+    fused = [note for note in asked[-1].notes if note.startswith("fused")]
+    assert len(fused) == 1, "what is too long is cut short and not left out"
+    assert fused[0].endswith("word …")
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("gone"), BudgetExceeded("used up")])

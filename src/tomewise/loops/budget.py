@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tomewise.loops.showing import Count
 
-_ROOM = 12  # tokens that the fence around each piece takes
+FENCE = 12  # tokens that the fence around each piece takes
 
 
 def shared(
@@ -17,7 +17,7 @@ def shared(
     Each layer fills its share in the order given, passing over what is too long for what is left. What a layer leaves
     unused spills over to the others, the layer with the largest share first (ComoRAG, appendix B.4: 8:2:2:1).
     """
-    sizes = {layer: [tokens + _ROOM for tokens in count(some)] for layer, some in texts.items()}
+    sizes = {layer: [tokens + FENCE for tokens in count(some)] for layer, some in texts.items()}
     whole = sum(shares.values())
     taken: dict[str, list[int]] = {layer: [] for layer in texts}
     left = budget

@@ -20,12 +20,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
-from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
-from tomewise.language.roles import ANSWER, ENCODE, FAILURE, FUSE, PROBE, AnswerOut, EncodeIn, FuseIn, ProbeIn
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError
+from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE, AnswerOut, EncodeIn, FuseIn, ProbeIn
 from tomewise.loops.citing import Citer
-from tomewise.loops.context import Context, Contexts
+from tomewise.loops.context import HISTORY, Context, Contexts
 from tomewise.loops.once import answer_from, answering, told
 from tomewise.loops.showing import Count, Shelf, shown
+from tomewise.loops.together import each, together
 from tomewise.recall.trilayer import Found, LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
 from tomewise.working.pool import Pool, Unit
@@ -43,6 +44,8 @@ class SelfProbe:
     """Asks the model for new probes; what was tried before, in whatever spelling, is not new."""
 
     def __init__(self, model: LanguageModel, *, limit: int = 3) -> None:
+        if limit < 1:
+            raise UsageError(f"{limit} probes a cycle find nothing: give 1 or more, or 0 cycles")
         self._model = model
         self._limit = limit
 
@@ -109,7 +112,8 @@ class Bounds:
     """How long the loop may go on, and how much it may show.
 
     `limit` is what each search asks of each layer, `budget` in tokens, `shares` by layer and for `history`, `fuse` the
-    fraction of the pool that is fused.
+    fraction of the pool that is fused. Without `cycles` the first attempt is the answer, which may be declined where
+    exhaustion means failure. Raises UsageError for a fraction that is none.
     """
 
     cycles: int = 5
@@ -118,6 +122,15 @@ class Bounds:
     shares: Mapping[str, int]
     fuse: float = 0.5
     on_exhaustion: Literal["force", "fail"] = "force"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fuse <= 1:
+            raise UsageError(f"fuse is the fraction of the pool that is fused, from 0 to 1, not {self.fuse}")
+
+    @property
+    def fused(self) -> float:
+        """The fraction that is fused: none where what is fused has no share of the context."""
+        return self.fuse if self.shares.get(HISTORY) else 0.0
 
 
 class Probe:
@@ -147,15 +160,15 @@ class Probe:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer."""
-        pool, contexts = self._new_pool(), self._contexts()
+        pool, contexts, skipped = self._new_pool(), self._contexts(question), _Skipped()
         tried, notes = [question.text], ""
         units = await self._search(tried, pool)
-        skipped: list[str] = []  # why, of replies that are not told yet
         reason = f"no cycle is left (allowed: {self._bounds.cycles})"
+        answered = False  # whether any attempt had a reply that could be used
         for step in range(self._bounds.cycles + 1):
             if step:
-                asked = self._probing.probes(question.text, tried, _last_words(units))
-                probes = await _usable(asked, list[str](), skipped)
+                asked = self._probing.probes(question.text, tried, contexts.cues(_last_words(units)))
+                probes = await skipped.usable(asked, list[str]())
                 yield Event(name="probed", step=step, detail={"probes": probes})
                 units = await self._search(probes, pool)
                 if not any(unit.evidence for unit in units):
@@ -168,25 +181,33 @@ class Probe:
                 units, notes = await self._consolidated(question.text, units, pool, contexts, skipped)
                 for event in _consolidation_events(step, units, notes):
                     yield event
-            context = await asyncio.to_thread(contexts.context, units, notes.splitlines(), pool)
-            trying = self._attempt(question, context, skipped)
-            reply, _ = await asyncio.gather(trying, asyncio.to_thread(pool.prepare, units))
-            for event in _skips(step, skipped):
+            context = await asyncio.to_thread(contexts.context, units, notes, pool)
+            trying = skipped.usable(self._try(question, context, may_decline=self._may_decline), None)
+            reply, _ = await together(trying, asyncio.to_thread(pool.prepare, units))
+            for event in skipped.events(step):
                 yield event
-            yield Event(name="tried", step=step, detail=_tried(context, reply))
-            answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
-            if answer.resolved or not self._bounds.cycles:
-                yield answer
-                return
+            if reply is not None:
+                answered = True
+                yield Event(name="tried", step=step, detail=_tried(context, reply))
+                answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
+                if answer.resolved or not self._bounds.cycles:
+                    reason = "it was answered" if answer.resolved else reason
+                    yield Event(name="stopped", step=step, detail={"reason": reason, "pool": _pool_lines(pool)})
+                    yield answer
+                    return
+            if not self._bounds.cycles:
+                break
             if not step:  # the first search is encoded only now that it did not suffice
                 units = await self._encoded(question.text, units, contexts, skipped)
                 for event in _consolidation_events(step, units, ""):
                     yield event
             await asyncio.to_thread(pool.take, units)
             yield Event(name="updated", step=step, detail={"units": len(pool.units), "nodes": pool.size})
-        for event in _skips(step, skipped):
+        for event in skipped.events(step):
             yield event
         yield Event(name="stopped", step=step, detail={"reason": reason, "pool": _pool_lines(pool)})
+        if not answered and skipped.last is not None:
+            raise skipped.last
         async for last in self._exhausted(question, step, pool, contexts):
             yield last
 
@@ -203,32 +224,29 @@ class Probe:
             for layer in self._recall.layers
         ]
 
-    async def _encoded(
-        self, question: str, units: Sequence[Unit], contexts: Contexts, skipped: list[str]
-    ) -> list[Unit]:
+    async def _encoded(self, question: str, units: Sequence[Unit], contexts: Contexts, skipped: _Skipped) -> list[Unit]:
         """The units as they were read, with their cues; units without evidence need none."""
         read = await asyncio.to_thread(_read, units, contexts)
         return await self._cued(question, read, skipped)
 
     async def _consolidated(
-        self, question: str, fresh: Sequence[Unit], pool: Pool, contexts: Contexts, skipped: list[str]
+        self, question: str, fresh: Sequence[Unit], pool: Pool, contexts: Contexts, skipped: _Skipped
     ) -> tuple[list[Unit], str]:
         """Encode what is new and fuse what is known, side by side."""
         read = await asyncio.to_thread(_read, fresh, contexts)
-        relevant = await asyncio.to_thread(pool.relevant, question, self._bounds.fuse)
-        cues = [unit.cue for unit in relevant]
-        fused = _usable(self._consolidating.fused(question, cues), "", skipped)
-        return await asyncio.gather(self._cued(question, read, skipped), fused)
+        relevant = await asyncio.to_thread(pool.relevant, question, self._bounds.fused)
+        cues = await asyncio.to_thread(contexts.cues, [unit.cue for unit in relevant])
+        fused = skipped.usable(self._consolidating.fused(question, cues), "")
+        return await together(self._cued(question, read, skipped), fused)
 
-    async def _cued(self, question: str, read: Sequence[tuple[Unit, list[Evidence]]], skipped: list[str]) -> list[Unit]:
+    async def _cued(self, question: str, read: Sequence[tuple[Unit, list[Evidence]]], skipped: _Skipped) -> list[Unit]:
         asked = [self._consolidating.cue(question, unit.probe, unit.layer, shown) for unit, shown in read]
-        cues = await asyncio.gather(*(_usable(one, "", skipped) for one in asked))
+        cues = await each(skipped.usable(one, "") for one in asked)
         return [replace(unit, cue=cue) for (unit, _), cue in zip(read, cues, strict=True)]
 
-    async def _attempt(self, question: Question, context: Context, skipped: list[str]) -> AnswerOut:
-        if not self._bounds.cycles:
-            return await self._try(question, context, may_decline=False)
-        return await _usable(self._try(question, context, may_decline=True), AnswerOut(answer=FAILURE), skipped)
+    @property
+    def _may_decline(self) -> bool:
+        return self._bounds.cycles > 0 or self._bounds.on_exhaustion == "fail"
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
         given = answering(question, context.evidence, notes=context.notes, may_decline=may_decline)
@@ -247,21 +265,38 @@ class Probe:
         answer = await asyncio.to_thread(answer_from, reply, question, context.evidence, self._citer)
         yield replace(answer, forced=True)
 
-    def _contexts(self) -> Contexts:
-        """As much as is wanted and the model has room for: a third is left for the prompt and its own way to count."""
-        room = (self._model.window - ANSWER.output_tokens) * 2 // 3
+    def _contexts(self, question: Question) -> Contexts:
+        """As much as is wanted and the model has room for beside the question, which some roles are given twice.
+
+        A third is left for the prompts and the model's own way to count.
+        """
+        asked = self._model.reckon(ANSWER, answering(question, [])) + sum(self._count([question.text]))
+        room = max(0, self._model.window - ANSWER.output_tokens - asked) * 2 // 3
         return Contexts(self._shelf, self._count, min(self._bounds.budget, room), self._bounds.shares)
 
 
-async def _usable(asked: Awaitable[T], otherwise: T, skipped: list[str]) -> T:
-    """What a model says, or `otherwise` where only this reply is of no use. Raises what every further call would."""
-    try:
-        return await asked
-    except (ModelUnavailable, BudgetExceeded):
-        raise
-    except ModelError as error:
-        skipped.append(str(error))
-        return otherwise
+class _Skipped:
+    """Replies of one question that could not be used, although every other may be."""
+
+    def __init__(self) -> None:
+        self.last: ModelError | None = None
+        self._untold: list[ModelError] = []
+
+    async def usable(self, asked: Awaitable[T], otherwise: T) -> T:
+        """What a model says, else `otherwise`. Raises what every further call would meet as well."""
+        try:
+            return await asked
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            self.last = error
+            self._untold.append(error)
+            return otherwise
+
+    def events(self, step: int) -> Iterator[Event]:
+        """One for each that was not told yet."""
+        while self._untold:
+            yield Event(name="skipped", step=step, detail={"reason": str(self._untold.pop(0))})
 
 
 def _read(units: Sequence[Unit], contexts: Contexts) -> list[tuple[Unit, list[Evidence]]]:
@@ -280,11 +315,6 @@ def _last_words(units: Sequence[Unit]) -> list[str]:
 
 def _folded(probe: str) -> str:
     return " ".join(probe.casefold().split()).strip(" ?.!\"'")
-
-
-def _skips(step: int, skipped: list[str]) -> Iterator[Event]:
-    while skipped:
-        yield Event(name="skipped", step=step, detail={"reason": skipped.pop(0)})
 
 
 def _recalled(unit: Unit) -> dict[str, object]:

@@ -84,12 +84,12 @@ class Pool:
         return len(self._seen)
 
     def relevant(self, question: str, fraction: float) -> list[Unit]:
-        """The given fraction of the units, at least one, whose cues are nearest to the question, nearest first.
+        """The given fraction of the units, at least one unless it is 0, whose cues are nearest to the question.
 
         The paper's "Mem-Fuse threshold" (appendix B.4) is this fraction, not a cosine.
         """
         said = [unit for unit in self._units if unit.cue]
-        if not said:
+        if not said or not fraction:
             return []
         vector = self._embedder.embed([question])[0]
         scores = np.round(np.stack([self._vectors[unit.cue] for unit in said]) @ vector, 6)
