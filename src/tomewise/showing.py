@@ -86,23 +86,31 @@ def usage_line(usage: Usage) -> str:
 
 def print_event(event: Event, out: Console) -> None:
     """One step of a trace."""
-    detail = {name: value for name, value in event.detail.items() if value not in (None, "")}
+    detail = dict(event.detail)
     evidence: list[dict[str, Any]] = detail.pop("evidence", [])
     pool: list[dict[str, Any]] = detail.pop("pool", [])
+    notes: list[str] = detail.pop("notes", [])
+    if detail.pop("failed", False):
+        detail["answer"] = "declined"
+    if "cue" in detail:
+        detail["cue"] = detail["cue"] or "nothing to note"
     if "shown" in detail:
         detail["shown"] = len(detail["shown"])  # ids of nodes tell a reader nothing
-    facts = ", ".join(f"{name}: {_brief(value)}" for name, value in detail.items())
+    facts = ", ".join(f"{name}: {_brief(value)}" for name, value in detail.items() if value not in (None, ""))
     out.print(f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(facts)}")
+    for note in notes:
+        out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
     for unit in pool:
-        found = f"{unit['layer']}, {unit['evidence']} pieces of evidence"
-        out.print(
-            f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(found)}[/dim] {escape(_brief(unit['cue'], 100))}"
-        )
+        found = f"{unit['layer']}, {unit['evidence']} piece{'' if unit['evidence'] == 1 else 's'} of evidence"
+        cue = _brief(unit["cue"], 100)
+        out.print(f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(found)}[/dim] {escape(cue)}")
+    if event.name == "recalled" and not evidence:
+        out.print("    [dim]nothing new[/dim]")
     for piece in evidence[:_PIECES]:
         text = _brief(piece["text"], 100)
         out.print(f"    [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(text)}")
     if len(evidence) > _PIECES:
-        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (--json shows all)[/dim]")
+        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome show --traces 1 --json` has all)[/dim]")
 
 
 def _brief(value: object, length: int = 300) -> str:

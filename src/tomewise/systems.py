@@ -225,7 +225,8 @@ def comorag(
 
     ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`; how the gaps of the
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
-    `stride` and `levels` are those of the episodes.
+    Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
+    so many `levels` (1: the windows alone).
     """
     kit = _probed(kit)
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
