@@ -167,8 +167,8 @@ class Probe:
         answered = False  # whether any attempt had a reply that could be used
         for step in range(self._bounds.cycles + 1):
             if step:
-                asked = self._probing.probes(question.text, tried, contexts.cues(_last_words(units)))
-                probes = await skipped.usable(asked, list[str]())
+                cues = await asyncio.to_thread(contexts.cues, _last_words(units))
+                probes = await skipped.usable(self._probing.probes(question.text, tried, cues), list[str]())
                 yield Event(name="probed", step=step, detail={"probes": probes})
                 units = await self._search(probes, pool)
                 if not any(unit.evidence for unit in units):
