@@ -182,7 +182,10 @@ def build(
             return
         with _progress() as show:
             report = book.build(variant.system, extractions=extractions, on_progress=show, **variant.settings)
-    _print_json(showing.build_json(report)) if as_json else showing.print_build(report, variant, _at(tome), _console())
+    if as_json:
+        _print_json(showing.build_json(report))
+    else:
+        showing.print_build(report, variant, _at(tome, model, base_url), _console())
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
@@ -321,7 +324,7 @@ def run(arguments: Sequence[str]) -> int:
 def _failed(error: Exception, message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
-    print(f"tome: {' '.join(message.split())}", file=sys.stderr)
+    print(f"tome: {' '.join(line.strip() for line in message.splitlines())}", file=sys.stderr)
     return code
 
 
@@ -333,10 +336,10 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _at(tome: str | None) -> str:
-    """How the next command names the same memory: as this one did."""
-    chosen = tome or _State.tome
-    return f" --tome {quote(chosen)}" if chosen else ""
+def _at(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
+    """How the next command names the same memory and model: as this one did."""
+    given = {"--tome": tome or _State.tome, "--model": model, "--base-url": base_url}
+    return "".join(f" {option} {quote(value)}" for option, value in given.items() if value)
 
 
 def _goes_on() -> None:

@@ -170,8 +170,8 @@ def build_json(report: BuildReport) -> dict[str, Any]:
     return {"layers": layers, "usage": usage_json(report.usage)}
 
 
-def print_build(report: BuildReport, variant: Variant, tome: str, out: Console) -> None:
-    """What `tome build` prints; `tome` is how the next command names the memory."""
+def print_build(report: BuildReport, variant: Variant, again: str, out: Console) -> None:
+    """What `tome build` prints; `again` is how the next command names the same memory and model."""
     if not report.layers:
         out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
         return
@@ -185,7 +185,7 @@ def print_build(report: BuildReport, variant: Variant, tome: str, out: Console) 
         if layer.failed:
             out.print("  [dim]the next build tries these again; all else can be used[/dim]")
     out.print(f"[dim]{usage_line(report.usage)}[/dim]")
-    out.print(f'[dim]next: tome ask{escape(tome)} --system {escape(quote(variant.name))} "your question"[/dim]')
+    out.print(f'[dim]next: tome ask{escape(again)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
 def contents(book: Tome) -> dict[str, Any]:

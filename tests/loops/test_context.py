@@ -98,3 +98,17 @@ async def test_a_long_note_of_the_past_is_cut_short_and_not_left_out(store, piec
     context = Contexts(Shelf(store), words, 520, {"v": 12, HISTORY: 1}).context([], "so " * 90, pool_of())
     assert context.notes[0].endswith("so …")
     assert len(context.notes[0].split()) <= 40 - FENCE
+
+
+@pytest.mark.parametrize("text", ["第一章 " + "文" * 900, "文" * 900, "Holmes\n" + "文" * 900, "   " + "文" * 900])
+def test_text_without_spaces_is_not_cut_to_its_first_word(text):
+    def characters(texts):
+        return [len(text.replace(" ", "")) for text in texts]
+
+    (kept,) = Contexts(None, characters, 500 + FENCE, {"v": 1}).cues([text])  # type: ignore[arg-type]
+    assert 400 < characters([kept])[0] <= 500
+
+
+def test_text_of_no_tokens_where_there_is_no_room_is_left_out():
+    assert Contexts(None, words, 5, {"v": 1}).cues(["\u200b \u200b", "x"]) == []  # type: ignore[arg-type]
+    assert Contexts(None, lambda texts: [0 for _ in texts], 5, {"v": 1}).cues(["\u200b"]) == []  # type: ignore[arg-type]

@@ -274,6 +274,25 @@ async def test_a_malformed_attempt_has_failed_and_a_malformed_forced_answer_is_a
         await conversation(store, found, [DECLINED, BadReply("nothing at all")], [[]])
 
 
+async def test_an_attempt_without_a_usable_reply_leaves_the_forced_answer_its_chance(store):
+    calls, events, answer = await conversation(store, {STEM: ([0], [0])}, [Refused("once"), ANSWERED], [[]], fuse=1.0)
+    side_by_side(calls, FIRST, CUES, PROBE, "answer! v0 s0 <When? v> <When? s>")
+    assert told(events) == [(0, "once")]
+    assert (answer.text, answer.forced) == ("at nine", True)
+
+
+async def test_the_error_that_is_raised_is_that_of_an_attempt(store):
+    with pytest.raises(Refused, match="the attempt"):
+        await conversation(
+            store,
+            {STEM: ([0], [0])},
+            [Refused("the attempt")],
+            [[]],
+            cue=lambda given: BadReply("a cue"),
+            on_exhaustion="fail",
+        )
+
+
 @pytest.mark.parametrize("bounds", [{}, {"on_exhaustion": "fail"}, {"cycles": 0}])
 async def test_where_no_attempt_had_a_usable_reply_that_is_an_error_and_no_failure_to_answer(store, bounds):
     with pytest.raises(Refused, match="not at all"):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tomewise.errors import BudgetExceeded
 from tomewise.loops.together import each, together
 
 
@@ -28,3 +29,12 @@ async def test_the_first_error_is_raised_as_it_is_and_nothing_goes_on(wait):
         await wait(after(0, LookupError("gone"), done), after(0.05, "late", done))
     await asyncio.sleep(0.1)
     assert done == []
+
+
+async def test_calls_under_way_end_where_a_budget_is_used_up():
+    done: list[object] = []
+    with pytest.raises(BudgetExceeded, match="first"):
+        await each(
+            after(*one, done) for one in [(0, BudgetExceeded("first")), (0.02, "paid"), (0.01, BudgetExceeded("x"))]
+        )
+    assert done == ["paid"]

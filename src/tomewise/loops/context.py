@@ -13,6 +13,7 @@ from tomewise.working.pool import Pool, Unit
 
 HISTORY = "history"
 _CUE_ROOM = 2  # cues take at most one part in so many of their layer's share
+_NEAR = 0.8  # of a text that is cut: a word that begins further back is cut too, as where there are no spaces
 _LEAST = 100  # tokens to which a cue is cut short at most, where there are too many
 
 
@@ -104,14 +105,18 @@ class Contexts:
         return [short for text in texts[:count] if (short := self._cut(text, most))]
 
     def _cut(self, text: str, most: int) -> str:
-        """The beginning of a text, up to `most` tokens, between two words where there are any."""
-        length, kept = len(text), text
+        """The beginning of a text, up to `most` tokens, between two words where one is near."""
+        if most <= 0:
+            return ""
+        text = kept = text.strip()
+        length = len(text)
         while (size := self._count([kept])[0]) > most:
             length = int(0.95 * length * most / size)  # a little less, so that few rounds do
-            begun = text[: max(0, length)].strip()
+            begun = text[:length].strip()
             if not begun:
                 return ""
-            kept = f"{begun.rsplit(maxsplit=1)[0]} …"
+            words = begun.rsplit(maxsplit=1)[0]
+            kept = f"{words if len(words) > _NEAR * len(begun) else begun} …"
         return kept
 
     def _tokens(self, texts: Sequence[str]) -> list[int]:

@@ -160,7 +160,8 @@ class Probe:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer."""
-        pool, contexts, skipped = self._new_pool(), self._contexts(question), _Skipped()
+        pool, contexts = self._new_pool(), self._contexts(question)
+        skipped, attempts = _Skipped(), _Skipped()
         tried, notes = [question.text], ""
         units = await self._search(tried, pool)
         reason = f"no cycle is left (allowed: {self._bounds.cycles})"
@@ -182,9 +183,9 @@ class Probe:
                 for event in _consolidation_events(step, units, notes):
                     yield event
             context = await asyncio.to_thread(contexts.context, units, notes, pool)
-            trying = skipped.usable(self._try(question, context, may_decline=self._may_decline), None)
+            trying = attempts.usable(self._try(question, context, may_decline=self._may_decline), None)
             reply, _ = await together(trying, asyncio.to_thread(pool.prepare, units))
-            for event in skipped.events(step):
+            for event in (*skipped.events(step), *attempts.events(step)):
                 yield event
             if reply is not None:
                 answered = True
@@ -206,8 +207,9 @@ class Probe:
         for event in skipped.events(step):
             yield event
         yield Event(name="stopped", step=step, detail={"reason": reason, "pool": _pool_lines(pool)})
-        if not answered and skipped.last is not None:
-            raise skipped.last
+        must = self._bounds.on_exhaustion == "fail" or not self._bounds.cycles  # nobody is asked once more
+        if must and attempts.last and not answered:
+            raise attempts.last
         async for last in self._exhausted(question, step, pool, contexts):
             yield last
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -28,7 +29,9 @@ def connect(path: Path, *, create: bool) -> Engine:
         raise StoreError(f"{path} is a folder, not a tome: name a file, such as -m {path.name}.tome")
     if not path.exists() or path.stat().st_size == 0:
         if not create:
-            raise StoreError(f"there is no tome at {path}: add something first, with `tome -m {path} add PATH`")
+            raise StoreError(
+                f"there is no tome at {path}: add something first, with `tome -m {quote(str(path))} add PATH`"
+            )
         if not path.parent.is_dir():
             raise StoreError(f"the folder {path.parent} does not exist: make it first")
     else:
