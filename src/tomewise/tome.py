@@ -27,6 +27,7 @@ from tomewise.sources import documents, the_one
 from tomewise.store.export import export
 from tomewise.store.sqlite import DocumentRecord, SqliteStore
 from tomewise.systems import DEFAULT, Kit, System, assemble
+from tomewise.together import side_by_side
 from tomewise.types import (
     Answer,
     Document,
@@ -333,11 +334,8 @@ class Tome:
             finally:
                 begun()
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(one(question)) for question in questions]
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from failures
+        async with side_by_side() as group:
+            asked = [group.create_task(one(question)) for question in questions]
         return [task.result() for task in asked]
 
     async def _run(
@@ -398,13 +396,14 @@ async def answered(system: System, question: Question, on_event: OnEvent | None 
 def _provider(layers: Sequence[Layer], path: Path, store: SqliteStore, report: Report) -> Provide:
     """Gives the graphs among the layers extractions from a file, before anything is asked for them."""
     found = read_extractions(path, store)
-    if not any(isinstance(layer, GraphLayer) and layer.names.style == found.style for layer in layers):
+    graphs = {one.name: one for one in layers if isinstance(one, GraphLayer) and one.names.style == found.style}
+    if not graphs:
         raise UsageError(f"{path} holds {found.style} of passages, which this system has no layer for: leave it out")
 
     async def provide(layer: Layer) -> LayerReport | None:
-        if not isinstance(layer, GraphLayer) or layer.names.style != found.style:
+        if (graph := graphs.get(layer.name)) is None:
             return None
-        taken = await layer.take(found, report)
+        taken = await graph.take(found, report)
         return replace(taken, notes=(f"{path.name}: {found.coverage}", *taken.notes))
 
     return provide

@@ -27,6 +27,7 @@ from tomewise.language.usage import meter
 from tomewise.reports import usage_json
 from tomewise.store.sqlite import SqliteStore
 from tomewise.systems import System
+from tomewise.together import side_by_side
 from tomewise.tome import answered
 from tomewise.types import Document, LanguageModel, Progress
 from tomewise.variants import Variant
@@ -157,11 +158,9 @@ class _Run:
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._tell()
         try:
-            async with asyncio.TaskGroup() as under_way:
+            async with side_by_side() as under_way:
                 for group in groups:
                     await self._group(group, under_way)
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from failures
         finally:
             for memory in self._open:
                 memory.tome.close()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tomewise.loops.showing import Count
-
-FENCE = 12  # tokens that the fence around each piece takes
+from tomewise.loops.showing import FENCE, Count
 
 
 def shared(

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tomewise.loops.budget import FENCE, shared
-from tomewise.loops.showing import Count, Shelf
+from tomewise.loops.budget import shared
+from tomewise.loops.showing import FENCE, Count, Shelf
 from tomewise.types import Evidence
 from tomewise.working.pool import Pool, Unit
 

@@ -26,8 +26,8 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.context import HISTORY, Context, Contexts
 from tomewise.loops.once import answer_from, answering, told
 from tomewise.loops.showing import Count, Shelf, shown
-from tomewise.loops.together import each, together
 from tomewise.recall.trilayer import Found, LayeredRecall
+from tomewise.together import each, together
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
 from tomewise.working.pool import Pool, Unit
 
@@ -179,7 +179,10 @@ class Probe:
             for unit in units:
                 yield Event(name="recalled", step=step, detail=_recalled(unit))
             if step:
-                units, notes = await self._consolidated(question.text, units, pool, contexts, skipped)
+                units, notes = await together(  # encode what is new, fuse what is known
+                    self._cued(question.text, units, contexts, skipped),
+                    self._fused(question.text, pool, contexts, skipped),
+                )
                 for event in _consolidation_events(step, units, notes):
                     yield event
             context = await asyncio.to_thread(contexts.context, units, notes, pool)
@@ -199,7 +202,7 @@ class Probe:
             if not self._bounds.cycles:
                 break
             if not step:  # the first search is encoded only now that it did not suffice
-                units = await self._encoded(question.text, units, contexts, skipped)
+                units = await self._cued(question.text, units, contexts, skipped)
                 for event in _consolidation_events(step, units, ""):
                     yield event
             await asyncio.to_thread(pool.take, units)
@@ -226,25 +229,18 @@ class Probe:
             for layer in self._recall.layers
         ]
 
-    async def _encoded(self, question: str, units: Sequence[Unit], contexts: Contexts, skipped: _Skipped) -> list[Unit]:
+    async def _cued(self, question: str, units: Sequence[Unit], contexts: Contexts, skipped: _Skipped) -> list[Unit]:
         """The units as they were read, with their cues; units without evidence need none."""
         read = await asyncio.to_thread(_read, units, contexts)
-        return await self._cued(question, read, skipped)
-
-    async def _consolidated(
-        self, question: str, fresh: Sequence[Unit], pool: Pool, contexts: Contexts, skipped: _Skipped
-    ) -> tuple[list[Unit], str]:
-        """Encode what is new and fuse what is known, side by side."""
-        read = await asyncio.to_thread(_read, fresh, contexts)
-        relevant = await asyncio.to_thread(pool.relevant, question, self._bounds.fused)
-        cues = await asyncio.to_thread(contexts.cues, [unit.cue for unit in relevant])
-        fused = skipped.usable(self._consolidating.fused(question, cues), "")
-        return await together(self._cued(question, read, skipped), fused)
-
-    async def _cued(self, question: str, read: Sequence[tuple[Unit, list[Evidence]]], skipped: _Skipped) -> list[Unit]:
         asked = [self._consolidating.cue(question, unit.probe, unit.layer, shown) for unit, shown in read]
         cues = await each(skipped.usable(one, "") for one in asked)
         return [replace(unit, cue=cue) for (unit, _), cue in zip(read, cues, strict=True)]
+
+    async def _fused(self, question: str, pool: Pool, contexts: Contexts, skipped: _Skipped) -> str:
+        """What the relevant cues of the pool say together."""
+        relevant = await asyncio.to_thread(pool.relevant, question, self._bounds.fused)
+        cues = await asyncio.to_thread(contexts.cues, [unit.cue for unit in relevant])
+        return await skipped.usable(self._consolidating.fused(question, cues), "")
 
     @property
     def _may_decline(self) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
-_LABEL_TOKENS = 12  # what label and fence add to a piece of evidence
+FENCE = 12  # tokens that label and fence add to a piece of evidence, or to a note
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 
 
@@ -32,9 +32,9 @@ def fitting(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evi
     kept: list[Evidence] = []
     texts = [f"{piece.title}\n{piece.text}" for piece in evidence]
     for piece, tokens in zip(evidence, count(texts), strict=True):
-        if tokens + _LABEL_TOKENS <= budget:
+        if tokens + FENCE <= budget:
             kept.append(piece)
-            budget -= tokens + _LABEL_TOKENS
+            budget -= tokens + FENCE
     return kept
 
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.language.places import queueing
 from tomewise.language.role import Role
+from tomewise.together import side_by_side
 from tomewise.types import In, LanguageModel, Out, Progress, Report
 
 _ON_THE_WAY = 1024  # asks at a time: more than any provider serves, and few enough to hold their prompts in memory
@@ -66,18 +67,15 @@ async def play_each(
         return key, output
 
     tasks: list[asyncio.Task[tuple[K, R | None]]] = []
-    try:
-        with queueing():
-            async with asyncio.TaskGroup() as group:
-                for number, (key, given) in enumerate(inputs.items()):
-                    await room.acquire()
-                    if refused:
-                        break
-                    tasks.append(group.create_task(one(key, given)))
-                    if number % _BEGUN == 0:
-                        await asyncio.sleep(0)  # else no request leaves before all are prepared
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
+    with queueing():
+        async with side_by_side() as group:
+            for number, (key, given) in enumerate(inputs.items()):
+                await room.acquire()
+                if refused:
+                    break
+                tasks.append(group.create_task(one(key, given)))
+                if number % _BEGUN == 0:
+                    await asyncio.sleep(0)  # else no request leaves before all are prepared
     if refused:
         raise refused[0]
     replies.update((key, output) for key, output in (task.result() for task in tasks) if output is not None)

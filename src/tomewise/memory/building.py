@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tomewise.errors import BudgetExceeded
+from tomewise.together import side_by_side
 from tomewise.types import Change, Estimate, Layer, LayerReport, Report
 
 if TYPE_CHECKING:
@@ -45,12 +46,9 @@ async def build(
             return None
         return _both(provided, built) if provided else built
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for layer in order.values():
-                tasks[layer.name] = group.create_task(one(layer))
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
+    async with side_by_side() as group:
+        for layer in order.values():
+            tasks[layer.name] = group.create_task(one(layer))
     if refused:
         raise refused[0]
     return [built for task in tasks.values() if (built := task.result())]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.grounds import grounds
 from tomewise.recall.ranking import top
 from tomewise.types import Embedder, Evidence, PassageId
 
@@ -74,16 +75,11 @@ class Grounds:
         return {key: known[key] for key in wanted}
 
     def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
-        below = {root: {root} for root in roots}  # nodes of the layer still to be followed
-        ground: dict[int, set[int]] = {root: set() for root in roots}
-        while front := set().union(*below.values()):
-            sources = self._store.sources(front, self._layer)
-            for root in roots:
-                reached = {source for key in below[root] for source in sources[key]}
-                ground[root] |= {key for key in below[root] if not sources[key] and key != root}
-                below[root] = reached
-        passages = self._store.passages({key for found in ground.values() for key in found})
+        found = grounds(self._store, roots, self._layer)
+        passages = self._store.passages({key for some in found.values() for key in some})
         order = {key: (passage.document, passage.position) for key, passage in passages.items()}
         # A passage may have gone between two reads.
-        left = {root: sorted((key for key in ground[root] if key in order), key=order.__getitem__) for root in roots}
+        left = {
+            root: sorted((key for key in some if key in order), key=order.__getitem__) for root, some in found.items()
+        }
         return {root: tuple(passages[key].id for key in some) for root, some in left.items()}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tomewise.errors import BudgetExceeded
-from tomewise.loops.together import each, together
+from tomewise.together import each, together
 
 
 async def after(seconds: float, what: object, done: list[object]) -> object:
