@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DocumentId: TypeAlias = str
 NodeId: TypeAlias = str
 PassageId: TypeAlias = NodeId
+Support: TypeAlias = Literal["full", "partly", "none"]
 
 In = TypeVar("In", bound="BaseModel")
 Out = TypeVar("Out", bound="BaseModel")
@@ -148,11 +149,15 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question, free or multiple-choice. Only the answering role ever sees `options`."""
+    """A question, free or multiple-choice. Only the answering role ever sees `options`.
+
+    `force` asks for a guess where the evidence does not hold the answer; without it a loop may decline.
+    """
 
     text: str
     options: tuple[str, ...] = ()
     instructions: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +230,7 @@ class Answer:
 
     `choice` is the letter of the chosen option (A, B, ...) of a multiple-choice question, `text` then its wording.
     `resolved` is False when the loop could not answer; `forced` is True when it was made to answer all the same.
+    `supported` says how far the evidence holds the answer; `missing` says what it lacks, where the answer was declined.
     `dropped_quotes` counts quotations of the model that stand in no passage and so were not shown.
     """
 
@@ -234,6 +240,8 @@ class Answer:
     evidence: tuple[Evidence, ...] = ()
     resolved: bool = True
     forced: bool = False
+    supported: Support = "full"
+    missing: str = ""
     dropped_quotes: int = 0
     system: str = ""
     model: str = ""

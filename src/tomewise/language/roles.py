@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from tomewise.language.role import Role
+from tomewise.types import Support
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 FAILURE = "*"  # what an answering role says when the evidence does not suffice
@@ -46,6 +47,8 @@ class AnswerOut(BaseModel):
     answer: Text = Field(description="the answer alone, as short as the question allows")
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
     quotes: list[Quote] = Field(default=[], description="the words of the evidence that the answer rests on")
+    supported: Support = Field(default="full", description="how far the evidence holds the answer")
+    missing: Text = Field(default="", description="what the evidence lacks, when the answer is declined")
 
     @property
     def failed(self) -> bool:
@@ -168,9 +171,12 @@ DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
 
 
 class ProbeIn(BaseModel):
+    """`missing` is what the last attempt to answer said it lacked."""
+
     question: str
     past_probes: list[str] = []
     cues: list[str] = []
+    missing: str = ""
     limit: int = 3
 
 
@@ -179,10 +185,13 @@ class ProbeOut(BaseModel):
 
 
 class EncodeIn(BaseModel):
+    """`known` are the cues of earlier searches: only what they do not say is worth a new one."""
+
     question: str
     probe: str
     layer: str
     evidence: list[Shown]
+    known: list[str] = []
 
 
 class CueOut(BaseModel):
