@@ -17,7 +17,8 @@ from time import perf_counter
 from tokenizers import Tokenizer
 
 from tomewise.reading.passages import PassageSplitter
-from tomewise.reading.read import read
+from tomewise.reading.process import ReaderProcess
+from tomewise.reading.read import SourceReader
 
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
 RUNS = 7
@@ -47,7 +48,8 @@ def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else NOVEL
     if not path.exists():
         raise SystemExit(f"{path} is absent: name a text file")
-    (document,) = read(path)
+    with ReaderProcess() as process:
+        (document,) = SourceReader(process).read(path).documents
     tokenizer = minilm()
     once = best(lambda: tokenizer.encode(document.text))
     print(f"{path.name}: {len(document.text):,} characters, tokenized once in {once:.3f} s")

@@ -115,21 +115,26 @@ def add(
     overlap: Annotated[
         int | None, typer.Option(min=0, help="Tokens that neighbours share (fixed by the first add).")
     ] = None,
+    prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Read files outside of a folder to which links in it lead.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read documents and remember them. What is there unchanged costs nothing; what changed is replaced."""
     _goes_on()
     started = time.perf_counter()
     with _opened(tome, embedder=embedder, passage_tokens=passage_tokens, overlap=overlap) as book, _progress() as show:
-        report = book.add(*paths, on_progress=show)
+        report = book.add(*paths, prefix=prefix, follow=follow, on_progress=show)
     if as_json:
         _print_json(asdict(report))
         return
     out = _console()
-    for word, documents in (("added", report.added), ("replaced", report.replaced), ("unchanged", report.unchanged)):
-        if documents:
+    for word in ("added", "replaced", "unchanged", "removed"):
+        if documents := getattr(report, word):
             names = ", ".join(_short(document) for document in documents[:3]) + (", …" if len(documents) > 3 else "")
-            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}: {_safe(names)}")
+            why = ", no longer in the file" if word == "removed" else ""
+            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {_safe(names)}")
     for path, reason in (report.skipped or {}).items():
         out.print(f"[yellow]passed over[/yellow] {_safe(_short(path))}: {_safe(reason)}")
     out.print(f"[dim]{_count(report.passages, 'new passage')} in {time.perf_counter() - started:.1f} s[/dim]")
@@ -376,6 +381,9 @@ def _opened(tome: str | None, *, create: bool = True, **given: str | int | float
         max_calls=chosen.max_calls,
         max_tokens=chosen.max_tokens,
         max_cost=chosen.max_cost,
+        read_seconds=chosen.read_seconds,
+        read_memory=chosen.read_memory,
+        read_characters=chosen.read_characters,
     )
     with book:
         yield book

@@ -11,11 +11,15 @@ from tomewise.types import Answer, LayerReport, Usage
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """What an `add` did: ids of documents by outcome, and what was passed over with the reason."""
+    """What an `add` did: ids of documents by outcome, and what was passed over with the reason.
+
+    `removed` are documents that their file, such as a corpus, had when it was added last and has no more.
+    """
 
     added: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     passages: int = 0
     skipped: Mapping[str, str] | None = None
 

@@ -17,7 +17,15 @@ from typing import Any
 from tomewise.errors import UsageError
 
 FILE = "tomewise.toml"
-_LEAST = {"limit": 1, "timeout": 0.1, "window": 1, "passage_tokens": 8}
+_LEAST = {
+    "limit": 1,
+    "timeout": 0.1,
+    "window": 1,
+    "passage_tokens": 8,
+    "read_seconds": 0.1,
+    "read_memory": 1,
+    "read_characters": 1,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +46,9 @@ class Settings:
     prompts: str | None = None  # a folder with prompts of one's own
     passage_tokens: int | None = None
     overlap: int | None = None
+    read_seconds: float | None = None  # bounds on the reading of one file; None: see `reading.bounds`
+    read_memory: int | None = None  # megabytes
+    read_characters: int | None = None
 
 
 def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, ...] | None = None) -> Settings:

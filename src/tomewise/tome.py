@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.errors import NotBuilt, StoreError, UsageError
 from tomewise.language.cached import Cached
@@ -21,9 +21,12 @@ from tomewise.making import settle
 from tomewise.memory.building import Provide, behind, build, estimate
 from tomewise.memory.graph import GraphLayer
 from tomewise.memory.imported import read_extractions
-from tomewise.memory.passages import PassagesLayer, Taken
+from tomewise.memory.passages import Outcome, PassagesLayer, Taken
+from tomewise.reading.bounds import Bounds
+from tomewise.reading.process import ReaderProcess
+from tomewise.reading.read import SourceReader
 from tomewise.reports import AddReport, BuildReport, RemoveReport, as_json
-from tomewise.sources import documents, the_one
+from tomewise.sources import Claims, check_prefix, documents, the_one
 from tomewise.store.export import export
 from tomewise.store.sqlite import DocumentRecord, SqliteStore
 from tomewise.systems import DEFAULT, Kit, System, assemble
@@ -58,13 +61,20 @@ class Tome:
     """
 
     def __init__(
-        self, store: SqliteStore, embedder: Embedder, model: LanguageModel, prompts: Prompts, size: tuple[int, int]
+        self,
+        store: SqliteStore,
+        embedder: Embedder,
+        model: LanguageModel,
+        prompts: Prompts,
+        size: tuple[int, int],
+        bounds: Bounds,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._model = model
         self._prompts = prompts
         self._size = size  # of passages: tokens, and tokens of overlap
+        self._bounds = bounds  # on the reading of one file
         self._thread = LoopThread()
         self._tracing = Lock()  # SQLite lets writers that compete sleep for longer than a trace takes
         self._systems: dict[str, System] = {}  # assembled once, for their indexes stay warm
@@ -82,19 +92,25 @@ class Tome:
         create: bool = True,
         embedder_base_url: str | None = None,
         prompts: str | Path | None = None,
+        read_seconds: float | None = None,
+        read_memory: int | None = None,
+        read_characters: int | None = None,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or make one.
 
         `passage_tokens` (default: what the embedder sees whole, 512 at most), `overlap` (0) and `embedder` ("bundled")
         are fixed when the tome is made; later they may be left out, and must not differ. `prompts` is a folder with
-        prompts that take the place of the packaged ones. `model_settings` go to the model that `model` names:
-        base_url, api_key, limit, timeout, window, and bounds on what it may be asked: max_calls, max_tokens, max_cost.
+        prompts that take the place of the packaged ones. `read_seconds`, `read_memory` (megabytes) and
+        `read_characters` bound the reading of one file (see `reading.bounds`). `model_settings` go to the model that
+        `model` names: base_url, api_key, limit, timeout, window, and bounds on what it may be asked: max_calls,
+        max_tokens, max_cost.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose import embedder_named
 
         wording = Prompts(Path(prompts) if prompts else None)
+        bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
         store = SqliteStore.open(Path(path), create=create)
         try:
             made_with = store.meta("embedder")
@@ -108,7 +124,7 @@ class Tome:
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, wording, size)
+        return cls(store, embedder, model, wording, size, bounds)
 
     def __enter__(self) -> Tome:
         return self
@@ -150,39 +166,51 @@ class Tome:
 
     # ------------------------------------------------------------ documents
 
-    def add(self, *sources: str | Path | Document, on_progress: OnProgress | None = None) -> AddReport:
+    def add(
+        self,
+        *sources: str | Path | Document,
+        prefix: str = "",
+        follow: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> AddReport:
         """Read files, folders, `-` (standard input), or documents, and remember them.
 
-        A document that is there unchanged is recognised and costs nothing; one whose text changed is replaced. Each
-        document is kept whole or not at all, also when the process is killed. Raises ReadingError, Locked.
+        A document that is there unchanged is recognised and costs nothing; one whose text changed is replaced; a row
+        that its file has no more is removed. Each document is kept whole or not at all, also when the process is
+        killed. Nothing of a file is taken when one of its ids is that of a document from another source; `prefix` puts
+        `prefix/` before the ids of rows and of documents given here. `follow` reads files outside of a folder to which
+        links in it lead. Raises ReadingError, UsageError, Locked.
         """
-        return self._thread.run(self.aadd(*sources, on_progress=on_progress))
+        return self._thread.run(self.aadd(*sources, prefix=prefix, follow=follow, on_progress=on_progress))
 
-    async def aadd(self, *sources: str | Path | Document, on_progress: OnProgress | None = None) -> AddReport:
+    async def aadd(
+        self,
+        *sources: str | Path | Document,
+        prefix: str = "",
+        follow: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> AddReport:
         """See `add`."""
         from tomewise.reading.passages import PassageSplitter
 
         if not sources:
             raise UsageError("nothing to add: name a file, a folder, or - for standard input")
+        check_prefix(prefix)
         skipped: dict[str, str] = {}
-        taken: dict[str, list[Taken]] = {"added": [], "replaced": [], "unchanged": []}
-        with self._store.exclusive():
+        taken: list[Taken] = []
+        with self._store.exclusive(), ReaderProcess(self._bounds) as process:
             # Nobody may have settled on something else since this was opened.
             size, overlap = settle(self._store, self._embedder, *self._size)
             splitter = PassageSplitter(self._embedder.tokenizer, max_tokens=size, overlap=overlap)
             layer = PassagesLayer(self._store, self._embedder, splitter)
-            async for what in layer.add(documents(sources, skipped)):
+            claims = Claims(self._store.origins())
+            reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
+            async for what in layer.add(documents(sources, reader, claims, skipped, prefix=prefix)):
                 if isinstance(what, Taken):
-                    taken[what.outcome].append(what)
+                    taken.append(what)
                 elif on_progress:
                     on_progress(what)
-        return AddReport(
-            added=tuple(item.document for item in taken["added"]),
-            replaced=tuple(item.document for item in taken["replaced"]),
-            unchanged=tuple(item.document for item in taken["unchanged"]),
-            passages=sum(item.passages for items in taken.values() for item in items),
-            skipped=skipped,
-        )
+        return _report(taken, skipped)
 
     def remove(self, document: str) -> RemoveReport:
         """Forget a document, named by id, path, title or unique part of its id, and all that rested on it alone."""
@@ -391,6 +419,13 @@ async def answered(system: System, question: Question, on_event: OnEvent | None 
             if on_event:
                 on_event(what)
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
+
+
+def _report(taken: Sequence[Taken], skipped: Mapping[str, str]) -> AddReport:
+    by_outcome = {
+        outcome: tuple(item.document for item in taken if item.outcome == outcome) for outcome in get_args(Outcome)
+    }
+    return AddReport(**by_outcome, passages=sum(item.passages for item in taken), skipped=skipped)
 
 
 def _provider(layers: Sequence[Layer], path: Path, store: SqliteStore, report: Report) -> Provide:

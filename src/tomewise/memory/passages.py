@@ -25,7 +25,14 @@ _TOGETHER = 64_000  # characters embedded and committed together; a longer docum
 _CUT = 256  # passages cut between two reports of progress, and between two chances to stop
 _EMBEDDED = 64  # likewise, embedded: a second of work or two
 
-Outcome = Literal["added", "replaced", "unchanged"]
+Outcome = Literal["added", "replaced", "unchanged", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Documents that their source has no more."""
+
+    documents: tuple[DocumentId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +46,10 @@ class Taken:
 
 @dataclass(slots=True)
 class _Batch:
-    """Documents taken in together, behind those that were met before them and are known already."""
+    """Documents taken in together, behind those that were met before them and are known already or lost."""
 
     known: list[Taken] = field(default_factory=list)
+    lost: list[DocumentId] = field(default_factory=list)
     fresh: dict[DocumentId, Document] = field(default_factory=dict)
     size: int = 0
 
@@ -60,8 +68,11 @@ class PassagesLayer:
         self._embedder = embedder
         self._splitter = splitter
 
-    async def add(self, documents: Iterable[Document]) -> AsyncIterator[Taken | Progress]:
-        """Take in documents; those that are there unchanged cost nothing, those that changed are replaced."""
+    async def add(self, documents: Iterable[Document | Lost]) -> AsyncIterator[Taken | Progress]:
+        """Take in documents; those that are there unchanged cost nothing, those that changed are replaced.
+
+        Those that their source lost are forgotten, with all that rests on them.
+        """
         batches = self._batches(documents)
         done = 0
         # All is done beside the event loop, a little at a time, so that it can be stopped in between.
@@ -83,13 +94,16 @@ class PassagesLayer:
                 done += len(some_texts)
                 left = len(texts) - sum(map(len, rows))
                 yield Progress(label="passages embedded", done=done, total=done + left)
-            for outcome in await asyncio.to_thread(self._commit, split, rows):
+            for outcome in await asyncio.to_thread(self._commit, batch.lost, split, rows):
                 yield outcome
 
-    def _batches(self, documents: Iterable[Document]) -> Iterator[_Batch]:
+    def _batches(self, documents: Iterable[Document | Lost]) -> Iterator[_Batch]:
         batch = _Batch()
         try:
             for document in documents:
+                if isinstance(document, Lost):
+                    batch.lost += document.documents
+                    continue
                 if not batch.has_room(document):
                     yield batch
                     batch = _Batch()
@@ -103,13 +117,20 @@ class PassagesLayer:
             raise
         yield batch
 
-    def _commit(self, split: Sequence[tuple[Document, list[Passage]]], rows: list[NDArray[np.float32]]) -> list[Taken]:
-        if not split:
+    def _commit(
+        self,
+        lost: Sequence[DocumentId],
+        split: Sequence[tuple[Document, list[Passage]]],
+        rows: list[NDArray[np.float32]],
+    ) -> list[Taken]:
+        if not split and not lost:
             return []
-        outcomes: list[Taken] = []
+        outcomes = [Taken(document, "removed") for document in lost]
         keys: list[int] = []
         vectors = np.concatenate(rows) if rows else np.empty((0, self._embedder.dimensions), np.float32)
         with self._store.write() as change:
+            for gone in lost:
+                change.remove_document(gone)
             for document, passages in split:
                 outcome: Outcome = "added" if self._store.digest(document.id) is None else "replaced"
                 keys += change.put_document(document, digest(document), passages)

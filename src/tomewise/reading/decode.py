@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 from tomewise.errors import ReadingError
 
@@ -15,6 +16,13 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
 )
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1b")) + b"\x7f"
 _BINARY_SHARE = 0.1  # of control characters, beyond which a file is no text
+_SHIFTS = re.compile(rb"\x1b\$(?:[@AB]|[()][@-G])")  # to another alphabet in which characters take two bytes
+_DECLARABLE = frozenset(  # what pages are written in; other codecs of Python unpack archives or escapes
+    "utf-8 utf-16 utf-16-le utf-16-be ascii mac-roman mac-cyrillic koi8-r koi8-u cp866 cp874 cp932 cp949 "
+    "gb2312 gbk gb18030 hz big5 big5hkscs euc_jp euc_kr iso2022_jp iso2022_kr shift_jis".split()
+    + [f"iso8859-{number}" for number in range(1, 17)]
+    + [f"cp{number}" for number in range(1250, 1259)]
+)
 _GUESSED = 1_000_000  # bytes that the encoding is guessed from: guessing takes seconds per megabyte
 
 
@@ -52,16 +60,36 @@ def _by_mark(raw: bytes, name: str) -> str | None:
 def _unmarked(raw: bytes, name: str, declared: str | None) -> str:
     if b"\0" in raw or len(raw) - len(raw.translate(None, _CONTROLS)) > _BINARY_SHARE * len(raw):
         raise ReadingError(_binary(name))
+    if _SHIFTS.search(raw):
+        return _shifted(raw, name)
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         if _mostly_utf8(raw):
             raise ReadingError(_damaged(name, "utf-8", error)) from None
-    encoding = declared or _guessed(raw)
+    encoding = _guessed(raw) if declared is None else _declarable(declared)
     try:
         return raw.decode(encoding or "utf-8")
-    except (UnicodeError, LookupError):  # some codecs that a page can name raise no UnicodeDecodeError
+    except UnicodeDecodeError:
         raise ReadingError(f"{name} is in no encoding that could be told: save it as UTF-8") from None
+
+
+def _shifted(raw: bytes, name: str) -> str:
+    """The text of a file in ISO-2022, which is all ASCII and looks like UTF-8."""
+    for encoding in ("iso2022_jp_ext", "iso2022_jp_2", "iso2022_kr"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise ReadingError(f"{name} is in a form of ISO-2022 that cannot be read: save it as UTF-8")
+
+
+def _declarable(declared: str) -> str | None:
+    try:
+        encoding = codecs.lookup(declared).name
+    except (LookupError, ValueError):
+        return None
+    return encoding if encoding in _DECLARABLE else None
 
 
 def _mostly_utf8(raw: bytes) -> bool:

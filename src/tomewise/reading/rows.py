@@ -11,18 +11,19 @@ from typing import Any
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import plain
 from tomewise.reading.transcripts import transcript_text
-from tomewise.types import Document
+from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def rows(path: Path, source: str) -> Iterator[Document]:
+def rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
     """The documents of a JSON Lines file in UTF-8, one row at a time; `source` is its absolute path.
 
-    A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`; a row without an id is named
-    `<source>#<line number>`. Blank lines are passed over. Raises `ReadingError`, with the line, for any other row and
-    for an id that was already used, also when the file has no row at all.
+    A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`. Its id becomes `<prefix>/<id>` where there is
+    a prefix; a row without an id is named `<source>#<line number>`. Blank lines are passed over. Raises
+    `ReadingError`, with the line, for any other row and for an id that was already used, also when the file has no
+    row at all.
     """
     seen: dict[str, int] = {}
     with path.open("rb") as lines:
@@ -30,7 +31,7 @@ def rows(path: Path, source: str) -> Iterator[Document]:
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
-            document = _document(line, source, number)
+            document = _document(line, source, number, prefix)
             first = seen.setdefault(document.id, number)
             if first != number:
                 raise _error(source, number, f"the id {document.id!r} was used in line {first}", "make ids unique")
@@ -39,10 +40,15 @@ def rows(path: Path, source: str) -> Iterator[Document]:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
-def _document(line: bytes, source: str, number: int) -> Document:
+def prefixed(prefix: str, id: DocumentId) -> DocumentId:
+    """The id under the name that is to stand before it."""
+    return f"{prefix}/{id}" if prefix else id
+
+
+def _document(line: bytes, source: str, number: int, prefix: str) -> Document:
     row = _row(line, source, number)
     given = row.get("id")
-    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int) or given == ""):
+    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip()):
         raise _error(source, number, f"`id` is {given!r}", "make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
     if not isinstance(title, str):
@@ -53,7 +59,7 @@ def _document(line: bytes, source: str, number: int) -> Document:
         else _text(row, source, number)
     )
     document = Document(
-        id=f"{source}#{number}" if given is None else str(given),
+        id=f"{source}#{number}" if given is None else prefixed(prefix, str(given)),
         text=plain(text),
         title=" ".join(title.split()),
         source=source,

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from bs4.exceptions import ParserRejectedMarkup
+from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
+from tomewise.reading.decode import decoded
+from tomewise.types import Document
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
 # White space in which markdownify looks for a newline from every character on: quadratic, and shown as one blank.
 _PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
-_DECLARED = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+
+
+def read_html(path: Path) -> tuple[Document]:
+    """The page in an HTML file. Raises `ReadingError` when it is no text or cannot be parsed."""
+    title, text = page_text(path.read_bytes(), str(path))
+    return (Document(id=str(path), text=text, title=title, source=str(path)),)
+
+
+def page_text(raw: bytes, name: str) -> tuple[str, str]:
+    """The title and the text of a page as it is stored. `name` is what errors call it. Raises `ReadingError`."""
+    return from_html(decoded(raw, name, declared_charset(raw)), name)
 
 
 def declared_charset(raw: bytes) -> str | None:
@@ -28,15 +46,11 @@ def from_html(html: str, name: str) -> tuple[str, str]:
     """
     if "<" not in html:
         return "", unescape(html).strip()
-    from bs4 import BeautifulSoup
-    from bs4.exceptions import ParserRejectedMarkup
-    from markdownify import ATX, MarkdownConverter
-
     converter = MarkdownConverter(
         heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
     )
     try:
-        soup = BeautifulSoup(_PADDING.sub(" ", _PROLOG.sub("", html)), "html.parser")
+        soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
@@ -45,3 +59,17 @@ def from_html(html: str, name: str) -> tuple[str, str]:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
         raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error
     return title, _BLANK_LINES.sub("\n\n", text).strip()
+
+
+def _escape_unclosed(html: str) -> str:
+    """Escape what opens a tag or a comment that nothing closes: it is text.
+
+    The parser would look for its end from each one on: quadratic, half a minute for 60 KB of `<a `.
+    """
+    html = _escape_after(html, "<!--", "-->")
+    return _escape_after(html, "<", ">")
+
+
+def _escape_after(html: str, opening: str, closing: str) -> str:
+    closed = html.rfind(closing) + 1
+    return html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])

@@ -157,6 +157,12 @@ class SqliteStore:
         with self.reading() as connection:
             return [DocumentRecord(**row) for row in connection.execute(query.order_by(documents.c.id)).mappings()]
 
+    def origins(self) -> dict[DocumentId, str]:
+        """The source that each document came from, by the document's id."""
+        with self.reading() as connection:
+            found = connection.execute(select(documents.c.id, documents.c.source))
+            return {row.id: row.source for row in found}
+
     def digest(self, document: DocumentId) -> str | None:
         """What the document held when it was added, or None when it is not there."""
         with self.reading() as connection:
