@@ -122,7 +122,8 @@ def test_show_add_remove_systems_and_export_print_json(command, filled, here):
     (here / "more.txt").write_text("Tom Hale rowed to the island in May.")
     added = json.loads(command("add", "more.txt", filled, "--json").out)
     assert added == {
-        "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(filled)], "passages": 1, "skipped": {},
+        "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(filled)], "removed": [],
+        "passages": 1, "skipped": {},
     }  # fmt: skip
     shown = json.loads(command("show", "--json").out)
     assert [record["id"] for record in shown["documents"]] == [str(filled), str(here / "more.txt")]

@@ -80,3 +80,30 @@ def test_damaged_unicode_is_named_not_guessed_at() -> None:
 def test_a_declaration_that_does_not_hold_is_refused(declared: str) -> None:
     with pytest.raises(ReadingError, match="no encoding that could be told: save it as UTF-8"):
         decoded(b"caf\xe9", "it", declared)
+
+
+@pytest.mark.parametrize(
+    "declared", ["unicode_escape", "raw_unicode_escape", "utf-7", "idna", "rot13", "zlib", "x" * 999]
+)
+def test_codecs_that_are_no_encodings_of_pages_are_refused(declared: str) -> None:
+    with pytest.raises(ReadingError, match="no encoding that could be told: save it as UTF-8"):
+        decoded(rb"caf\ud800 \q" + b"\xe9", "it", declared)
+
+
+@pytest.mark.parametrize("encoding", ["iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext"])
+def test_japanese_in_seven_bits_is_decoded(encoding: str) -> None:
+    assert decoded(f"The cat: {JAPANESE}\n".encode(encoding), "it") == f"The cat: {JAPANESE}\n"
+
+
+def test_korean_in_seven_bits_is_decoded() -> None:
+    assert decoded("안녕하세요".encode("iso2022_kr"), "it") == "안녕하세요"
+
+
+@pytest.mark.parametrize("raw", [b"\x1b$)A\x0e=;;;\x0f", b"\x1b$B\xff\xff", b"cut \x1b$B$"])
+def test_damaged_text_in_seven_bits_is_refused(raw: bytes) -> None:
+    with pytest.raises(ReadingError, match="it is in a form of ISO-2022 that cannot be read: save it as UTF-8"):
+        decoded(raw, "it")
+
+
+def test_the_colours_of_a_terminal_are_no_other_alphabet() -> None:
+    assert decoded(b"\x1b[31mred\x1b(B\x1b[m $5", "it") == "\x1b[31mred\x1b(B\x1b[m $5"

@@ -1,15 +1,40 @@
 import io
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.reading.documents import EPUB, docx, pdf, zipped
 
 from tomewise.errors import ReadingError
-from tomewise.reading.read import Skipped, read, read_all
+from tomewise.reading.folder import Skipped
+from tomewise.reading.process import ReaderProcess
+from tomewise.reading.read import SourceReader
 from tomewise.types import Document
+
+
+@pytest.fixture(scope="module", autouse=True)
+def process() -> Iterator[ReaderProcess]:
+    """One process that converts for all tests here."""
+    with ReaderProcess() as process:
+        read.process = process  # type: ignore[attr-defined]
+        yield process
+
+
+def read(path: Path | str) -> list[Document]:
+    return list(SourceReader(read.process).read(path).documents)  # type: ignore[attr-defined]
+
+
+def read_all(paths: Iterable[Path | str], *, follow: bool = False) -> Iterator[Document | Skipped]:
+    reader = SourceReader(read.process, follow=follow)  # type: ignore[attr-defined]
+    for found in reader.read_all(paths):
+        if isinstance(found, Skipped):
+            yield found
+        else:
+            yield from found.documents
 
 
 def pipe(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
@@ -36,6 +61,16 @@ def test_html_states_its_title_and_encoding(tmp_path: Path) -> None:
     path.write_bytes('<meta charset="cp1252"><title>Été</title><p>œuvre</p>'.encode("cp1252"))
     (document,) = read(path)
     assert (document.title, document.text) == ("Été", "œuvre")
+
+
+def test_documents_that_are_converted_have_the_ids_of_their_files(tmp_path: Path) -> None:
+    (tmp_path / "A.PDF").write_bytes(pdf("The rain fell."))
+    docx(tmp_path / "b.docx")
+    zipped(tmp_path / "c.epub", EPUB)
+    found = [one for one in read_all([tmp_path]) if isinstance(one, Document)]
+    assert [one.id for one in found] == [str(tmp_path / name) for name in ("A.PDF", "b.docx", "c.epub")]
+    assert all("The rain fell." in one.text and one.source == one.id for one in found)
+    assert [one.title for one in found] == ["", "", "The Town"]
 
 
 def test_rows_of_a_corpus(tmp_path: Path) -> None:
@@ -73,6 +108,8 @@ def test_bad_standard_input(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None
         ("empty.txt", "is empty or holds only white space"),
         ("binary.txt", "is binary, not text"),
         ("empty.jsonl", "is empty or holds only white space"),
+        ("empty.pdf", "is empty: give a source with text"),
+        ("scan.pdf", "holds no text"),
     ],
 )
 def test_bad_files_are_refused(path: str, message: str, tmp_path: Path) -> None:
@@ -82,6 +119,8 @@ def test_bad_files_are_refused(path: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     (tmp_path / "binary.txt").write_bytes(b"a\0b")
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "empty.pdf").write_text("")
+    (tmp_path / "scan.pdf").write_bytes(pdf(""))
     for reader in (read, lambda path: read_all([path])):
         with pytest.raises(ReadingError, match=message) as caught:
             list(reader(tmp_path / path))
@@ -142,13 +181,45 @@ def test_nothing_is_read_twice(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_nothing_to_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReadingError, match=r"nothing in the folder .* can be read"):
+    with pytest.raises(ReadingError, match=r"nothing in the folder .* can be read: it is empty: give one with"):
         list(read_all([tmp_path]))
     (tmp_path / "a.txt").write_text("")
     found = read_all([tmp_path])
     assert isinstance(next(found), Skipped)
     with pytest.raises(ReadingError, match="nothing in the folder"):
         next(found)
+
+
+def test_a_folder_with_nothing_to_read_names_the_reasons(tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"a\0b")
+    for number in range(12):
+        (tmp_path / f"{number:02}.png").write_text("x")
+    with pytest.raises(ReadingError) as caught:
+        list(read_all([tmp_path]))
+    assert "can be read: 00.png: has the unsupported suffix '.png' (and 11 more); bad.txt: " in str(caught.value)
+    assert "bad.txt is binary, not text" in str(caught.value)
+
+
+def test_a_link_that_leads_out_of_a_folder_is_passed_over_unless_followed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+    (inside / "a.txt").write_text("text")
+    (outside / "secret.txt").write_text("secret")
+    (inside / "deep").mkdir()
+    (inside / "deep" / "up.txt").symlink_to("../a.txt")
+    (inside / "link.txt").symlink_to(outside / "secret.txt")
+    (inside / "z.txt").symlink_to(inside / "link.txt")
+    (tmp_path / "named").symlink_to(inside)  # a folder that is named by a link is still the folder
+    found = list(read_all([tmp_path / "named"]))
+    reasons = {one.path.name: one.reason for one in found if isinstance(one, Skipped)}
+    assert [one.text for one in found if isinstance(one, Document)] == ["text"]
+    assert set(reasons) == {"up.txt", "link.txt", "z.txt"}
+    assert reasons["link.txt"] == reasons["z.txt"]
+    assert "is a link to a file outside of the folder" in reasons["link.txt"]
+    followed = [one for one in read_all([inside], follow=True) if isinstance(one, Document)]
+    assert [(one.text, one.id) for one in followed][1:] == [("secret", str(outside / "secret.txt"))]
+    assert [one.text for one in read_all([inside / "link.txt"]) if isinstance(one, Document)] == ["secret"]
 
 
 def test_a_folder_that_may_not_be_listed_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,11 @@ def test_rows_become_documents(tmp_path: Path) -> None:
     ]
 
 
+def test_a_prefix_stands_before_the_ids_that_rows_state(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": 1, "text": "a"}, {"text": "b"})
+    assert [document.id for document in rows(path, "/c.jsonl", "north")] == ["north/1", "/c.jsonl#2"]
+
+
 def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
     documents = rows(write(tmp_path, {"text": "One."}, b"broken"), "/c.jsonl")
     assert next(documents).text == "One."
@@ -54,6 +59,7 @@ def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
         ({"text": "a", "id": ["b"]}, "`id` is"),
         ({"text": "a", "id": True}, "`id` is True"),
         ({"text": "a", "id": ""}, "`id` is ''"),
+        ({"text": "a", "id": " \t"}, "`id` is ' "),
         ({"text": "a", "title": 7}, "`title` is 7"),
         (b'{"text": "ab\\ud83d"}', r"`text` holds the character '\\ud83d' at 2"),
         (b'{"text": "ab", "title": "\\u0000"}', "`title` holds the character"),

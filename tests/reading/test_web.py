@@ -1,3 +1,5 @@
+from time import monotonic
+
 import pytest
 
 from tomewise.errors import ReadingError
@@ -32,6 +34,17 @@ def test_scripts_alone_are_no_text() -> None:
     assert from_html("<script>f()</script>", "it") == ("", "")
 
 
+@pytest.mark.parametrize("opening", ["<a ", "<!--", "<!-- > ", "</a", "<![CDATA[", "<?"])
+def test_what_nothing_closes_is_text_and_takes_no_quadratic_time(opening: str) -> None:
+    begun = monotonic()
+    assert from_html(opening * 15_000 + "end", "it")[1].endswith("end")
+    assert monotonic() - begun < 5
+
+
+def test_what_follows_a_comment_is_read() -> None:
+    assert from_html("<!-- a < b --><p>One</p> 1 < 2", "it")[1].split() == ["One", "1", "<", "2"]
+
+
 def test_a_page_nested_too_deep_is_refused() -> None:
     with pytest.raises(ReadingError, match=r"^it is HTML but nested too deep: save it"):
         from_html("<div>" * 20_000 + "x", "it")
@@ -55,6 +68,7 @@ def test_a_page_full_of_blanks_takes_no_quadratic_time() -> None:
     [
         (b'<meta charset="ISO-8859-1">', "ISO-8859-1"),
         (b'<META http-equiv="Content-Type" content="text/html; charset=shift_jis">', "shift_jis"),
+        (b'<?xml version="1.0" encoding="koi8-r"?><html>', "koi8-r"),
         (b"<p>charset=none</p>", None),
     ],
 )

@@ -58,10 +58,12 @@ def _by_mark(raw: bytes, name: str) -> str | None:
 
 
 def _unmarked(raw: bytes, name: str, declared: str | None) -> str:
-    if b"\0" in raw or len(raw) - len(raw.translate(None, _CONTROLS)) > _BINARY_SHARE * len(raw):
+    if b"\0" in raw:
         raise ReadingError(_binary(name))
     if _SHIFTS.search(raw):
         return _shifted(raw, name)
+    if len(raw) - len(raw.translate(None, _CONTROLS)) > _BINARY_SHARE * len(raw):
+        raise ReadingError(_binary(name))
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

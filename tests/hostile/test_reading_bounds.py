@@ -1,0 +1,197 @@
+"""Documents that unfold to far more than their files: each is one line of an error, and the next file is read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+from tests.reading.documents import EPUB, docx, pdf, zipped
+
+from tomewise.errors import ReadingError, UsageError
+from tomewise.reading.bounds import Bounds
+from tomewise.reading.process import ReaderProcess
+from tomewise.reading.read import SourceReader
+from tomewise.tome import Tome
+
+SPACES = " " * 10_000_000
+QUADRATIC = "<b>" * 60_000  # minutes of conversion
+
+
+@pytest.fixture(scope="module")
+def process():
+    """Reads within 100 MB and a million characters."""
+    with ReaderProcess(Bounds(seconds=60, memory=100, characters=1_000_000)) as process:
+        yield process
+
+
+def read(process: ReaderProcess, path: Path) -> list[str]:
+    return [document.text for document in SourceReader(process).read(path).documents]
+
+
+def deflated_twice(path: Path) -> Path:
+    """A PDF of 2 KB whose page is a stream of 300 MB."""
+    squeeze = zlib.compressobj(9)
+    once = b"".join(squeeze.compress(SPACES.encode()) for _ in range(30)) + squeeze.flush()
+    stream = zlib.compress(once, 9)
+    plain = pdf("x")
+    begin, end = plain.index(b"<< /Length"), plain.index(b"endstream")
+    head = b"<< /Length %d /Filter [/FlateDecode /FlateDecode] >>\nstream\n" % len(stream)
+    path.write_bytes(plain[:begin] + head + stream + b"\n" + plain[end:])
+    return path
+
+
+def wide_docx(path: Path) -> Path:
+    return docx(path, f"<w:p><w:r><w:t>{SPACES * 6}</w:t></w:r></w:p>")
+
+
+def wide_epub(path: Path) -> Path:
+    return zipped(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 2_000_000}</p>"})
+
+
+@pytest.mark.parametrize("make", [deflated_twice, wide_docx, wide_epub])
+def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, make, tmp_path):
+    path = make(tmp_path / {"deflated_twice": "a.pdf", "wide_docx": "a.docx", "wide_epub": "a.epub"}[make.__name__])
+    assert path.stat().st_size < 300_000
+    with pytest.raises(
+        ReadingError, match=r"takes more than 100 MB of memory to read: raise the setting `read_memory`"
+    ):
+        read(process, path)
+    (tmp_path / "b.html").write_text("<p>One")
+    assert read(process, tmp_path / "b.html") == ["One"]
+
+
+def test_a_text_without_end_is_refused_for_its_characters(process, tmp_path):
+    archive = zipped(tmp_path / "a.epub", {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
+    assert archive.stat().st_size < 20_000
+    with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text: raise .*`read_characters`"):
+        read(process, archive)
+
+
+def test_a_slow_file_is_given_up_and_the_process_replaced(tmp_path):
+    (tmp_path / "a.html").write_text(QUADRATIC)
+    (tmp_path / "b.html").write_text("<p>One")
+    with ReaderProcess(Bounds(seconds=0.5)) as process:
+        with pytest.raises(ReadingError, match=r"took longer than 0\.5 seconds to read: raise .*`read_seconds`"):
+            read(process, tmp_path / "a.html")
+        assert read(process, tmp_path / "b.html") == ["One"]
+
+
+def test_one_process_serves_many_files(process, tmp_path):
+    served = set()
+    for number in range(3):
+        (tmp_path / f"{number}.html").write_text(f"<p>{number}")
+        assert read(process, tmp_path / f"{number}.html") == [str(number)]
+        served.add(process._worker._process.pid)
+    (tmp_path / "bad.epub").write_text("no book")
+    with pytest.raises(ReadingError, match="could not be converted"):
+        read(process, tmp_path / "bad.epub")
+    assert {process._worker._process.pid} == served  # a refusal is no failure
+
+
+def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):
+    (tmp_path / "a.html").write_text(QUADRATIC)
+    (tmp_path / "b.html").write_text("<p>One")
+    read(process, tmp_path / "b.html")
+    threading.Timer(0.3, os.kill, (process._worker._process.pid, signal.SIGSEGV)).start()
+    with pytest.raises(ReadingError, match=r"a\.html crashed its reader \(SIGSEGV\): repair it, or leave it out"):
+        read(process, tmp_path / "a.html")
+    assert read(process, tmp_path / "b.html") == ["One"]
+
+
+def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
+    (tmp_path / "a.html").write_text(QUADRATIC)
+    process = ReaderProcess()
+    threading.Timer(1.0, process.close).start()
+    begun = time.monotonic()
+    with pytest.raises(ReadingError, match="crashed its reader|did not start"):
+        read(process, tmp_path / "a.html")
+    assert time.monotonic() - begun < 10
+    with pytest.raises(ReadingError, match="reading was stopped"):
+        read(process, tmp_path / "a.html")
+
+
+def test_plain_text_needs_no_process(tmp_path):
+    (tmp_path / "a.txt").write_text("One")
+    (tmp_path / "a.jsonl").write_text('{"text": "Two"}')
+    with ReaderProcess() as process:
+        assert read(process, tmp_path / "a.txt") + read(process, tmp_path / "a.jsonl") == ["One", "Two"]
+        assert process._worker is None
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "blockquote", "ul><li", "table><tr><td"])
+def test_300_nested_tags_are_read(process, tag, tmp_path):
+    (tmp_path / "a.html").write_text(f"<{tag}>" * 300 + "deep")
+    (text,) = read(process, tmp_path / "a.html")
+    assert "deep" in text
+
+
+def test_nothing_is_imported_from_the_current_folder(tmp_path, monkeypatch):
+    for module in ("zipfile", "bs4", "tomewise", "json"):
+        (tmp_path / f"{module}.py").write_text("open('ran', 'w')")
+    (tmp_path / "a.html").write_text("<p>One")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    with ReaderProcess() as process:
+        assert read(process, tmp_path / "a.html") == ["One"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("bounds", [{"seconds": 0}, {"memory": -1}, {"characters": 0}, {"seconds": float("nan")}])
+def test_bounds_that_allow_nothing_are_refused(bounds):
+    with pytest.raises(UsageError, match=f"read_{next(iter(bounds))} is .*: give a number above 0"):
+        Bounds(**bounds)
+
+
+def test_settings_bound_what_a_tome_reads(here):
+    (here / "a.html").write_text("<p>One two three")
+    with (
+        Tome.open(embedder="hash", read_characters=5) as tome,
+        pytest.raises(ReadingError, match="holds more than 5 characters"),
+    ):
+        tome.add("a.html")
+
+
+def test_the_command_takes_bounds_from_the_environment(command, here, monkeypatch):
+    (here / "a.html").write_text("<p>One two three")
+    monkeypatch.setenv("TOMEWISE_READ_CHARACTERS", "5")
+    ran = command("add", "a.html")
+    assert (ran.code, "holds more than 5 characters" in ran.err) == (3, True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes as Linux lists them")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
+    (here / "a.html").write_text(QUADRATIC)
+    words = [sys.executable, "-m", "tomewise.cli", "add", "a.html", "--embedder", "hash"]
+    tome = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    pids: set[int] = set()
+    begun = time.monotonic()
+    while not pids and time.monotonic() - begun < 30:
+        pids = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and parent(path) == tome.pid}
+        time.sleep(0.02)
+    (reader,) = pids
+    time.sleep(1)
+    begun = time.monotonic()
+    tome.send_signal(end)
+    _, err = tome.communicate(timeout=20)
+    assert time.monotonic() - begun < 2.5
+    while Path(f"/proc/{reader}").exists() and time.monotonic() - begun < 5:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{reader}").exists()
+    if end == signal.SIGINT:
+        assert tome.returncode == 130
+        assert "interrupted" in err
+
+
+def parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0

@@ -1,0 +1,63 @@
+"""Small documents of the formats that are converted."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def pdf(words: str) -> bytes:
+    """A page of Helvetica, with the table of offsets that a PDF ends with."""
+    drawn = f"BT /F1 12 Tf 72 720 Td ({words}) Tj ET".encode()
+    parts = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    body, offsets = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, start=1):
+        offsets.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    tail = b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(body)
+    return body + b"xref\n0 6\n0000000000 65535 f \n" + table + tail
+
+
+def zipped(path: Path, parts: Mapping[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+def docx(path: Path, body: str = "") -> Path:
+    """Two paragraphs, and what else is to stand in its body."""
+    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    return zipped(
+        path,
+        {
+            "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
+            f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/></Relationships>',
+            "word/document.xml": f'<w:document xmlns:w="{word}"><w:body>'
+            "<w:p><w:r><w:t>The rain fell.</w:t></w:r></w:p><w:p><w:r><w:t>The wind rose.</w:t></w:r></w:p>"
+            f"{body}</w:body></w:document>",
+        },
+    )
+
+
+EPUB = {
+    "mimetype": "application/epub+zip",
+    "META-INF/container.xml": '<container><rootfiles><rootfile full-path="o.opf"/></rootfiles></container>',
+    "o.opf": '<package xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>The Town</dc:title>'
+    '</metadata><manifest><item id="c" href="c.xhtml"/></manifest>'
+    '<spine><itemref idref="c"/></spine></package>',
+    "c.xhtml": "<html><body><h1>One</h1><p>The rain fell.</p></body></html>",
+}
