@@ -36,9 +36,9 @@ def read(process: ReaderProcess, path: Path) -> list[str]:
 
 
 def deflated_twice(path: Path) -> Path:
-    """A PDF of 2 KB whose page is a stream of 300 MB."""
+    """A PDF of 2 KB whose page is a stream of 150 MB."""
     squeeze = zlib.compressobj(9)
-    once = b"".join(squeeze.compress(SPACES.encode()) for _ in range(30)) + squeeze.flush()
+    once = b"".join(squeeze.compress(SPACES.encode()) for _ in range(15)) + squeeze.flush()
     stream = zlib.compress(once, 9)
     plain = pdf("x")
     begin, end = plain.index(b"<< /Length"), plain.index(b"endstream")
@@ -52,16 +52,14 @@ def wide_docx(path: Path) -> Path:
 
 
 def wide_epub(path: Path) -> Path:
-    return zipped(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 2_000_000}</p>"})
+    return zipped(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 400_000}</p>"})
 
 
 @pytest.mark.parametrize("make", [deflated_twice, wide_docx, wide_epub])
 def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, make, tmp_path):
     path = make(tmp_path / {"deflated_twice": "a.pdf", "wide_docx": "a.docx", "wide_epub": "a.epub"}[make.__name__])
     assert path.stat().st_size < 300_000
-    with pytest.raises(
-        ReadingError, match=r"takes more than 100 MB of memory to read: raise the setting `read_memory`"
-    ):
+    with pytest.raises(ReadingError, match=r"takes more than 100 MB of memory to read: raise .*`read_memory`"):
         read(process, path)
     (tmp_path / "b.html").write_text("<p>One")
     assert read(process, tmp_path / "b.html") == ["One"]
@@ -110,7 +108,7 @@ def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
     process = ReaderProcess()
     threading.Timer(1.0, process.close).start()
     begun = time.monotonic()
-    with pytest.raises(ReadingError, match="crashed its reader|did not start"):
+    with pytest.raises(ReadingError, match=r"crashed its reader|did not start"):
         read(process, tmp_path / "a.html")
     assert time.monotonic() - begun < 10
     with pytest.raises(ReadingError, match="reading was stopped"):
@@ -174,7 +172,7 @@ def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     pids: set[int] = set()
     begun = time.monotonic()
     while not pids and time.monotonic() - begun < 30:
-        pids = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and parent(path) == tome.pid}
+        pids = {int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == tome.pid}
         time.sleep(0.02)
     (reader,) = pids
     time.sleep(1)

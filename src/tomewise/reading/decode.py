@@ -60,8 +60,8 @@ def _by_mark(raw: bytes, name: str) -> str | None:
 def _unmarked(raw: bytes, name: str, declared: str | None) -> str:
     if b"\0" in raw:
         raise ReadingError(_binary(name))
-    if _SHIFTS.search(raw):
-        return _shifted(raw, name)
+    if shift := _SHIFTS.search(raw):
+        return _shifted(raw, shift[0], name)
     if len(raw) - len(raw.translate(None, _CONTROLS)) > _BINARY_SHARE * len(raw):
         raise ReadingError(_binary(name))
     try:
@@ -76,9 +76,9 @@ def _unmarked(raw: bytes, name: str, declared: str | None) -> str:
         raise ReadingError(f"{name} is in no encoding that could be told: save it as UTF-8") from None
 
 
-def _shifted(raw: bytes, name: str) -> str:
-    """The text of a file in ISO-2022, which is all ASCII and looks like UTF-8."""
-    for encoding in ("iso2022_jp_ext", "iso2022_jp_2", "iso2022_kr"):
+def _shifted(raw: bytes, shift: bytes, name: str) -> str:
+    """The text of a file in ISO-2022, which is all ASCII and looks like UTF-8; `shift` is the first to be found."""
+    for encoding in ("iso2022_kr",) if shift.startswith(b"\x1b$)") else ("iso2022_jp_ext", "iso2022_jp_2"):
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
