@@ -52,6 +52,8 @@ def test_places_to_look_by_default(tmp_path, monkeypatch):
         ("timeout = inf", "not inf"),
         ("timeout = nan", "not nan"),
         ("max_cost = -1", "not -1"),
+        ("read_seconds = 0", "read_seconds must be a number from 0.1 up"),
+        ("read_memory = 1.5", "read_memory must be a whole number from 1 up"),
         ("model = 3", "model must be a text in quotation marks, not 3"),
         ("tome = ['a']", "tome must be a text"),
         ("limit = ", "cannot be read"),

@@ -59,7 +59,11 @@ class ReaderProcess:
         with self._busy:
             if self._closed:
                 raise ReadingError(f"{path} was not read: reading was stopped")
-            reply = self._ask(path, format)
+            try:
+                reply = self._ask(path, format)
+            except BaseException:  # an interrupt as well: the reply that is under way belongs to no later file
+                self._end()
+                raise
             if reply.failure not in ("", "refused", "missing"):
                 self._end()
         if reply.failure:
@@ -83,13 +87,11 @@ class ReaderProcess:
             worker.send(Request(str(path), format, self._bounds))
             worker.receive(_STARTING, 0)
         except (EOFError, OSError) as error:
-            self._end()
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, for the process that reads did not start: {reason}") from None
         try:
             return Reply.decode(worker.receive(self._bounds.seconds, _LETTER * self._bounds.characters + _ENVELOPE))
         except TimeoutError:
-            self._end()
             raise self._beyond(path, f"took longer than {self._bounds.seconds:g} seconds to read", "seconds") from None
         except (EOFError, OSError):
             end = self._end()

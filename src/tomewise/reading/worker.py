@@ -52,15 +52,21 @@ def main(handle: int) -> None:
 
 def _serve(connection: Connection[bytes, bytes], requests: SimpleQueue[Request]) -> None:
     memory = _Memory()
-    while True:
-        request = requests.get()
-        try:
-            with memory.uncounted():
-                reader: Reader | MissingDependency = load_reader(request.format)
-        except MissingDependency as error:
-            reader = error
-        connection.send_bytes(b"")  # from here on the seconds count
-        connection.send_bytes(_reply(request, reader, memory).encode())
+    try:
+        while True:
+            _serve_one(connection, requests.get(), memory)
+    finally:  # nobody must wait for a reply that will not come
+        os._exit(1)
+
+
+def _serve_one(connection: Connection[bytes, bytes], request: Request, memory: _Memory) -> None:
+    try:
+        with memory.uncounted():
+            reader: Reader | MissingDependency = load_reader(request.format)
+    except MissingDependency as error:
+        reader = error
+    connection.send_bytes(b"")  # from here on the seconds count
+    connection.send_bytes(_reply(request, reader, memory).encode())
 
 
 def _reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
