@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tomewise.types import Document
 
 _STARTING = 120.0  # seconds to start Python and import a reader, which takes one or two
-_LETTER = 6  # bytes that a character takes at most in a reply
-_ENVELOPE = 2**20  # bytes of a reply beyond its text
+_CHARACTER_BYTES = 6  # bytes that a character takes at most in a reply
+_OTHER_BYTES = 2**20  # bytes of a reply beyond its text
 # Not `-m`, nor a start in which the current folder stands among the places to import from: it may be a stranger's.
 _MAIN = "import sys; sys.path[:] = sys.argv[2:]; from tomewise.reading.worker import main; main(int(sys.argv[1]))"
 
@@ -90,7 +90,9 @@ class ReaderProcess:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, for the process that reads did not start: {reason}") from None
         try:
-            return Reply.decode(worker.receive(self._bounds.seconds, _LETTER * self._bounds.characters + _ENVELOPE))
+            return Reply.decode(
+                worker.receive(self._bounds.seconds, _CHARACTER_BYTES * self._bounds.characters + _OTHER_BYTES)
+            )
         except TimeoutError:
             raise self._beyond(path, f"took longer than {self._bounds.seconds:g} seconds to read", "seconds") from None
         except (EOFError, OSError):
