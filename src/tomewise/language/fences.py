@@ -27,7 +27,7 @@ INVISIBLE = (
 OPENING = "<\uff1c\ufe64‹\u2329\u3008⟨⧼˂ᐸ❬❮❰"  # what looks like the sign that opens a tag
 BRACKETS = "[\uff3b\ufe47"
 _CLOSING = frozenset(">\uff1e\ufe65›\u232a\u3009⟩⧽˃ᐳ❭❯❱]\uff3d\ufe48")
-_SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖\ufe68")
+_SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖")
 _BARS = "|¦│∣ǀ\uff5c\uffe8"
 # By these, servers tell the turns, the thoughts and the tools of a conversation apart. Some heed them anywhere.
 _MARKS = frozenset({
@@ -154,7 +154,7 @@ def _opens(text: str, start: int, bracket: bool) -> bool | None:
             return True
         elif sign in _CLOSING:
             return not live.isdisjoint(marks)
-        elif spelt and not sign.isspace() and (begun or sign not in _SLASHES):
+        elif spelt and not sign.isspace() and (begun or spelt not in _SLASHES):
             return False
     return True if not live.isdisjoint(names) else None
 

@@ -103,25 +103,24 @@ class _Bounded(NodeTransformer):
 
     def visit_For(self, loop: nodes.For) -> nodes.For:  # noqa: N802 - the name that Jinja2 looks for
         self.generic_visit(loop)
-        loop.iter = _filtered(loop.iter, _PACED)
+        loop.iter = nodes.Filter(loop.iter, _PACED, [], [], None, None, lineno=loop.lineno)
         return loop
 
     def visit_Concat(self, texts: nodes.Concat) -> nodes.Filter:  # noqa: N802
         self.generic_visit(texts)
-        return _filtered(nodes.List(texts.nodes, lineno=texts.lineno), "join")
+        listed = nodes.List(texts.nodes, lineno=texts.lineno)
+        return nodes.Filter(listed, "join", [], [], None, None, lineno=texts.lineno)
 
 
 @cache
 def _environment() -> _Environment:
     # Not escaped, since prompts are no HTML (see `fenced`). Not optimised, since that runs what was not checked.
     made = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
-    plain = {name: FILTERS[name] for name in ("default", "d", "int", "length", "count", "lower", "upper")}
     ours: dict[str, Callable[..., Any]] = {"fenced": fenced, "oneline": oneline}
-    lists = {
-        name: _of_lists(filter) for name, filter in (("join", _join), ("numbered", numbered), ("lettered", lettered))
-    }
+    ours |= {"join": _of_lists(_join), "numbered": _of_lists(numbered), "lettered": _of_lists(lettered)}
+    theirs = {name: FILTERS[name] for name in ("default", "d", "int", "length", "count", "lower", "upper")}
     made.globals.clear()
-    made.filters = {name: _timed(filter) for name, filter in (plain | ours | lists).items()} | {_PACED: _paced}
+    made.filters = {name: _timed(filter) for name, filter in (theirs | ours).items()} | {_PACED: _paced}
     made.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
     return made
 
@@ -144,10 +143,6 @@ def _check(tree: nodes.Node, depth: int = 0) -> None:
 def _is_plain(item: nodes.Node) -> bool:
     # A list of what the data holds could double it in every loop within a loop; a loop's own names hold nothing yet.
     return isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
-
-
-def _filtered(value: nodes.Expr, name: str) -> nodes.Filter:
-    return nodes.Filter(value, name, [], [], None, None, lineno=value.lineno)
 
 
 def _timed(filter: Callable[..., Any]) -> Callable[..., Any]:
