@@ -60,7 +60,8 @@ def test_letters_that_stand_for_two_close_no_fence(attack, tag):
 
 @pytest.mark.parametrize(
     "mark",
-    ["<|im_start|>", "<|eot_id|>", "<｜begin▁of▁sentence｜>", "<|start_header_id|>", "<｜User｜>", "< |im_end|>", "</s>", "<s>", "<bos>",
+    ["<|im_start|>", "<|eot_id|>", "<｜begin▁of▁sentence｜>", "<|start_header_id|>",
+     "<｜User｜>", "< |im_end|>", "</s>", "<s>", "<bos>",
      "<eos>", "<think>", "</think>", "<start_of_turn>", "<end_of_turn>", "<tool_call>", "<<SYS>>", "<</SYS>>",
      "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
      "[SYSTEM_PROMPT]", "［INST］", "[IN\u200bST]", "<\u200bthink>", "<th\u00adink>", "＜think＞", "[gMASK]"],
