@@ -16,7 +16,8 @@ from tomewise.trust import TrustedFolders, refuse_folder
 
 FOLDERS = [
     "./model", "../model", "/model", "~/model", "model/", "a/b/c", "a\\b", "C:\\model", "C:model", "a/..", ".", "..",
-    "file:///model", "https://elsewhere/model", "a/./b", "a b", "a\nb", ".hidden", "-x", "mod\u0435l", "//host/share", "",
+    "file:///model", "https://elsewhere/model", "a/./b", "a b", "a\nb", ".hidden", "-x", "mod\u0435l", "//host/share",
+    "",
 ]  # fmt: skip
 
 
