@@ -22,6 +22,7 @@ from tomewise.trust import TrustedFolders, refuse_folder
 FILE = "tomewise.toml"
 _LEAST = {"limit": 1, "timeout": 0.1, "window": 1, "passage_tokens": 8}
 _FREE = frozenset({"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost"})
+_LONGEST = 100_000  # bytes of a file
 _ADDRESSES = ("base_url", "embedder_base_url")
 
 
@@ -123,12 +124,18 @@ def _refuse_always(found: Mapping[str, Any], path: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         return b""
+    if not path.is_file():  # a pipe in a folder from elsewhere would be waited for without end
+        raise UsageError(f"{path} cannot be read: it is no file")
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LONGEST + 1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    if len(raw) > _LONGEST:
+        raise UsageError(f"{path} cannot be read: it has more than {_LONGEST:,} bytes")
+    return raw
 
 
 def _values(raw: bytes, path: Path) -> dict[str, Any]:

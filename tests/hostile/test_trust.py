@@ -165,5 +165,14 @@ def test_a_damaged_list_is_named(command, here, home, text):
     refused(command("trust"), "trusted.json")
 
 
+def test_a_file_without_end_is_refused_at_once(command, here):
+    os.mkfifo(here / "tomewise.toml")
+    refused(command("show"), "no file")
+    (here / "tomewise.toml").unlink()
+    with (here / "tomewise.toml").open("wb") as file:
+        file.truncate(10**12)  # a hole: it takes no room on the disk
+    refused(command("show"), "more than 100,000 bytes")
+
+
 def test_list_and_forget_exclude_each_other(command):
     refused(command("trust", "--list", "--forget"), "--list")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
 _QUOTES = {'"': '"“”„‟«»', "'": "'‘’‚‛`´"}
 _DASHES = "-‐‑‒–—―−"
-_UNMARKED = re.compile(rf"[\s{INVISIBLE}{_DASHES}]++")
-_OPENED = re.compile(rf"(?:&lt;|[{OPENING}{re.escape(BRACKETS)}])[\s{INVISIBLE}]*+")
-_SPECIAL = re.compile(f"{_UNMARKED.pattern}|{_OPENED.pattern}|&gt;|[{''.join(_QUOTES.values())}]")
+_BETWEEN = rf"[\s{INVISIBLE}{_DASHES}]"
+_RUN = rf"(?:[^\S ]|[{INVISIBLE}{_DASHES}]|[ ](?={_BETWEEN})){_BETWEEN}*+"  # a single blank is folded already
+_OPENED = rf"(?:&lt;|[{OPENING}{re.escape(BRACKETS)}])[\s{INVISIBLE}]*+"
+_SPECIAL = re.compile(f"{_RUN}|{_OPENED}|&gt;|[{''.join(_QUOTES.values())}]")
 _ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in variants} | {"&gt;": ">"}
 _ELLIPSIS = r"\s*(?:\[\s*(?:…|\.{3,})\s*\]|…|\.{3,}|(?:\. ){2,}\.)\s*"
 _LEFT_OUT = re.compile(_ELLIPSIS)
@@ -101,39 +103,39 @@ def _span(words: str, text: str) -> tuple[int, int] | None:
         return start, start + len(words)
     if len(words) > _LONGER * len(text):
         return None  # no copy of any of it, and not worth the work
-    wanted = _folded(words).text.strip(" -")
-    there = _folded(text)
-    found = there.text.find(wanted) if len(wanted) >= _LEAST else -1
-    return (there.starts[found], there.ends[found + len(wanted) - 1]) if found >= 0 else None
+    wanted = _SPECIAL.sub(_read, words).strip(" -")
+    found = _folded(text).find(wanted) if len(wanted) >= _LEAST else -1
+    return _unfolded(text, found, found + len(wanted)) if found >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """A text in a form that a model's copy shares; `starts` and `ends` are where each of its characters was."""
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutral`).
 
-    text: str
-    starts: list[int]
-    ends: list[int]
+    Kept for a while, since each quotation is looked for in the same passages.
+    """
+    return _SPECIAL.sub(_read, text)
 
 
-def _folded(text: str) -> _Folded:
-    """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutral`)."""
-    pieces: list[str] = []
+def _read(special: re.Match[str]) -> str:
+    return _plain(special[0])[0]
+
+
+def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where the characters `start` to `end` of the folded text stand in the text itself."""
     starts: list[int] = []
     ends: list[int] = []
     after = 0
-    for special in (*_SPECIAL.finditer(text), None):
-        begins = special.start() if special else len(text)
-        pieces.append(text[after:begins])
-        starts.extend(range(after, begins))
-        ends.extend(range(after + 1, begins + 1))
-        if special is not None:
-            sign, length = _plain(special[0])
-            pieces.append(sign)
-            starts.extend([begins] * len(sign))
-            ends.extend([begins + length] * len(sign))
-            after = special.end()
-    return _Folded("".join(pieces), starts, ends)
+    for special in _SPECIAL.finditer(text):
+        starts.extend(range(after, special.start()))
+        ends.extend(range(after + 1, special.start() + 1))
+        sign, length = _plain(special[0])
+        starts.extend([special.start()] * len(sign))
+        ends.extend([special.start() + length] * len(sign))
+        after = special.end()
+    starts.extend(range(after, len(text)))
+    ends.extend(range(after + 1, len(text) + 1))
+    return starts[start], ends[end - 1]
 
 
 def _plain(special: str) -> tuple[str, int]:
