@@ -6,6 +6,7 @@ import pytest
 import tomewise
 from tomewise.errors import UsageError
 from tomewise.settings import Settings, cache_folder, load, variable
+from tomewise.trust import TrustedFolders
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def test_the_nearer_wins(folders):
     home, here = folders
     write(home, 'model = "openai:a"\nlimit = 3\ntimeout = 5')
     write(here, 'model = "openai:b"\nlimit = 4')
+    TrustedFolders(home).add(here, (here / "tomewise.toml").read_bytes())
     found = load({"TOMEWISE_MODEL": "openai:c", "TOMEWISE_WINDOW": ""}, folders)
     assert (found.model, found.limit, found.timeout, found.window) == ("openai:c", 4, 5.0, None)
 

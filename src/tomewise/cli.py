@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -278,6 +279,29 @@ def systems(as_json: Json = False) -> None:
     for name in RECIPES:
         table.add_row(f"[bold]{name}[/bold]" + (" [dim](default)[/dim]" if name == DEFAULT else ""), describe(name))
     _console().print(table)
+
+
+@app.command(epilog="Example: tome trust .")
+def trust(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
+    listed: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
+) -> None:
+    """Let a folder's tomewise.toml choose the tome, the model, the embedder and the prompts, until it is changed."""
+    if listed and forget:
+        raise UsageError("--list and --forget exclude each other: give one of them")
+    folder = folder.resolve()
+    if listed:
+        for name in configuration.trusted_folders().all():
+            typer.echo(name)
+    elif forget:
+        configuration.trusted_folders().forget(folder)
+        _console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
+    else:
+        found = configuration.trust(folder)
+        _console().print(f"[bold]trusted[/bold] {_safe(str(folder))}")
+        for name, value in found.items():
+            _console().print(f"  {name} = {_safe(repr(value))}")
 
 
 app.add_typer(evaluation)

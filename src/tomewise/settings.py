@@ -2,6 +2,7 @@
 
 A value is looked for, in this order: the command line, the environment (`TOMEWISE_MODEL`, ...), `tomewise.toml` in
 the current folder, then in the user's configuration folder. Keys stand in the environment alone (`variable`).
+The current folder may come from anyone: what it may decide is in `_FREE`, the rest waits for `tome trust`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from tomewise.errors import UsageError
+from tomewise.trust import TrustedFolders, refuse_folder
 
 FILE = "tomewise.toml"
 _LEAST = {
@@ -26,6 +29,9 @@ _LEAST = {
     "read_memory": 1,
     "read_characters": 1,
 }
+_FREE = frozenset({"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost"})
+_LONGEST = 100_000  # bytes of a file
+_ADDRESSES = ("base_url", "embedder_base_url")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +57,42 @@ class Settings:
     read_characters: int | None = None
 
 
-def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, ...] | None = None) -> Settings:
-    """The settings in force. Raises UsageError naming the file or variable that holds a bad value."""
+def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path] | None = None) -> Settings:
+    """The settings in force; `folders` are the user's own and the current one.
+
+    Raises UsageError naming the file or variable that holds a bad value, or the settings that wait for `tome trust`.
+    """
     environment = os.environ if environment is None else environment
-    if folders is None:
-        home = Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-        folders = (home / "tomewise", Path.cwd())
-    values: dict[str, Any] = {}
-    for folder in folders:
-        found = _from_file(folder / FILE)
-        if folder == folders[-1]:
-            _refuse_addresses(found, folder / FILE)
-        values.update(found)
+    own, current = folders or (own_folder(environment), Path.cwd())
+    values = _values(_read(own / FILE), own / FILE)
+    if current.resolve() != own.resolve():
+        values |= _from_project(current, TrustedFolders(own), values)
     for field in fields(Settings):
         if (given := environment.get(variable := f"TOMEWISE_{field.name.upper()}")) not in (None, ""):
             values[field.name] = _checked(field.name, given, variable)
     return Settings(**values)
+
+
+def trust(folder: Path) -> Mapping[str, Any]:
+    """Confirms the settings that `folder` has now, and returns them. Raises UsageError where they cannot be used."""
+    path = folder / FILE
+    raw = _read(path)
+    if not raw:
+        raise UsageError(f"there is no {path}, or it is empty: there is nothing to trust")
+    found = _values(raw, path)
+    _refuse_always(found, path)
+    trusted_folders().add(folder, raw)
+    return found
+
+
+def trusted_folders() -> TrustedFolders:
+    """The folders that this user has confirmed."""
+    return TrustedFolders(own_folder(os.environ))
+
+
+def own_folder(environment: Mapping[str, str]) -> Path:
+    """The user's own configuration folder: `tomewise` in `XDG_CONFIG_HOME`, else in `~/.config`."""
+    return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tomewise"
 
 
 def variable(*names: str) -> str | None:
@@ -81,22 +107,52 @@ def cache_folder() -> Path:
     return Path(variable("XDG_CACHE_HOME") or Path.home() / ".cache") / "tomewise"
 
 
-def _refuse_addresses(found: Mapping[str, Any], path: Path) -> None:
-    # A folder from elsewhere must not send the person's key to an address of its own.
-    for name in ("base_url", "embedder_base_url"):
+def _from_project(folder: Path, trusted: TrustedFolders, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What the current folder says, if it may. A bound of the user's own may be lowered, but not raised."""
+    path = folder / FILE
+    raw = _read(path)
+    found = _values(raw, path)
+    _refuse_always(found, path)
+    raised = {name for name in found if name.startswith("max_") and found[name] > own.get(name, float("inf"))}
+    waiting = sorted(raised | found.keys() - _FREE)
+    if waiting and not trusted.holds(folder, raw):
+        raise UsageError(
+            f"{path} sets {', '.join(waiting)}, and you have not confirmed it as it is now: "
+            f"read it, then run `tome trust {quote(str(folder))}`, or delete these lines"
+        )
+    return found
+
+
+def _refuse_always(found: Mapping[str, Any], path: Path) -> None:
+    # A folder from elsewhere must not send the person's key to an address of its own, nor bring a model with code.
+    for name in _ADDRESSES:
         if name in found:
             raise UsageError(
                 f"{path}: {name} may not stand in a project's file, for your key would be sent there: "
                 f"set TOMEWISE_{name.upper()}, or write it in your own configuration folder"
             )
+    refuse_folder(found.get("embedder", ""), str(path))
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> bytes:
+    if not path.exists():
+        return b""
+    if not path.is_file():  # a pipe in a folder from elsewhere would be waited for without end
+        raise UsageError(f"{path} cannot be read: it is no file")
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        with path.open("rb") as file:
+            raw = file.read(_LONGEST + 1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    if len(raw) > _LONGEST:
+        raise UsageError(f"{path} cannot be read: it has more than {_LONGEST:,} bytes")
+    return raw
+
+
+def _values(raw: bytes, path: Path) -> dict[str, Any]:
+    try:
+        given = tomllib.loads(raw.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     return {name: _checked(name, value, str(path)) for name, value in given.items()}
 

@@ -31,6 +31,7 @@ from tomewise.store.export import export
 from tomewise.store.sqlite import DocumentRecord, SqliteStore
 from tomewise.systems import DEFAULT, Kit, System, assemble
 from tomewise.together import side_by_side
+from tomewise.trust import refuse_folder
 from tomewise.types import (
     Answer,
     Document,
@@ -114,6 +115,8 @@ class Tome:
         store = SqliteStore.open(Path(path), create=create)
         try:
             made_with = store.meta("embedder")
+            if embedder is None and made_with:
+                refuse_folder(made_with, str(path))  # the file may come from anyone
             if embedder is None or isinstance(embedder, str):
                 embedder = embedder_named(embedder or made_with or "bundled", base_url=embedder_base_url)
             size = settle(store, embedder, passage_tokens, overlap)

@@ -44,7 +44,8 @@ class FakeTextEmbedding:
 class FakeSentenceTransformer:
     max_seq_length = 128
 
-    def __init__(self, model_name):
+    def __init__(self, model_name, trust_remote_code):
+        assert trust_remote_code is False
         if model_name == "far":
             raise OSError("not on the hub")
         self.tokenizer = SimpleNamespace(backend_tokenizer=own_tokenizer(128))
@@ -65,7 +66,7 @@ def stand_in(monkeypatch, name, **members):
 @pytest.fixture(params=[(FastEmbed, 512), (SentenceTransformersEmbedder, 128)])
 def kind(request, monkeypatch):
     stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
-    stand_in(monkeypatch, "sentence_transformers", SentenceTransformer=FakeSentenceTransformer)
+    stand_in(monkeypatch, "sentence_transformers", __version__="6.0.0", SentenceTransformer=FakeSentenceTransformer)
     return request.param
 
 

@@ -50,6 +50,10 @@ def test_what_it_does_not_say_is_named(memory: str, strange: list[str]) -> None:
     assert unsupported(memory, PASSAGE) == sorted(strange, key=memory.index)
 
 
+def test_what_no_prompt_shows_makes_no_name_another() -> None:
+    assert unsupported("It was Margaret.", "It was Mar\u00adga\u200bret.") == []
+
+
 def test_an_opening_word_that_is_no_name_is_let_pass() -> None:
     assert unsupported("Troops came. Meanwhile they paid.", PASSAGE) == []
     assert unsupported("Later the men died.\n- Reportedly Mary left.", PASSAGE) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 BUNDLED = ("bundled", "all-MiniLM-L6-v2")
 NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "openai:MODEL")
+_DIMENSIONS = re.compile(r"[0-9]{1,6}")
 
 
 def embedder_named(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
@@ -26,7 +28,7 @@ def embedder_named(name: str, *, base_url: str | None = None, api_key: str | Non
         from tomewise.embedding.bundled import BundledMiniLM
 
         return BundledMiniLM()
-    if kind == "hash" and (name == "hash" or model.isdecimal()):
+    if kind == "hash" and (name == "hash" or _DIMENSIONS.fullmatch(model)):
         from tomewise.embedding.hash import HashEmbedder
 
         return HashEmbedder(int(model)) if model else HashEmbedder()
@@ -48,7 +50,7 @@ def embedder_named(name: str, *, base_url: str | None = None, api_key: str | Non
 
 def _dimensions(model: str) -> tuple[str, int | None]:
     stem, at, digits = model.rpartition("@")
-    return (stem, int(digits)) if at and stem and digits.isdecimal() else (model, None)
+    return (stem, int(digits)) if at and stem and _DIMENSIONS.fullmatch(digits) else (model, None)
 
 
 def _unknown(name: str) -> str:

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 LONGEST = 512  # passages are no longer, whatever the model could take
 BATCH = 32
+LEAST = 6  # the first version that runs no code of a local folder unasked
 
 
 class SentenceTransformersEmbedder:
     """The model `model_name` (a name of the Hugging Face hub, or a folder), loaded on first use.
 
-    Raises ModelUnavailable when it cannot be loaded or has no fast tokenizer.
+    Code that a model brings is never run: a model that needs it cannot be loaded. Raises ModelUnavailable when the
+    model cannot be loaded or has no fast tokenizer, MissingDependency when the library is missing or too old.
     """
 
     def __init__(self, model_name: str) -> None:
@@ -34,10 +36,7 @@ class SentenceTransformersEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        model = self._model
-        # Renamed in version 5.
-        ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-        return int(ask())
+        return int(self._model.get_embedding_dimension())
 
     @cached_property
     def max_tokens(self) -> int:
@@ -67,15 +66,28 @@ class SentenceTransformersEmbedder:
 
     @cached_property
     def _model(self) -> Any:
+        library = _library()
         try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise MissingDependency(
-                "Sentence Transformers is not installed: run `pip install 'tomewise[sentence-transformers]'`"
-            ) from error
-        try:
-            return SentenceTransformer(self._model_name)
+            return library.SentenceTransformer(self._model_name, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise ModelUnavailable(
                 f"Sentence Transformers could not load {self._model_name!r} ({error}): check the name and the network"
             ) from error
+
+
+def _library() -> Any:
+    """The library, if it is one that asks before it runs a model's code: earlier ones ran what a folder brought."""
+    try:
+        import sentence_transformers
+    except ImportError as error:
+        raise MissingDependency(
+            "Sentence Transformers is not installed: run `pip install 'tomewise[sentence-transformers]'`"
+        ) from error
+    version = str(getattr(sentence_transformers, "__version__", ""))
+    major = version.partition(".")[0]
+    if not major.isdecimal() or int(major) < LEAST:
+        raise MissingDependency(
+            f"Sentence Transformers {version or 'of an unknown version'} is too old, since it runs code that a model "
+            f"brings: run `pip install 'sentence-transformers>={LEAST}'`"
+        )
+    return sentence_transformers

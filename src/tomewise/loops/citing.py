@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.roles import Quote
 from tomewise.types import Citation, Evidence, Passage
 
@@ -14,14 +16,17 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore
 
 _QUOTES = {'"': '"“”„‟«»', "'": "'‘’‚‛`´"}
-_FOLD = {ord(variant): mark for mark, variants in _QUOTES.items() for variant in variants}
-_VARIANTS = {mark: f"[{re.escape(variants)}]" for mark, variants in _QUOTES.items()}
 _DASHES = "-‐‑‒–—―−"
-_DASH = re.compile(rf"\s*[{_DASHES}]+\s*")
+_BETWEEN = rf"[\s{INVISIBLE}{_DASHES}]"
+_RUN = rf"(?:[^\S ]|[{INVISIBLE}{_DASHES}]|[ ](?={_BETWEEN})){_BETWEEN}*+"  # a single blank is folded already
+_OPENED = rf"(?:&lt;|[{OPENING}{re.escape(BRACKETS)}])[\s{INVISIBLE}]*+"
+_SPECIAL = re.compile(f"{_RUN}|{_OPENED}|&gt;|[{''.join(_QUOTES.values())}]")
+_ALONE = {variant: mark for mark, variants in _QUOTES.items() for variant in variants} | {"&gt;": ">"}
 _ELLIPSIS = r"\s*(?:\[\s*(?:…|\.{3,})\s*\]|…|\.{3,}|(?:\. ){2,}\.)\s*"
 _LEFT_OUT = re.compile(_ELLIPSIS)
 _AROUND = re.compile(rf"^{_ELLIPSIS}|{_ELLIPSIS}$")
 _LEAST = 3  # characters: less than that stands anywhere
+_LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def _cited(quote: str, passages: Sequence[Passage]) -> list[Citation]:
 
 
 def located(quote: str, passage: Passage) -> Citation | None:
-    """The quotation in the passage: exactly, else with white space, quotation marks and dashes folded.
+    """The quotation in the passage: exactly, else as prompts show it, with white space, marks and dashes folded.
 
     Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
     """
@@ -96,16 +101,54 @@ def _span(words: str, text: str) -> tuple[int, int] | None:
     start = text.find(words)
     if start >= 0:
         return start, start + len(words)
-    folded = " ".join(_DASH.sub("-", words.translate(_FOLD)).split()).strip("-")
-    # What is folded is never longer than what it stands for, so a hostile quotation costs nothing.
-    match = re.search(_pattern(folded), text) if _LEAST <= len(folded) <= len(text) else None
-    return match.span() if match else None
+    if len(words) > _LONGER * len(text):
+        return None  # no copy of any of it, and not worth the work
+    wanted = _SPECIAL.sub(_read, words).strip(" -")
+    found = _folded(text).find(wanted) if len(wanted) >= _LEAST else -1
+    return _unfolded(text, found, found + len(wanted)) if found >= 0 else None
 
 
-def _pattern(folded: str) -> str:
-    """Matches whatever folds to this; possessive, so that white space is never tried in two ways."""
-    special = {" ": r"\s++", "-": rf"\s*+[{_DASHES}]++\s*+", **_VARIANTS}
-    return "".join(special.get(sign) or re.escape(sign) for sign in folded)
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutral`).
+
+    Kept for a while, since each quotation is looked for in the same passages.
+    """
+    return _SPECIAL.sub(_read, text)
+
+
+def _read(special: re.Match[str]) -> str:
+    return _plain(special[0])[0]
+
+
+def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where the characters `start` to `end` of the folded text stand in the text itself."""
+    starts: list[int] = []
+    ends: list[int] = []
+    after = 0
+    for special in _SPECIAL.finditer(text):
+        starts.extend(range(after, special.start()))
+        ends.extend(range(after + 1, special.start() + 1))
+        sign, length = _plain(special[0])
+        starts.extend([special.start()] * len(sign))
+        ends.extend([special.start() + length] * len(sign))
+        after = special.end()
+    starts.extend(range(after, len(text)))
+    ends.extend(range(after + 1, len(text) + 1))
+    return starts[start], ends[end - 1]
+
+
+def _plain(special: str) -> tuple[str, int]:
+    """What is read for it, and how many of its characters a citation of that covers: a bracket's blank is none."""
+    if special in _ALONE:
+        return _ALONE[special], len(special)
+    if special[0] in BRACKETS:
+        return "[", 1
+    if special[0] in OPENING or special[0] == "&":
+        return "<", 4 if special[0] == "&" else 1
+    if any(sign in _DASHES for sign in special):
+        return "-", len(special)
+    return (" " if any(map(str.isspace, special)) else ""), len(special)
 
 
 def _in_turn(quote: Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:

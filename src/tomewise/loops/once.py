@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from tomewise.language.prompts import letter
+from tomewise.language.fences import letter
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.loops.citing import Citer
 from tomewise.loops.showing import Count, fitting, shown, within

@@ -146,9 +146,10 @@ def _initials(run: Iterable[_Word]) -> str:
 
 
 def _folded(text: str) -> str:
-    """Compatibility forms made one, and accents taken off."""
+    """Compatibility forms made one, accents taken off, and soft hyphens and their like, which no prompt shows."""
     parted = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", "".join(sign for sign in parted if unicodedata.category(sign) != "Mn"))
+    kept = (sign for sign in parted if unicodedata.category(sign) not in ("Mn", "Cf"))
+    return unicodedata.normalize("NFC", "".join(kept))
 
 
 def _is_german(said: Counter[str]) -> bool:

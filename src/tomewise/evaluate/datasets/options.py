@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 
 from tomewise.evaluate.datasets.record import Record
-from tomewise.language.prompts import letter
+from tomewise.language.fences import letter
 
 _LETTERED = re.compile(r"^\s*\(?([A-Z])[.):]\s+")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase, punctuation
 
 from tomewise.evaluate.metrics.answers import normalise
-from tomewise.language.prompts import letter
+from tomewise.language.fences import letter
 
 _PREFIX = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
 

@@ -14,7 +14,7 @@ from tomewise.language.extractive.relevance import Ranked, compare, lines_of, ra
 from tomewise.language.extractive.salience import vary
 from tomewise.language.extractive.spans import candidates
 from tomewise.language.extractive.words import flat
-from tomewise.language.prompts import letter
+from tomewise.language.fences import letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
 from tomewise.types import Embedder
 

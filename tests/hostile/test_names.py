@@ -1,0 +1,160 @@
+"""Names of embedders that others chose: no folder is loaded by them, and no code of a model is run."""
+
+import sqlite3
+import sys
+from contextlib import closing
+from types import ModuleType
+
+import pytest
+
+from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
+from tomewise.errors import MissingDependency, UnknownName, UsageError
+from tomewise.settings import load
+from tomewise.tome import Tome
+from tomewise.trust import TrustedFolders, refuse_folder
+
+FOLDERS = [
+    "./model", "../model", "/model", "~/model", "model/", "a/b/c", "a\\b", "C:\\model", "C:model", "a/..", ".", "..",
+    "file:///model", "https://elsewhere/model", "a/./b", "a b", "a\nb", ".hidden", "-x", "mod\u0435l", "//host/share",
+    "",
+]  # fmt: skip
+
+
+@pytest.fixture
+def model(here):
+    """A model's folder that would run code."""
+    folder = here / "model"
+    folder.mkdir()
+    (folder / "modules.json").write_text('[{"type": "evil.Module"}]')
+    return folder
+
+
+@pytest.fixture
+def received(here, request):
+    """A tome whose table says that it was made with the embedder that the test names."""
+    path = here / "received.tome"
+    with Tome.open(path, embedder="hash"):
+        pass
+
+    def named(name):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'embedder'", (name,))
+        return path
+
+    return named
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A stand-in for Sentence Transformers that remembers what it was asked to load."""
+    loaded = []
+
+    class SentenceTransformer:
+        max_seq_length = 128
+
+        def __init__(self, *names, **flags):
+            loaded.append((names, flags))
+
+        def get_embedding_dimension(self):
+            return 2
+
+    module = ModuleType("sentence_transformers")
+    module.SentenceTransformer = SentenceTransformer
+    module.__version__ = "6.0.0"
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    module.loaded = loaded
+    return module
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_that_a_tome_names_is_not_loaded(received, library, name):
+    path = received(f"sentence-transformers:{name}")
+    with pytest.raises(UsageError, match="names a folder as its embedder"):
+        Tome.open(path)
+    assert library.loaded == []
+
+
+@pytest.mark.parametrize("name", ["model", "BAAI/bge"])
+def test_nor_is_one_that_has_the_name_of_a_model_of_the_hub(here, received, library, name):
+    (here / name).mkdir(parents=True)
+    with pytest.raises(UsageError, match="names a folder"):
+        Tome.open(received(f"sentence-transformers:{name}"))
+    assert library.loaded == []
+
+
+def test_a_dangling_link_may_become_a_folder(here, received, library):
+    (here / "model").symlink_to(here / "later")
+    with pytest.raises(UsageError, match="names a folder"):
+        Tome.open(received("sentence-transformers:model"))
+
+
+def test_the_command_says_how_to_go_on(command, received, model, library):
+    path = received("sentence-transformers:./model")
+    ran = command("show", "--tome", path)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "TOMEWISE_EMBEDDER" in ran.err
+
+
+def test_a_folder_that_the_user_names_is_loaded_without_its_code(received, model, library):
+    with Tome.open(received("sentence-transformers:./model"), embedder="sentence-transformers:./model"):
+        pass
+    assert embedder_named("sentence-transformers:./model").dimensions == 2
+    assert library.loaded == [(("./model",), {"trust_remote_code": False})]
+
+
+@pytest.mark.parametrize("name", ["all-mpnet-base-v2", "BAAI/bge-small-en-v1.5", "intfloat/e5_large.v2"])
+def test_names_of_the_hub_pass(received, name):
+    refuse_folder(f"sentence-transformers:{name}", "a.tome")
+    with Tome.open(received(f"sentence-transformers:{name}")) as tome:
+        assert tome.kit.embedder.name == f"sentence-transformers:{name}"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_project_s_file_may_not_name_a_folder_even_if_confirmed(tmp_path, trusted):
+    own, project = tmp_path / "own", tmp_path / "project"
+    project.mkdir()
+    file = project / "tomewise.toml"
+    file.write_text('embedder = "sentence-transformers:./model"')
+    if trusted:
+        TrustedFolders(own).add(project, file.read_bytes())
+    with pytest.raises(UsageError, match="names a folder as its embedder"):
+        load({}, (own, project))
+
+
+def test_the_user_s_own_file_and_variables_may(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "tomewise.toml").write_text('embedder = "sentence-transformers:./model"')
+    assert load({}, (own, tmp_path)).embedder == "sentence-transformers:./model"
+    assert load({"TOMEWISE_EMBEDDER": "sentence-transformers:/m"}, (own, tmp_path)).embedder.endswith("/m")
+
+
+@pytest.mark.parametrize("version", ["4.1.0", "5.7.2", "3", "", "unknown", None])
+def test_versions_that_run_a_folder_s_code_are_refused(library, version):
+    if version is None:
+        del library.__version__
+    else:
+        library.__version__ = version
+    with pytest.raises(MissingDependency, match="sentence-transformers>=6"):
+        SentenceTransformersEmbedder("m").embed(["a"])
+    assert library.loaded == []
+
+
+@pytest.mark.parametrize("version", ["6.0.0", "6.2.0.dev0", "10.1"])
+def test_later_versions_are_used(library, version):
+    library.__version__ = version
+    assert SentenceTransformersEmbedder("m").dimensions == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hash:" + "9" * 5000, "hash:1000000000000", "hash:-1", "hash:１２", "fastembed:", "x" * 5000, "\x1b[31m", ""],
+)
+def test_other_names_of_a_tome_are_refused_by_name(received, name):
+    with pytest.raises(UnknownName):
+        embedder_named(name)
+    if name:
+        with pytest.raises(UnknownName):
+            Tome.open(received(name))
