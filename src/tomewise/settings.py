@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tomewise.errors import UsageError
+from tomewise.errors import ModelUnavailable, UsageError
 
 FILE = "tomewise.toml"
 _LEAST = {"limit": 1, "timeout": 0.1, "window": 1, "passage_tokens": 8}
@@ -61,6 +61,22 @@ def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, ...]
 def variable(*names: str) -> str | None:
     """What the first of these environment variables that is not empty says: keys, and addresses that go with them."""
     return next((value for name in names if (value := os.environ.get(name))), None)
+
+
+def key(*names: str, given: str | None = None) -> str | None:
+    """The key that was given, else that of the first variable that holds one, without blanks around it.
+
+    Raises ModelUnavailable, without showing the key, for one that no HTTP header can carry.
+    """
+    for place, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
+        if stripped := (value or "").strip():
+            if not (stripped.isascii() and stripped.isprintable() and " " not in stripped):
+                raise ModelUnavailable(
+                    f"{place} holds a blank, a control character or a letter that is not ASCII, which no key does: "
+                    "copy the key anew, it is not shown here"
+                )
+            return stripped
+    return None
 
 
 def cache_folder() -> Path:
