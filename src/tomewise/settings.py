@@ -32,8 +32,8 @@ class Settings:
     limit: int = 16  # model calls in flight
     timeout: float = 120.0  # seconds for one model call
     window: int | None = None  # tokens the model takes in; None: what is known of it
-    max_calls: int | None = None  # model calls a command may make
-    max_tokens: int | None = None  # tokens, in and out, after which no further call is made
+    max_calls: int | None = None  # requests that a command may send to the model, retries included
+    max_tokens: int | None = None  # tokens, in and out, reserved before a request is sent
     max_cost: float | None = None  # dollars, likewise
     prompts: str | None = None  # a folder with prompts of one's own
     passage_tokens: int | None = None

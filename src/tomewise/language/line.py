@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tomewise.errors import ModelError, ModelUnavailable, Refused
 from tomewise.language.places import Places
-from tomewise.language.price import price
+from tomewise.language.price import price_of
 from tomewise.language.provider import Asked, Charged, Connection
 from tomewise.language.retry import Backoff, Failure, Passing, retried
 from tomewise.language.usage import Bill, Request, estimated_tokens, sending
@@ -77,7 +77,7 @@ class Line:
         return charged
 
     def _price(self, input_tokens: int, output_tokens: int) -> float | None:
-        return price(str(self.connection.spec), input_tokens, output_tokens)
+        return price_of(self.connection.spec, input_tokens, output_tokens)
 
     def _spent(self, charged: Charged, sent: int) -> Spent:
         """What a reply took. Where the server does not count tokens, they are estimated."""

@@ -123,7 +123,7 @@ class Connection:
         refused = None
         if response.finish_reason == "content_filter":
             why = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
-            refused = f"{self.spec} declined: {why}"
+            refused = f"{self.spec} declined: {_brief(why)}"
         usage = response.usage
         return Charged(
             Reply(
@@ -166,7 +166,7 @@ def failure(error: Exception, spec: ModelSpec) -> Failure:
             unreached = ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network")
             return Passing(unreached, sent=error.phase not in ("pool", "connect"))
         case exceptions.ContentFilterError():
-            return Failure(Refused(f"{spec} declined: {error}"))
+            return Failure(Refused(f"{spec} declined: {_brief(error)}"))
         case exceptions.AgentRunError():
             return Passing(ModelError(f"{spec.place} sent no usable response: {_brief(error)}"))
     return Failure(ModelError(f"{spec.place} sent what cannot be read: {type(error).__name__}: {_brief(error)}"))
