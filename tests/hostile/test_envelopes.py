@@ -130,8 +130,8 @@ def fuzzed(content: str, seed: int) -> list[bytes]:
         drop(changed, path)
         bodies.append(json.dumps(changed).encode())
     for field in json.loads(content):
-        for value in ODD:
-            bodies.append(json.dumps(envelope(json.dumps({**json.loads(content), field: value}))).encode())
+        replies = (json.dumps({**json.loads(content), field: value}) for value in ODD)
+        bodies += [json.dumps(envelope(reply)).encode() for reply in replies]
     for _ in range(60):
         changed = envelope(content)
         for path in chance.sample([path for path in everywhere if len(path) == 1], 2):

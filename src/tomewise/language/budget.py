@@ -26,6 +26,9 @@ class _Amount:
     def __add__(self, other: _Amount) -> _Amount:
         return _Amount(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
 
+    def __sub__(self, other: _Amount) -> _Amount:
+        return _Amount(self.calls - other.calls, self.tokens - other.tokens, self.money - other.money)
+
 
 class Budgeted:
     """Refuses the request after which a limit would be passed, counted from when this was made.
@@ -55,7 +58,7 @@ class Budgeted:
         self._tokens = tokens
         self._money = money
         self._spent = Spent()
-        self._reserved: list[_Amount] = []  # by the requests under way
+        self._reserved = _Amount()  # by the requests under way
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
@@ -99,19 +102,20 @@ class Budgeted:
     async def reserve(self, request: Request) -> None:
         """Wait for room and take it. Raises `BudgetExceeded` where there is none, nor will be."""
         least, most = self._needs(request)
-        while self._lack_for(most, sum(self._reserved, self._taken())):
-            if not self._reserved:
+        while self._lack_for(most, self._taken() + self._reserved):
+            if not self._reserved.calls:
                 if lacking := self._lack_for(least, self._taken()):
                     raise BudgetExceeded(lacking)
                 break
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
-        self._reserved.append(most)
+        self._reserved += most
 
     def settle(self, request: Request, spent: Spent) -> None:
         """Give back what was reserved for the request and count what it took."""
-        self._reserved.remove(self._needs(request)[1])
+        left = self._reserved - self._needs(request)[1]
+        self._reserved = left if left.calls else _Amount()  # no remains of rounding
         self._spent += spent
         waiting, self._waiting = self._waiting, []
         for turn in waiting:
@@ -124,7 +128,7 @@ class Budgeted:
         if self._money is None:
             return _Amount(1, prompt), _Amount(1, whole)
         least, most = request.price(prompt, 0), request.price(prompt, request.output_bound)
-        return _Amount(1, prompt, least or 0.0), _Amount(1, whole, float("inf") if most is None else most)
+        return _Amount(1, prompt, least or 0.0), _Amount(1, whole, self._money if most is None else most)
 
     def _taken(self) -> _Amount:
         spent = self._spent
