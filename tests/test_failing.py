@@ -56,6 +56,10 @@ def holds_marker(request):
     return MARKER in request["messages"][1]["content"]
 
 
+def asks_for_a_sign_of_life(request):
+    return '{"alive": true}' in request["messages"][1]["content"]
+
+
 @pytest.fixture
 def shop(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
@@ -69,17 +73,15 @@ def exported(path):
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "reason", "alone"),
+    ("behaviour", "reason"),
     [
-        (said("I would rather not say."), "gave no usable reply", 0),
-        (failed(400, "that text is not for me"), "that text is not for me", 0),
-        (failed(500, "out of memory"), "out of memory; other requests were replied to meanwhile", 6),
+        (said("I would rather not say."), "gave no usable reply"),
+        (failed(400, "that text is not for me"), "that text is not for me"),
+        (failed(500, "out of memory"), "out of memory; other requests were replied to meanwhile"),
     ],
     ids=["garbage", "rejected", "server error"],
 )
-def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(
-    library, here, shop, command, behaviour, reason, alone
-):
+def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, here, shop, command, behaviour, reason):
     empty, place = library
     whole = Path(shutil.copy(empty, here / "whole.tome"))
     assert shop.run("build", "-s", "comorag", "-m", whole)[0].code == 0
@@ -111,9 +113,9 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(
 
     before = exported("memory.tome")
     ran, asked = shop.run("build", "-s", "comorag")
-    assert ran.code == alone, ran.err  # a server that fails on all there is to ask cannot be told from one that is down
-    assert asked
-    assert all(map(holds_marker, asked))
+    assert ran.code == 0, ran.err
+    assert any(map(holds_marker, asked))
+    assert all(holds_marker(request) or asks_for_a_sign_of_life(request) for request in asked)
     assert exported("memory.tome") == before
 
     shop.fail_by(None)

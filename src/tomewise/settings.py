@@ -16,7 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from tomewise.errors import UsageError
+from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.trust import TrustedFolders, refuse_folder
 
 FILE = "tomewise.toml"
@@ -46,8 +46,8 @@ class Settings:
     limit: int = 16  # model calls in flight
     timeout: float = 120.0  # seconds for one model call
     window: int | None = None  # tokens the model takes in; None: what is known of it
-    max_calls: int | None = None  # model calls a command may make
-    max_tokens: int | None = None  # tokens, in and out, after which no further call is made
+    max_calls: int | None = None  # requests that a command may send to the model, retries included
+    max_tokens: int | None = None  # tokens, in and out, reserved before a request is sent
     max_cost: float | None = None  # dollars, likewise
     prompts: str | None = None  # a folder with prompts of one's own
     passage_tokens: int | None = None
@@ -98,6 +98,22 @@ def own_folder(environment: Mapping[str, str]) -> Path:
 def variable(*names: str) -> str | None:
     """What the first of these environment variables that is not empty says: keys, and addresses that go with them."""
     return next((value for name in names if (value := os.environ.get(name))), None)
+
+
+def key(*names: str, given: str | None = None) -> str | None:
+    """The key that was given, else that of the first variable that holds one, without blanks around it.
+
+    Raises ModelUnavailable, without showing the key, for one that no HTTP header can carry.
+    """
+    for place, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
+        if stripped := (value or "").strip():
+            if not (stripped.isascii() and stripped.isprintable() and " " not in stripped):
+                raise ModelUnavailable(
+                    f"{place} holds a blank, a control character or a letter that is not ASCII, which no key does: "
+                    "copy the key anew, it is not shown here"
+                )
+            return stripped
+    return None
 
 
 def cache_folder() -> Path:

@@ -161,12 +161,12 @@ def test_a_bad_reply_is_refused(server, embedder, wrong):
 
 
 def test_the_key_and_the_address_may_come_from_the_environment(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "of the environment")
+    monkeypatch.setenv("OPENAI_API_KEY", " of-the-environment\n")
     monkeypatch.setenv("OPENAI_BASE_URL", server.address)
     embedder = embedder_named("openai:m@3")
     assert embedder.embed(["a"]).shape == (1, 3)
     embedder._client.close()
-    assert server.asked[0]["key"] == "Bearer of the environment"
+    assert server.asked[0]["key"] == "Bearer of-the-environment"
 
 
 def test_without_a_key_the_variable_is_named(monkeypatch):

@@ -157,18 +157,25 @@ async def test_replies_from_a_cache_use_no_budget() -> None:
     assert over.spent.calls == 0
 
 
-async def test_a_call_that_fails_without_a_reply_gives_its_place_back() -> None:
+async def test_a_call_that_fails_counts_as_one_that_was_sent() -> None:
     budgeted = Budgeted(ScriptedModel({"fuse": [ModelError("gone"), REPLY]}), calls=1)
-    with pytest.raises(ModelError, match="gone"):
+    with meter() as seen, pytest.raises(ModelError, match="gone"):
         await budgeted.ask(roles.FUSE, GIVEN)
-    assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+    assert budgeted.spent.calls == seen.total.calls == 1
+    with pytest.raises(BudgetExceeded, match="1 calls"):
+        await budgeted.ask(roles.FUSE, GIVEN)
 
 
 async def test_tokens_are_limited() -> None:
-    budgeted = Budgeted(model(), tokens=1)
+    inside = model()
+    prompt = inside.reckon(roles.FUSE, GIVEN)
+    with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
+        await Budgeted(inside, tokens=prompt - 1).ask(roles.FUSE, GIVEN)
+    budgeted = Budgeted(inside, tokens=prompt)
     await budgeted.ask(roles.FUSE, GIVEN)
-    with pytest.raises(BudgetExceeded, match="of 1 tokens"):
+    with pytest.raises(BudgetExceeded, match=f"of {prompt} tokens"):
         await budgeted.ask(roles.FUSE, GIVEN)
+    assert len(inside.calls) == 1
 
 
 class Priced(ScriptedModel):

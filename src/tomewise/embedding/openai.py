@@ -13,7 +13,7 @@ import numpy as np
 
 from tomewise.embedding.rows import rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
-from tomewise.settings import variable
+from tomewise.settings import key, variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,14 +130,14 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> OpenAI:
-        key = self._api_key or variable(VARIABLE)
-        if not key and not is_local(self._address):
+        secret = key(VARIABLE, given=self._api_key)
+        if not secret and not is_local(self._address):
             raise ModelUnavailable(f"no key for {self._model!r} at {self._address}: set the variable {VARIABLE}")
         try:
             from openai import OpenAI
         except ImportError as error:
             raise MissingDependency("the openai client is not installed: run `pip install openai`") from error
-        return OpenAI(api_key=key or "none", base_url=self._address, max_retries=RETRIES, timeout=TIMEOUT)
+        return OpenAI(api_key=secret or "none", base_url=self._address, max_retries=RETRIES, timeout=TIMEOUT)
 
 
 def is_local(address: str) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -30,11 +31,12 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Refused, TomewiseError, UsageError
+from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Refused, UsageError
+from tomewise.language.envelope import repair_completion
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
-from tomewise.language.retry import Passing
+from tomewise.language.retry import Failure, Passing
 from tomewise.language.spec import EXAMPLES, ModelSpec
-from tomewise.settings import variable
+from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseTooLong
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
@@ -53,12 +55,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price."""
+    """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price.
+
+    `refused` says why where the model declined to reply.
+    """
 
     reply: Reply
     input_tokens: int | None
     output_tokens: int | None
     cost: float | None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +76,38 @@ class Connection:
     http: httpx2.AsyncClient
 
     async def send(self, asked: Asked, timeout: float) -> Charged:
-        """One attempt, at most `timeout` seconds in all. Raises `Passing`, or a `ModelError` that will not pass."""
+        """One attempt, at most `timeout` seconds in all. Whatever the server does, raises nothing but `Failure`."""
+        messages, settings, parameters = _messages(asked), self._settings(asked), self._parameters(asked.output)
         try:
             async with asyncio.timeout(timeout):
                 response = await model_request(
-                    self.model,
-                    _messages(asked),
-                    model_settings=self._settings(asked),
-                    model_request_parameters=self._parameters(asked.output),
+                    self.model, messages, model_settings=settings, model_request_parameters=parameters
                 )
         except TimeoutError as error:
             raise Passing(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
-        except exceptions.AgentRunError as error:
+        except MemoryError:
+            raise
+        except Exception as error:
+            # What a server sends meets the code of Pydantic AI and of a provider's client, which raise what they like:
+            # an odd reply must fail its own request, not the build around it. No code of ours runs inside.
             raise failure(error, self.spec) from error
         return self._charged(response)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model writes thoughts that nobody sees, for which it needs room."""
+        return bool(self.model.profile.get("thinking_enabled_by_default"))
+
+    def most_tokens(self, asked: Asked) -> int:
+        """The bound on the tokens of the reply, thoughts included."""
+        return asked.max_tokens + (THINKING_ROOM if self.thinks else 0)
 
     async def close(self) -> None:
         await self.http.aclose()
 
     def _settings(self, asked: Asked) -> ModelSettings:
-        thinks = bool(self.model.profile.get("thinking_enabled_by_default"))
-        settings = ModelSettings(max_tokens=asked.max_tokens + (THINKING_ROOM if thinks else 0))
-        if asked.temperature is not None and not thinks:  # models that think take no temperature
+        settings = ModelSettings(max_tokens=self.most_tokens(asked))
+        if asked.temperature is not None and not self.thinks:  # models that think take no temperature
             settings["temperature"] = asked.temperature
         return settings
 
@@ -104,29 +120,27 @@ class Connection:
         return ModelRequestParameters(output_mode="native", output_object=wanted)
 
     def _charged(self, response: ModelResponse) -> Charged:
+        refused = None
         if response.finish_reason == "content_filter":
             why = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
-            raise Refused(f"{self.spec} declined: {why}")
+            refused = f"{self.spec} declined: {_brief(why)}"
         usage = response.usage
-        counted = usage.input_tokens or usage.output_tokens
         return Charged(
             Reply(
                 text=_text(response),
                 cut=response.finish_reason == "length",
                 thought=any(isinstance(part, ThinkingPart) for part in response.parts),
             ),
-            input_tokens=usage.input_tokens if counted else None,
-            output_tokens=usage.output_tokens if counted else None,
-            cost=_cost(response) if counted else None,
+            input_tokens=usage.input_tokens or None,
+            output_tokens=usage.output_tokens if usage.input_tokens else usage.output_tokens or None,
+            cost=_cost(response) if usage.input_tokens else None,
+            refused=refused,
         )
 
 
 def connect(spec: ModelSpec, api_key: str | None, limit: int) -> Connection:
     """Everything that asking `spec` needs, without asking anything. Raises `UsageError` or `MissingDependency`."""
-    http = httpx2.AsyncClient(
-        limits=httpx2.Limits(max_connections=limit, max_keepalive_connections=limit, keepalive_expiry=60.0),
-        timeout=None,  # `Connection.send` bounds the whole request
-    )
+    http = BoundedClient(limit, partial(_repair, spec))
     try:
         return Connection(spec, _model(spec, _provider(spec, api_key, http)), http)
     except exceptions.UserError as error:
@@ -139,31 +153,57 @@ def connect(spec: ModelSpec, api_key: str | None, limit: int) -> Connection:
         ) from error
 
 
-def failure(error: exceptions.AgentRunError, spec: ModelSpec) -> Passing | TomewiseError:
-    """What an error of Pydantic AI is to us: something that may pass, or one of our own errors."""
+def failure(error: Exception, spec: ModelSpec) -> Failure:
+    """What an error of Pydantic AI, or of a client below it, is to us."""
+    if _is_too_long(error):
+        return Failure(ModelError(f"{spec.place} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up"))
     match error:
-        case exceptions.ContentFilterError():
-            return Refused(f"{spec} declined: {error}")
-        case exceptions.ModelQuotaExceededError():
-            return ModelUnavailable(f"the account of {spec} has no quota left: {_said(error)}")
-        case exceptions.ModelHTTPError(status_code=401 | 403):
-            return ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({_said(error)})")
-        case exceptions.ModelHTTPError(status_code=404):
-            return ModelUnavailable(
-                f"{spec.place} does not exist: check the model's name and the address ({_said(error)})"
-            )
-        case exceptions.ModelContextWindowExceededError():
-            return ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({_said(error)})")
-        case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY_STATUS:
-            unavailable = ModelUnavailable(f"{spec.place} keeps failing: {_said(error)}")
-            return Passing(unavailable, error.retry_after, busy=status in _BUSY_STATUS)
         case exceptions.ModelHTTPError():
-            if error.provider_error_code in ("content_filter", "content_policy_violation"):
-                return Refused(f"{spec} declined: {_said(error)}")
-            return ModelError(f"{spec.place} rejected the request: {_said(error)}")
+            return _refusal(error, spec)
+        case exceptions.ModelQuotaExceededError():
+            return Failure(ModelUnavailable(f"the account of {spec} has no quota left: {_said(error)}"), answered=True)
         case exceptions.ModelConnectionError():
-            return Passing(ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network"))
-    return Passing(ModelError(f"{spec.place} sent no usable response: {error}"))
+            unreached = ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network")
+            return Passing(unreached, sent=error.phase not in ("pool", "connect"))
+        case exceptions.ContentFilterError():
+            return Failure(Refused(f"{spec} declined: {_brief(error)}"))
+        case exceptions.AgentRunError():
+            return Passing(ModelError(f"{spec.place} sent no usable response: {_brief(error)}"))
+    return Failure(ModelError(f"{spec.place} sent what cannot be read: {type(error).__name__}: {_brief(error)}"))
+
+
+def _refusal(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
+    """What an error that the server answered with is to us."""
+    told = _said(error)
+    refused = error.provider_error_code in ("content_filter", "content_policy_violation")
+    final: ModelError
+    match error:
+        case exceptions.ModelQuotaExceededError():
+            final = ModelUnavailable(f"the account of {spec} has no quota left: {told}")
+        case exceptions.ModelHTTPError(status_code=401 | 403):
+            final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({told})")
+        case exceptions.ModelHTTPError(status_code=404):
+            final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({told})")
+        case exceptions.ModelContextWindowExceededError():
+            final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({told})")
+        case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY_STATUS:
+            final = ModelUnavailable(f"{spec.place} keeps failing: {told}")
+            return Passing(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
+        case _ if refused:
+            final = Refused(f"{spec} declined: {told}")
+        case _:
+            final = ModelError(f"{spec.place} rejected the request: {told}")
+    return Failure(final, answered=True)
+
+
+def _is_too_long(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, ResponseTooLong):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _repair(spec: ModelSpec, body: bytes) -> bytes | None:
+    return repair_completion(body, spec.model)
 
 
 def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) -> Provider[Any]:
@@ -171,7 +211,8 @@ def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) ->
         kind = infer_provider_class(spec.provider)
     except ValueError as error:
         raise UsageError(f"there is no provider {spec.provider!r}: write provider:model, such as {EXAMPLES}") from error
-    if spec.provider == "openai" and spec.address and not variable("OPENAI_API_KEY"):
+    api_key = spec.key(api_key)
+    if spec.provider == "openai" and spec.address:
         api_key = api_key or "none"  # the client insists on a key, the server may not
     wanted = {"api_key": api_key, "base_url": spec.address, "http_client": http}
     taken = inspect.signature(kind.__init__).parameters
@@ -219,7 +260,13 @@ def _text(response: ModelResponse) -> str:
 def _cost(response: ModelResponse) -> float | None:
     try:
         return float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):  # no price for this model, or none that can be reckoned
+    except (
+        LookupError,
+        ValueError,
+        ArithmeticError,
+        TypeError,
+        AssertionError,
+    ):  # no price for this model, or none that can be reckoned
         return None
 
 
@@ -229,4 +276,8 @@ def _said(error: exceptions.ModelAPIError) -> str:
     if isinstance(body, dict):
         body = body.get("message") or body
     status = f"status {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
-    return f"{status}{' '.join(str(body or error).split())[:300]}"
+    return f"{status}{_brief(body or error)}"
+
+
+def _brief(told: object) -> str:
+    return " ".join(str(told)[:3000].split())[:300]

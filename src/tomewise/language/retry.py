@@ -13,15 +13,36 @@ from tomewise.errors import ModelError
 T = TypeVar("T")
 
 
-class Passing(Exception):
+class Failure(Exception):
+    """A request that failed: `error` is what the asker is told.
+
+    `sent` is False where no connection could be opened. `answered` is True where the server said that it failed, so
+    that nothing is charged for; otherwise it may have worked on the request.
+    """
+
+    def __init__(self, error: ModelError, *, sent: bool = True, answered: bool = False) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.sent = sent
+        self.answered = answered
+
+
+class Passing(Failure):
     """A failure that may pass by itself: `error` is what it becomes when it does not.
 
     `retry_after` is how many seconds the server asked for, if it did; `busy` says that it has too much to do.
     """
 
-    def __init__(self, error: ModelError, retry_after: float | None = None, *, busy: bool = False) -> None:
-        super().__init__(str(error))
-        self.error = error
+    def __init__(
+        self,
+        error: ModelError,
+        retry_after: float | None = None,
+        *,
+        busy: bool = False,
+        sent: bool = True,
+        answered: bool = False,
+    ) -> None:
+        super().__init__(error, sent=sent, answered=answered)
         self.retry_after = retry_after
         self.busy = busy
 
@@ -49,13 +70,13 @@ async def retried(
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The first success of `attempt`. Raises what a `Passing` failure carries once the retries are used up."""
+    """The first success of `attempt`. Raises a `Passing` failure once the retries are used up, any other at once."""
     for number in range(backoff.retries + 1):
         try:
             return await attempt()
         except Passing as failure:
             if number == backoff.retries:
-                raise failure.error from failure.__cause__
+                raise
             wait = backoff.delay(number, failure.retry_after)
         await sleep(wait)
     raise AssertionError("unreachable: the last failure is raised above")

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.places import Places
-from tomewise.language.usage import Clock, beginning, estimated_tokens, spent
+from tomewise.language.usage import Bill, Clock, Request, estimated_tokens, sending, spent
+from tomewise.types import Spent
 
 if TYPE_CHECKING:
     from tomewise.language.role import Role
@@ -61,26 +62,38 @@ class ScriptedModel:
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The next reply of the role. Raises `ModelError` when there is none left, `BadReply` when it does not fit."""
-        self.calls.append(Call(role.name, given))
         started = self._clock()
-        reply = self._next(role.name, given)
-        async with self._places or nullcontext():
-            beginning()
-            # Also without latency, so that calls asked for side by side are seen side by side by the meters.
-            await asyncio.sleep(self._latency)
-        if isinstance(reply, Exception):
-            raise reply
-        output = _fitted(role, reply)
+        tokens = self.reckon(role, given)
+        bill = Bill(Spent())
+        try:
+            async with (
+                self._places or nullcontext(),
+                sending(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
+            ):
+                self.calls.append(Call(role.name, given))
+                reply = self._next(role.name, given)
+                # Also without latency, so that calls asked for side by side are seen side by side by the meters.
+                await asyncio.sleep(self._latency)
+                if isinstance(reply, Exception):
+                    raise reply
+                output = _fitted(role, reply)
+                received = estimated_tokens(output.model_dump_json())
+                bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received)
+                return output
+        finally:
+            if bill.spent.calls:
+                self._report(role.name, bill.spent, started)
+
+    def _report(self, role: str, taken: Spent, started: float) -> None:
         spent(
-            role.name,
+            role,
             model=self.name,
             started=started,
             ended=self._clock(),
-            input_tokens=self.reckon(role, given),
-            output_tokens=estimated_tokens(output.model_dump_json()),
+            input_tokens=taken.input_tokens,
+            output_tokens=taken.output_tokens,
             cost=0.0,
         )
-        return output
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """What `ask` would report as input tokens."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tomewise.errors import ModelUnavailable, UsageError
-from tomewise.settings import variable
+from tomewise.settings import key, variable
 
 EXAMPLES = "extractive, openai:gpt-4o-mini, anthropic:claude-sonnet-4-5, ollama:llama3.1"
 OLLAMA_ADDRESS = "http://localhost:11434/v1"
@@ -73,7 +73,11 @@ class ModelSpec:
     @property
     def key_variables(self) -> str:
         """The environment variables that hold its key, for messages."""
-        return " or ".join(_KEYS.get(self.provider, (f"{self.provider.upper().replace('-', '_')}_API_KEY",)))
+        return " or ".join(self._key_names)
+
+    @property
+    def _key_names(self) -> tuple[str, ...]:
+        return _KEYS.get(self.provider, (f"{self.provider.upper().replace('-', '_')}_API_KEY",))
 
     @property
     def window(self) -> int:
@@ -81,8 +85,11 @@ class ModelSpec:
         known = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
         return _WINDOWS[max(known, key=len)] if known else DEFAULT_WINDOW
 
+    def key(self, given: str | None) -> str | None:
+        """The key that was given, else that of the environment. Raises `ModelUnavailable` for one that is garbled."""
+        return key(*self._key_names, given=given)
+
     def need_key(self) -> None:
         """Raises `ModelUnavailable` where a key is needed and none is set. Servers of one's own need none."""
-        names = _KEYS.get(self.provider)
-        if names and not self.address and not variable(*names):
+        if self.provider in _KEYS and not self.address and not self.key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")

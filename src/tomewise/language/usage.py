@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
@@ -24,7 +24,10 @@ Interval: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call that a model replied to: seconds on one clock, `cost` in dollars or None where the price is unknown."""
+    """One call of a model: seconds on one clock, `cost` in dollars or None where the price is unknown.
+
+    `requests` is how many were sent for it: more than one where some were tried again. Tokens and cost are of them all.
+    """
 
     role: str
     model: str
@@ -33,11 +36,12 @@ class ModelCall:
     input_tokens: int
     output_tokens: int
     cost: float | None
+    requests: int = 1
 
     @property
     def spent(self) -> Spent:
         return Spent(
-            calls=1,
+            calls=self.requests,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             cost=self.cost,
@@ -45,14 +49,33 @@ class ModelCall:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request about to be sent: tokens of the prompt (estimated), the bound on those of the reply, what they cost.
+
+    `price` maps tokens in and out to dollars, or to None where the price is unknown.
+    """
+
+    input_tokens: int
+    output_bound: int
+    price: Callable[[int, int], float | None]
+
+
+@dataclass(slots=True)
+class Bill:
+    """What a request took: set by who sent it, once that is known."""
+
+    spent: Spent
+
+
 class Permit(Protocol):
-    """Who may refuse a call, by raising."""
+    """Who may refuse a request, and is told what it took."""
 
-    def another(self) -> None:
-        """A call more than the one that was permitted, within the same `ask`."""
+    async def reserve(self, request: Request) -> None:
+        """Wait until there is room for the request. Raises to refuse it."""
 
-    def beginning(self) -> None:
-        """A call that was permitted is sent now; others may have ended since."""
+    def settle(self, request: Request, spent: Spent) -> None:
+        """The request has ended and took `spent`."""
 
 
 class Meter:
@@ -120,20 +143,21 @@ def spent(
     input_tokens: int,
     output_tokens: int,
     cost: float | None,
+    requests: int = 1,
 ) -> None:
     """Reports one call to every meter around it.
 
     `started` is when the call was asked for, also if it then waited for a free place among the calls under way:
     otherwise calls that merely queue would look as if they depended on each other.
     """
-    call = ModelCall(role, model, started, ended, input_tokens, output_tokens, cost)
+    call = ModelCall(role, model, started, ended, input_tokens, output_tokens, cost, requests)
     for around in _meters.get():
         around.add(call)
 
 
 @contextmanager
 def permitting(permit: Permit) -> Iterator[None]:
-    """Has `permit` asked before each call that one `ask` makes; it raises to refuse. See `Budgeted`."""
+    """Has `permit` asked before each request that is sent inside; it raises to refuse. See `Budgeted`."""
     token = _permits.set((*_permits.get(), permit))
     try:
         yield
@@ -141,16 +165,23 @@ def permitting(permit: Permit) -> Iterator[None]:
         _permits.reset(token)
 
 
-def another_call() -> None:
-    """To be called by a model before a second call within one `ask`, such as a repair. Raises what a permit raises."""
-    for permit in _permits.get():
-        permit.another()
+@asynccontextmanager
+async def sending(request: Request) -> AsyncIterator[Bill]:
+    """To be entered by a model around each request that it sends. Raises what a permit raises.
 
-
-def beginning() -> None:
-    """To be called by a model when a call that may have waited is sent. Raises what a permit raises."""
-    for permit in _permits.get():
-        permit.beginning()
+    Until who sends it says otherwise, and so also when it is cancelled, a request counts as one call with its prompt.
+    """
+    reserved: list[Permit] = []
+    bill = Bill(Spent())
+    try:
+        for permit in _permits.get():
+            await permit.reserve(request)
+            reserved.append(permit)
+        bill.spent = Spent(calls=1, input_tokens=request.input_tokens, cost=request.price(request.input_tokens, 0))
+        yield bill
+    finally:
+        for permit in reserved:
+            permit.settle(request, bill.spent)
 
 
 def estimated_tokens(text: str) -> int:

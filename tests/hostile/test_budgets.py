@@ -1,0 +1,150 @@
+"""Budgets hold whatever the server does: every request counts, and what is under way is reserved."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.language.openai_server import Behaviour, OpenAIServer, failed, in_turn, said
+
+from tomewise.errors import BudgetExceeded, ModelError, Refused
+from tomewise.language import roles
+from tomewise.language.budget import Budgeted
+from tomewise.language.chat import ChatModel
+from tomewise.language.retry import Backoff
+from tomewise.language.usage import meter
+from tomewise.memory.asking import ask_each
+
+GOOD = said('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out
+FAST = Backoff(retries=4, first=0.001, longest=0.002)
+GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def inputs(count: int) -> dict[int, roles.FuseIn]:
+    return {number: roles.FuseIn(question=f"Question {number}?", cues=["Mara held it."]) for number in range(count)}
+
+
+async def ask_all(server: OpenAIServer, count: int, **limits: Any) -> Budgeted:
+    """Ask `count` questions at once until the budget refuses."""
+    model = ChatModel("openai:gpt-4o-mini", base_url=server.url, backoff=FAST)
+    budgeted = Budgeted(model, **limits)
+    try:
+        with pytest.raises(BudgetExceeded):
+            await ask_each(budgeted, roles.FUSE, inputs(count), lambda _: None, "asked")
+    finally:
+        await model.close()
+    return budgeted
+
+
+@pytest.mark.parametrize(
+    "behaviour", [failed(500), Behaviour(b"<html>"), said("no JSON"), said(None, refusal="no")],
+    ids=["status 500", "page", "unusable", "refused"],
+)  # fmt: skip
+async def test_calls_bound_the_requests_that_are_sent(behaviour: Behaviour) -> None:
+    with OpenAIServer(in_turn(behaviour)) as server, meter() as seen:
+        budgeted = await ask_all(server, 40, calls=20)
+    assert len(server.requests) == budgeted.spent.calls == seen.total.calls == 20
+
+
+async def test_a_refusal_counts_with_its_tokens() -> None:
+    with OpenAIServer(in_turn(said(None, refusal="I would rather not."))) as server, meter() as seen:
+        model = ChatModel("openai:gpt-4o-mini", base_url=server.url, backoff=FAST)
+        budgeted = Budgeted(model)
+        with pytest.raises(Refused, match="rather not"):
+            await budgeted.ask(roles.FUSE, GIVEN)
+        await model.close()
+    for spent in (budgeted.spent, seen.total):
+        assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 100, 20)
+        assert spent.cost == pytest.approx(100 * 0.15e-6 + 20 * 0.6e-6)
+
+
+async def test_tokens_are_reserved_before_a_request_is_sent() -> None:
+    slow = said('{"cue": "Mara hid it."}', delay=0.02)
+    slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
+    with OpenAIServer(in_turn(slow)) as server:
+        budgeted = await ask_all(server, 40, tokens=3000)
+    used = budgeted.spent.input_tokens + budgeted.spent.output_tokens
+    assert used == 780 * len(server.requests)
+    assert 3000 - 780 < used <= 3000 + 500, "at most one reply more than the limit"
+    assert server.most_at_once == 3, "as many as fit with replies of 500 tokens"
+
+
+async def test_short_replies_leave_room_that_later_requests_take() -> None:
+    with OpenAIServer(in_turn(GOOD)) as server:
+        budgeted = await ask_all(server, 60, tokens=3000)
+    assert len(server.requests) >= 22, "each took 120 tokens, though 500 were reserved for its reply alone"
+    assert budgeted.spent.input_tokens + budgeted.spent.output_tokens <= 3000
+
+
+async def test_money_is_reserved_before_a_request_is_sent() -> None:
+    slow = said('{"cue": "Mara hid it."}', delay=0.02)
+    slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
+    one = 280 * 0.15e-6 + 500 * 0.6e-6
+    with OpenAIServer(in_turn(slow)) as server:
+        budgeted = await ask_all(server, 40, money=4 * one)
+    assert budgeted.spent.cost is not None
+    assert 3 * one < budgeted.spent.cost <= 5 * one
+    assert server.most_at_once <= 4
+
+
+async def test_a_small_budget_lets_one_call_go() -> None:
+    with OpenAIServer(in_turn(GOOD)) as server:
+        model = ChatModel("openai:test", base_url=server.url)
+        prompt = model.reckon(roles.FUSE, GIVEN)
+        budgeted = Budgeted(model, tokens=prompt + 1)
+        assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+        with pytest.raises(BudgetExceeded, match=f"the next call needs {prompt}"):
+            await budgeted.ask(roles.FUSE, GIVEN)
+        await model.close()
+    assert len(server.requests) == 1
+
+
+async def test_an_unknown_price_stops_after_one_request() -> None:
+    slow = said('{"cue": "Mara hid it."}', delay=0.02)
+    with OpenAIServer(in_turn(slow)) as server:
+        model = ChatModel("openai:nobody-knows", base_url=server.url)
+        budgeted = Budgeted(model, money=1.0)
+        asks = [budgeted.ask(roles.FUSE, given) for given in inputs(5).values()]
+        outcomes = await asyncio.gather(*asks, return_exceptions=True)
+        await model.close()
+    assert len(server.requests) == 1
+    assert sum("price of openai:nobody-knows is unknown" in str(outcome) for outcome in outcomes) == 4
+
+
+async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_its_prompt() -> None:
+    nobody = Budgeted(ChatModel("openai:gpt-4o-mini", base_url="http://127.0.0.1:9/v1", backoff=FAST))
+    with pytest.raises(ModelError, match="cannot be reached"):
+        await nobody.ask(roles.FUSE, GIVEN)
+    await nobody.close()
+    assert nobody.spent.calls == 0
+    with OpenAIServer(in_turn(said("late", delay=5.0))) as server:
+        model = ChatModel("openai:gpt-4o-mini", base_url=server.url, timeout=0.1, backoff=Backoff(1, 0.0, 0.0))
+        budgeted = Budgeted(model)
+        with pytest.raises(ModelError, match="did not reply"):
+            await budgeted.ask(roles.FUSE, GIVEN)
+        await model.close()
+    prompt = model.reckon(roles.FUSE, GIVEN)
+    assert budgeted.spent.calls == len(server.requests) == 3
+    assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was a sign of life"
+    assert budgeted.spent.cost is not None
+
+
+async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
+    with OpenAIServer(in_turn(said("late", delay=30.0), GOOD)) as server:
+        model = ChatModel("openai:test", base_url=server.url)
+        budgeted = Budgeted(model, calls=2)
+        first = asyncio.create_task(budgeted.ask(roles.FUSE, GIVEN))
+        assert await asyncio.to_thread(server.arrived.wait, 10)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert budgeted.spent.calls == 1
+        assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+        await model.close()
