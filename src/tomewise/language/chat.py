@@ -167,6 +167,8 @@ class ChatModel:
             input_tokens=sum(map(estimated_tokens, (system, *turns))) if sent is None else sent,
             output_tokens=estimated_tokens(charged.reply.text) if received is None else received,
             cost=charged.cost,
+            cached_tokens=charged.cached_tokens,
+            reasoning_tokens=charged.reasoning_tokens,
         )
 
     def _line(self) -> _Line:

@@ -53,12 +53,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price."""
+    """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price.
+
+    `cached_tokens` are part of the tokens in, `reasoning_tokens` of those out.
+    """
 
     reply: Reply
     input_tokens: int | None
     output_tokens: int | None
     cost: float | None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,8 @@ class Connection:
             input_tokens=usage.input_tokens if counted else None,
             output_tokens=usage.output_tokens if counted else None,
             cost=_cost(response) if counted else None,
+            cached_tokens=usage.cache_read_tokens,
+            reasoning_tokens=usage.output_reasoning_tokens,
         )
 
 
