@@ -169,7 +169,7 @@ def test_risk_and_coverage_by_how_sure_the_answers_are():
     assert found[1] == Risk("partly", 3 / 8, pytest.approx(1 - 2.5 / 3))
     assert found[2] == Risk("none", 4 / 8, pytest.approx(1 - 2.5 / 4))
     assert found[3] == Risk("forced, full", 5 / 8, pytest.approx(1 - 3.5 / 5))
-    assert found[4] == found[5].__class__("forced, partly", 6 / 8, pytest.approx(1 - 3.5 / 6))
+    assert found[4] == Risk("forced, partly", 6 / 8, pytest.approx(1 - 3.5 / 6))
     assert found[5].coverage == 6 / 8  # neither the failed question nor the declined one
     assert risks(rows[6:8], scores[6:8])[0].risk is None
     assert risks(rows[8:], scores[8:]) == risks(rows, None) == ()

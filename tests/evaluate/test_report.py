@@ -131,7 +131,8 @@ def test_the_table_as_json(results):
     assert told["judge"] == "judge"
     assert told["metrics"] == ["em", "acc-l"]
     first = told["rows"][0]
-    assert set(first) == {"system", "n", "failed", "em", "acc-l", "ci", "p", "usage", "per_question", "build"}
+    measured = {"ci", "p", "p_holm", "usage", "per_question", "build", "fallbacks", "risks"}
+    assert set(first) == {"system", "n", "failed", "em", "acc-l"} | measured
     assert set(first["usage"]) == {"calls", "input_tokens", "output_tokens", "cost", "model_seconds", "own_seconds"}
     assert set(first["per_question"]) == {*first["usage"], "depth"}
     assert set(first["ci"]) == {"em", "acc-l"}
