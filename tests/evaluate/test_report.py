@@ -133,7 +133,8 @@ def test_the_table_as_json(results):
     first = told["rows"][0]
     measured = {"ci", "p", "p_holm", "usage", "per_question", "build", "fallbacks", "risks"}
     assert set(first) == {"system", "n", "failed", "em", "acc-l"} | measured
-    assert set(first["usage"]) == {"calls", "input_tokens", "output_tokens", "cost", "model_seconds", "own_seconds"}
+    counted = {"calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost"}
+    assert set(first["usage"]) == counted | {"model_seconds", "own_seconds"}
     assert set(first["per_question"]) == {*first["usage"], "depth"}
     assert set(first["ci"]) == {"em", "acc-l"}
     assert set(first["p"]) <= {"em", "acc-l"}
