@@ -64,9 +64,12 @@ def _results(experiment: Experiment, folder: Path) -> Results:
     results = read_results(folder)
     named = [variant.name for variant in experiment.variants]
     answered_by = [name for name in named if name in results.systems]
-    if not answered_by and (reasons := [results.refused[name] for name in named if name in results.refused]):
-        raise UsageError(f"{', '.join(named)} cannot be compared here: {reasons[0]}; name another system")
-    return results.only(answered_by, {item.id for item in experiment.dataset.items})
+    refused = {name: results.refused[name] for name in named if name in results.refused}
+    if refused and not answered_by:
+        reason = next(iter(refused.values()))
+        raise UsageError(f"{', '.join(refused)} cannot be compared here: {reason}; name another system")
+    results = results.only(answered_by, {item.id for item in experiment.dataset.items})
+    return replace(results, refused=refused)
 
 
 @dataclass(frozen=True, slots=True)
