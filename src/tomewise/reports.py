@@ -63,6 +63,8 @@ def usage_json(usage: Usage) -> dict[str, Any]:
             "calls": spent.calls,
             "input_tokens": spent.input_tokens,
             "output_tokens": spent.output_tokens,
+            "cached_tokens": spent.cached_tokens,
+            "reasoning_tokens": spent.reasoning_tokens,
             "cost": spent.cost,
             "model_seconds": spent.seconds,
         }
@@ -72,6 +74,8 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "calls": usage.total.calls,
         "input_tokens": usage.total.input_tokens,
         "output_tokens": usage.total.output_tokens,
+        "cached_tokens": usage.total.cached_tokens,
+        "reasoning_tokens": usage.total.reasoning_tokens,
         "cost": usage.total.cost,
         "model_seconds": usage.model_seconds,
         "own_seconds": usage.own_seconds,

@@ -189,7 +189,8 @@ class Event:
 class Spent:
     """What was asked of models: calls made (replies from a cache are none), tokens, money in dollars, seconds.
 
-    `cost` is None when a price is not known.
+    `cost` is None when a price is not known. Of the tokens in, `cached_tokens` were read from the provider's cache;
+    of the tokens out, `reasoning_tokens` went into reasoning that is not part of the reply.
     """
 
     calls: int = 0
@@ -197,6 +198,8 @@ class Spent:
     output_tokens: int = 0
     cost: float | None = 0.0
     seconds: float = 0.0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def __add__(self, other: Spent) -> Spent:
         known = self.cost is not None and other.cost is not None
@@ -206,6 +209,8 @@ class Spent:
             output_tokens=self.output_tokens + other.output_tokens,
             cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
             seconds=self.seconds + other.seconds,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import re
+from csv import DictReader
 from dataclasses import replace
+from io import StringIO
 from xml.etree import ElementTree
 
 import pytest
@@ -10,11 +12,12 @@ from rich.console import Console
 
 from tomewise.errors import ModelError, UnknownName
 from tomewise.evaluate import compare as comparing
+from tomewise.evaluate.grid import _score
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.judges import Judgement
 from tomewise.evaluate.parquet import write_parquet
 from tomewise.evaluate.plots import write_plots
-from tomewise.evaluate.report import as_json, latex, markdown, rich_tables
+from tomewise.evaluate.report import as_json, csv_text, latex, markdown, rich_tables
 from tomewise.evaluate.results import About, Results
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
@@ -124,12 +127,14 @@ def test_slices_by_value_and_in_bins(results):
 def test_the_table_as_json(results):
     told = json.loads(json.dumps(as_json(tabulate(results, baseline="bad", by=["type"]))))
     about = {"experiment", "dataset", "model", "embedder", "judge", "retrieval_only"}
-    assert set(told) == about | {"baseline", "metrics", "rows", "slices"}
+    assert set(told) == about | {"baseline", "metrics", "risk_of", "refused", "notes", "rows", "slices"}
     assert told["judge"] == "judge"
     assert told["metrics"] == ["em", "acc-l"]
     first = told["rows"][0]
-    assert set(first) == {"system", "n", "failed", "em", "acc-l", "ci", "p", "usage", "per_question", "build"}
-    assert set(first["usage"]) == {"calls", "input_tokens", "output_tokens", "cost", "model_seconds", "own_seconds"}
+    measured = {"ci", "p", "p_holm", "usage", "per_question", "build", "fallbacks", "risks"}
+    assert set(first) == {"system", "n", "failed", "em", "acc-l"} | measured
+    counted = {"calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost"}
+    assert set(first["usage"]) == counted | {"model_seconds", "own_seconds"}
     assert set(first["per_question"]) == {*first["usage"], "depth"}
     assert set(first["ci"]) == {"em", "acc-l"}
     assert set(first["p"]) <= {"em", "acc-l"}
@@ -152,6 +157,77 @@ def test_markdown(results):
     ):
         assert note in text
     assert all(line.count("|") in (0, 5, 6, 9) for line in text.replace("\\|", "").splitlines())
+
+
+def test_tables_of_many_systems_are_corrected_for_their_number():
+    """Five systems, each better by chance or a little more: alone each would be marked, together they are not."""
+    scores = {"base": 6, **{f"s{number}": 14 for number in range(5)}}
+    rows = [row(name, place, place < right) for name, right in scores.items() for place in range(20)]
+    pair = [one for one in rows if one.system in ("base", "s0")]
+    about = replace(ABOUT, judges=(), systems=tuple(scores))
+    one = tabulate(Results(about, tuple(pair), {}), baseline="base").lines[1].cells["em"]
+    many = tabulate(Results(about, tuple(rows), {}), baseline="base")
+    cells = [line.cells["em"] for line in many.lines[1:]]
+    assert one.p == one.p_holm == cells[0].p
+    assert [cell.p_holm for cell in cells] == pytest.approx([5 * one.p] * 5)
+    assert "corrected after Holm" in markdown(many)
+    assert as_json(many)["rows"][1]["p_holm"]["em"] == cells[0].p_holm
+    weak = replace(cells[0], p=0.004, p_holm=0.02)
+    assert _score(weak, None).mark == "†"
+
+
+def test_risk_stands_beside_coverage_where_systems_are_not_sure(results):
+    assert "risk: full" not in markdown(tabulate(results))  # all are equally sure
+    rows = [row("s", number, number < 12, resolved=True) for number in range(16)]
+    rows += [row("s", number, False, resolved=True, forced=True, supported="none") for number in range(16, 20)]
+    table = tabulate(Results(replace(ABOUT, judges=()), tuple(rows), {}))
+    text = markdown(table)
+    assert "risk and coverage by em" in text
+    assert "| system | covered: full | risk: full | covered: forced, none | risk: forced, none |" in text
+    assert "| s | 80.0 | 25.0 | 100.0 | 40.0 |" in text
+    (told,) = as_json(table)["rows"]
+    assert told["risks"][0] == {"level": "full", "coverage": 0.8, "risk": 0.25}
+    assert as_json(table)["risk_of"] == "em"
+
+
+def test_rows_of_the_extractive_model_are_captioned(results):
+    extractive = replace(results, about=replace(ABOUT, model="extractive"))
+    text = markdown(tabulate(extractive))
+    assert "**made\\_up & more · extractive · machinery, not accuracy**" in text
+    assert "its rows show machinery, not accuracy" in text
+    alone = replace(extractive, about=replace(extractive.about, retrieval_only=True))
+    assert "Layers by the extractive model, machinery, not accuracy: good." in markdown(tabulate(alone))
+    assert "machinery" not in markdown(tabulate(results))
+
+
+def test_cached_and_reasoning_tokens_and_reused_replies_are_told(results):
+    usage = {**results.rows[0].usage, "cached_tokens": 60, "reasoning_tokens": 7, "reused": 1}
+    table = tabulate(Results(ABOUT, (row("good", 0, True, usage=usage),), {}))
+    assert "| tokens cached | tokens reasoning |" in markdown(table)
+    assert "| 60 | 7 |" in markdown(table)
+    assert "took no time here" in markdown(table)
+    (told,) = as_json(table)["rows"]
+    counted = ("cached_tokens", "reasoning_tokens", "reused")
+    assert [told["usage"][name] for name in counted] == [60, 7, 1]
+    assert "tokens cached" not in markdown(tabulate(results))
+
+
+def test_a_table_for_spreadsheets(results):
+    table = tabulate(results, columns=["em"], baseline="bad", by=["type"])
+    lines = list(DictReader(StringIO(csv_text(table))))
+    assert [(line["slice"], line["value"], line["system"]) for line in lines][:4] == [
+        ("", "", "good"), ("", "", "bad"), ("", "", "few"), ("type", "even", "good")
+    ]  # fmt: skip
+    good = lines[0]
+    assert (good["em"], good["per_question.calls"], good["build.calls"], lines[1]["build.calls"]) == (
+        "0.9",
+        "2.0",
+        "7",
+        "",
+    )
+    assert float(good["low.em"]) < 0.9 < float(good["high.em"])
+    assert float(good["p_holm.em"]) >= float(good["p.em"]) > 0
+    assert float(good["coverage.forced, full"]) == 1.0
 
 
 def test_latex(results):

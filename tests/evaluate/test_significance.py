@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.evaluate.significance import interval, p_value, resampled
+from tomewise.evaluate.significance import holm, interval, p_value, resampled
 
 
 def slow(scores, resamples, seed):
@@ -58,3 +58,17 @@ def test_intervals_stay_among_the_scores_and_repeat(values, seed):
     low, high = interval(means)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
     assert np.array_equal(means, resampled([scores], resamples=100, seed=seed)[0])
+
+
+def test_holm_on_a_case_reckoned_by_hand():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_never_lowers_and_keeps_the_order(values):
+    found = holm(values)
+    assert all(one <= corrected <= 1 for one, corrected in zip(values, found, strict=True))
+    pairs = sorted(zip(values, found, strict=True))
+    assert [corrected for _, corrected in pairs] == sorted(found)

@@ -23,6 +23,7 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.usage import meter
+from tomewise.reports import usage_json
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -375,6 +376,26 @@ async def test_uncounted_tokens_are_estimated(server: OpenAIServer) -> None:
         assert total.input_tokens == model.reckon(roles.FUSE, GIVEN) > 200
     assert total.output_tokens == 6  # 23 bytes
     assert total.cost is None
+
+
+async def test_cached_and_reasoning_tokens_are_told_apart(server: OpenAIServer) -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "total_tokens": 120,
+        "prompt_tokens_details": {"cached_tokens": 64},
+        "completion_tokens_details": {"reasoning_tokens": 12},
+    }
+    async with asking(server, Behaviour({**GOOD.body, "usage": usage})) as model:
+        with meter() as m:
+            await model.ask(roles.FUSE, GIVEN)
+            await model.ask(roles.FUSE, GIVEN)
+    total = m.usage().total
+    assert (total.input_tokens, total.cached_tokens) == (200, 128)
+    assert (total.output_tokens, total.reasoning_tokens) == (40, 24)
+    told = usage_json(m.usage())
+    assert (told["cached_tokens"], told["reasoning_tokens"]) == (128, 24)
+    assert told["roles"]["fuse"]["cached_tokens"] == 128
 
 
 async def test_a_known_model_has_a_price(server: OpenAIServer) -> None:

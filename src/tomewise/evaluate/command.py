@@ -143,7 +143,9 @@ def list_(
 def report(
     out: Kept = _OUT,
     experiment: Name = None,
-    form: Annotated[str, typer.Option("--format", metavar="FORM", help="table, markdown or latex.")] = "table",
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORM", help="table, markdown, latex, csv or json.")
+    ] = "table",
     metric: MetricName = None,
     by: By = None,
     baseline: Baseline = None,
@@ -303,14 +305,15 @@ def _show(table: Table, as_json: bool, form: str) -> None:
     from tomewise.errors import UsageError
     from tomewise.evaluate import report
 
-    if as_json:
+    forms = {"markdown": report.markdown, "latex": report.latex, "csv": report.csv_text}
+    if as_json or form == "json":
         _print_json(report.as_json(table))
     elif form == "table":
         _print_all(report.rich_tables(table, _console().width))
-    elif form in ("markdown", "latex"):
-        typer.echo(report.markdown(table) if form == "markdown" else report.latex(table), nl=False)
+    elif form in forms:
+        typer.echo(forms[form](table), nl=False)
     else:
-        raise UsageError(f"there is no format {form!r}: choose table, markdown or latex")
+        raise UsageError(f"there is no format {form!r}: choose table, markdown, latex, csv or json")
 
 
 def _experiments(kept: list[dict[str, Any]]) -> RenderableType:

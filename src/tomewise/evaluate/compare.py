@@ -117,6 +117,7 @@ def _side_json(side: Side) -> dict[str, Any]:
         "error": row.error,
         "resolved": row.resolved,
         "forced": row.forced,
+        "supported": row.supported,
         "scores": dict(side.scores),
         "citations": [citation["quote"] for citation in row.citations],
         "evidence": [

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from tomewise.errors import UsageError
+from tomewise.evaluate.digests import code_digest, digest_of, documents_digest, memory_code_digest, prompts_digest
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.metrics import Metric
-from tomewise.language.prompts import PACKAGED
-from tomewise.memory.passages import digest
-from tomewise.types import Document, Embedder, LanguageModel
+from tomewise.types import Embedder, LanguageModel
 from tomewise.variants import Variant
 
 DEPTH = 50  # passages of a ranking that are kept; metrics may look at 20 documents of several passages each
-_EVIDENCE = ("supporting", "spans")  # what metrics of retrieval need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +47,15 @@ class Experiment:
         return self.judge_model or self.model
 
     def name(self) -> str:
-        """Names what must be the same for results to stand in one table: corpus, model, embedder, passages."""
+        """Names what must be the same for results to stand in one table: corpus, model, embedder, passages, code."""
         same = digest_of(self.dataset.name, documents_digest(self.dataset.documents), *self._common())
         words = [self.dataset.name, self.model.name, *["retrieval"] * self.retrieval_only]
         return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), same[:8]])
 
     def memory_name(self, documents: str) -> str:
-        """Names the tome of documents with that digest; another model or wording makes another memory."""
+        """Names the tome of documents with that digest; another model, wording or code makes another memory."""
         made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
+        made_with.append(memory_code_digest())
         return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
 
     def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
@@ -69,7 +65,7 @@ class Experiment:
         return digest_of(*asked, *ways)[:32]
 
     def _common(self) -> list[object]:
-        names = [self.model.name, self.embedder.name]
+        names = [self.model.name, self.embedder.name, code_digest()]
         return [*names, self.passage_tokens, self.overlap, self.retrieval_only]
 
 
@@ -80,7 +76,7 @@ def check(experiment: Experiment) -> None:
     if not experiment.metrics and not experiment.judges:
         raise UsageError(f"{experiment.dataset.name} has no gold to score by: name a metric, or add gold to it")
     if experiment.retrieval_only:
-        answering = [metric.name for metric in experiment.metrics if metric.needs not in _EVIDENCE]
+        answering = [metric.name for metric in experiment.metrics if not metric.of_ranking]
         if wrong := [*answering, *(judge.name for judge in experiment.judges)]:
             raise UsageError(f"{', '.join(wrong)} need answers, which retrieval alone does not give: leave them out")
     for metric in experiment.metrics:
@@ -94,24 +90,4 @@ def check(experiment: Experiment) -> None:
 
 def of_evidence(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     """Those that retrieval alone can be scored by."""
-    return tuple(metric for metric in metrics if metric.needs in _EVIDENCE)
-
-
-def documents_digest(documents: Sequence[Document]) -> str:
-    """What tells one set of documents from another, in whatever order."""
-    return digest_of(*sorted((document.id, digest(document)) for document in documents))
-
-
-def prompts_digest(folder: Path | None) -> str:
-    """What tells one set of wordings from another, those of judges apart; a folder's wordings come first."""
-    texts = []
-    for packaged in sorted(PACKAGED.glob("*.md")):
-        own = folder / packaged.name if folder else packaged
-        if not packaged.name.startswith("judge_"):
-            texts.append((own if own.is_file() else packaged).read_bytes())
-    return digest_of(*(sha256(text).hexdigest() for text in texts))
-
-
-def digest_of(*parts: Any) -> str:
-    """64 hexadecimal digits for plain data."""
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    return tuple(metric for metric in metrics if metric.of_ranking)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tomewise.evaluate.paid import EXTRACTIVE
+from tomewise.evaluate.results import About
+from tomewise.evaluate.risk import LEVELS
 from tomewise.evaluate.significance import RESAMPLES
 from tomewise.evaluate.table import Cell, Line, Table
 
@@ -18,6 +21,8 @@ _COSTS = {
     "own s": "own_seconds",
     "path": "depth",
 }
+_TOLD_APART = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # where there are any
+MACHINERY = "machinery, not accuracy"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
 
 
@@ -43,13 +48,20 @@ class Grid:
 def grids(table: Table) -> list[Grid]:
     """Scores, costs, then scores by slice."""
     about = table.about
-    title = f"{about.dataset} · {about.model}" + (" · retrieval alone" if about.retrieval_only else "")
+    title = f"{about.dataset} · {about.model}" + _kind(about)
     parts = [
         _scores(part, f"{title} · {name}: {value}")
         for name, values in table.slices.items()
         for value, part in values.items()
     ]
-    return [_scores(table, title), _costs(table, f"{title} · cost per question"), *parts]
+    risky = [_risks(table, f"{title} · risk and coverage by {table.risk_of}")] if _unsure(table) else []
+    return [_scores(table, title), _costs(table, f"{title} · cost per question"), *risky, *parts]
+
+
+def _kind(about: About) -> str:
+    if about.retrieval_only:
+        return " · retrieval alone"
+    return f" · {MACHINERY}" if about.model == EXTRACTIVE else ""
 
 
 def notes(table: Table) -> list[str]:
@@ -60,7 +72,10 @@ def notes(table: Table) -> list[str]:
         f"{RESAMPLES:,} bootstrap resamples of the questions."
     ]
     if table.baseline:
-        said.append(f"† p < 0.05, ‡ p < 0.01 against {table.baseline}: paired bootstrap, two-sided.")
+        said.append(
+            f"† p < 0.05, ‡ p < 0.01 against {table.baseline}: paired bootstrap, two-sided, corrected after Holm "
+            "for the systems of each column."
+        )
     if table.judged:
         said.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
     if any(line.failed for line in table.lines):
@@ -69,13 +84,41 @@ def notes(table: Table) -> list[str]:
         said.append("Not every system was asked every question: n says how many.")
     if any(line.usage["calls"] for line in table.lines):
         said.append("Seconds are wall time among questions side by side; path is the longest chain of model calls.")
-    said += [
-        f"Built once for {line.system}: {line.build['calls']:,} calls, {line.build['input_tokens']:,} tokens in, "
-        f"{line.build['output_tokens']:,} out."
-        for line in table.lines
-        if line.build
-    ]
-    return said
+    if any(line.usage["reused"] for line in table.lines):
+        said.append("Replies kept from earlier count as calls, with their tokens and money, but took no time here.")
+    if _unsure(table):
+        said.append(
+            "Covered: answers at least that sure, as a share of all questions; risk: how far these are from right. "
+            "Answers given freely are surer than forced ones, then those that the evidence holds in full, partly, not."
+        )
+    return [*said, *_machinery(table), *(note for line in table.lines for note in _line_notes(line)), *_refused(table)]
+
+
+def _machinery(table: Table) -> list[str]:
+    """Says of which rows the figures are no measure of a system."""
+    if table.about.model != EXTRACTIVE:
+        return []
+    if not table.about.retrieval_only:
+        return [f"The extractive model quotes by rule: its rows show {MACHINERY}."]
+    made = [line.system for line in table.lines if line.build and line.build["calls"]]
+    return [f"Layers by the extractive model, {MACHINERY}: {', '.join(made)}."] if made else []
+
+
+def _line_notes(line: Line) -> Iterator[str]:
+    """What one system did that others may not have done."""
+    build = line.build or {}
+    if build.get("calls"):
+        spent = f"{build['calls']:,} calls, {build['input_tokens']:,} tokens in, {build['output_tokens']:,} out"
+        yield f"Built for {line.system}, as if alone: {spent}."
+    for note in build.get("notes", ()):
+        yield f"{line.system}: {note}."
+    if fallen := _fallen(line):
+        counts = ", ".join(f"{name} {count:,}" for name, count in fallen.items())
+        yield f"Replies that {line.system} had to do without, by role or layer: {counts}."
+
+
+def _refused(table: Table) -> list[str]:
+    return [f"Left out: {system}, since {reason}." for system, reason in table.refused.items()]
 
 
 def _scores(table: Table, title: str) -> Grid:
@@ -99,7 +142,7 @@ def _score(cell: Cell, best: str | None) -> Entry:
         return Entry(NOTHING)
     text = _percent(cell.value)
     between = f"{_percent(cell.low)}–{_percent(cell.high)}" if cell.low is not None and cell.high is not None else ""
-    mark = next((sign for limit, sign in _MARKS if cell.p is not None and cell.p < limit), "")
+    mark = next((sign for limit, sign in _MARKS if cell.p_holm is not None and cell.p_holm < limit), "")
     return Entry(text, between, mark, text == best)
 
 
@@ -115,12 +158,62 @@ def _percent(value: float) -> str:
 
 
 def _costs(table: Table, title: str) -> Grid:
-    rows = tuple((Entry(line.system), *map(Entry, _spent(line.per_question))) for line in table.lines)
-    return Grid(title, ("system", *_COSTS), rows)
+    told = {name: key for name, key in _TOLD_APART.items() if any(line.usage[key] for line in table.lines)}
+    columns = {**_COSTS, **told}
+    fallen = any(map(_fallbacks, table.lines))
+
+    def row(line: Line) -> Iterator[Entry]:
+        yield Entry(line.system)
+        yield from map(Entry, _spent(line.per_question, columns))
+        if fallen:
+            yield Entry(f"{_fallbacks(line):,}")
+
+    headings = ("system", *columns, *["fallbacks"] * fallen)
+    return Grid(title, headings, tuple(tuple(row(line)) for line in table.lines))
 
 
-def _spent(mean: Mapping[str, float | None]) -> Iterator[str]:
-    for heading, name in _COSTS.items():
+def _fallbacks(line: Line) -> int:
+    """Replies that a system had to do without, over all questions and in its layers."""
+    return sum(_fallen(line).values())
+
+
+def _fallen(line: Line) -> dict[str, int]:
+    """The same by role or layer."""
+    return {**line.fallbacks, **(line.build or {}).get("fallbacks", {})}
+
+
+def _risks(table: Table, title: str) -> Grid:
+    levels = _levels(table)
+
+    def row(line: Line) -> Iterator[Entry]:
+        yield Entry(line.system)
+        for one in line.risks:
+            if one.level in levels:
+                yield Entry(_percent(one.coverage))
+                yield Entry(NOTHING if one.risk is None else _percent(one.risk))
+
+    headings = (heading for level in levels for heading in (f"covered: {level}", f"risk: {level}"))
+    return Grid(title, ("system", *headings), tuple(tuple(row(line)) for line in table.lines if line.risks))
+
+
+def _levels(table: Table) -> list[str]:
+    """The levels of confidence at which some system answers a question more than at the level before."""
+    found = dict.fromkeys(
+        one.level
+        for line in table.lines
+        for before, one in zip((0.0, *(risk.coverage for risk in line.risks)), line.risks, strict=False)
+        if one.coverage > before
+    )
+    return [level for level in LEVELS if level in found]
+
+
+def _unsure(table: Table) -> bool:
+    """Whether the systems are surer of some answers than of others."""
+    return len(_levels(table)) > 1
+
+
+def _spent(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
+    for heading, name in columns.items():
         value = mean[name]
         if value is None:
             yield "unknown"

@@ -62,12 +62,15 @@ class RankedPassage:
 class Prediction:
     """What a system made of one item; `Prediction()` is a question that failed, which every metric scores 0.
 
-    `choice` is the letter it chose; without one, the letter is looked for in `answer`. `ranked` is best first.
+    `choice` is the letter it chose; without one, the letter is looked for in `answer`. `ranked` is best first. `shown`
+    are the passages whose own text the answering call saw, `cited` the places that the answer quotes.
     """
 
     answer: str = ""
     choice: str | None = None
     ranked: tuple[RankedPassage, ...] = ()
+    shown: tuple[RankedPassage, ...] = ()
+    cited: tuple[RankedPassage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tomewise.evaluate.results import Results
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.table import scores
 
-_NESTED = ("citations", "evidence", "events", "texts", "versions")
+_NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 
 
 def write_parquet(results: Results, path: Path) -> None:
@@ -46,8 +46,11 @@ def _flat(row: Row, found: dict[str, Any]) -> dict[str, Any]:
         "answer": said.answer,
         "choice": said.choice,
         "ranked": [passage.document for passage in said.ranked],
+        "shown": [passage.document for passage in said.shown],
         "resolved": row.resolved,
         "forced": row.forced,
+        "supported": row.supported,
+        "missing": row.missing,
         "cycles": row.cycles,
         "error": row.error,
         "asked": row.asked,

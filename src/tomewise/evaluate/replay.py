@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.types import Embedder, LanguageModel, Passage
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Memo:
+class Memo:
+    """What one question has asked for. `fallbacks` counts by role the replies that a system had to do without."""
+
+    fallbacks: Counter[str] = field(default_factory=Counter)
     replies: dict[tuple[str, str], Any] = field(default_factory=dict)
     rows: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     passages: dict[int, Passage] = field(default_factory=dict)
@@ -30,15 +35,16 @@ class _Memo:
     replaying: bool = False
 
 
-_memo: ContextVar[_Memo | None] = ContextVar("tomewise_replay", default=None)
+_memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 
 @contextmanager
-def one_question() -> Iterator[None]:
+def one_question() -> Iterator[Memo]:
     """Replies and vectors are remembered inside, and nothing from before is used."""
-    token = _memo.set(_Memo())
+    made = Memo()
+    token = _memo.set(made)
     try:
-        yield
+        yield made
     finally:
         _memo.reset(token)
 
@@ -77,9 +83,17 @@ class ReplayedModel:
             return await self._model.ask(role, given)
         key = (role.name, given.model_dump_json())
         if memo.replaying and key in memo.replies:
-            kept: Out = memo.replies[key]
-            return kept.model_copy(deep=True)
-        reply = await self._model.ask(role, given)
+            kept = memo.replies[key]
+            if isinstance(kept, ModelError):
+                raise kept
+            again: Out = kept.model_copy(deep=True)
+            return again
+        try:
+            reply = await self._model.ask(role, given)
+        except (BadReply, Refused) as error:
+            memo.replies[key] = error
+            memo.fallbacks[role.name] += 1
+            raise
         memo.replies[key] = reply
         return reply
 

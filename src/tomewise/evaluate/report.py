@@ -1,9 +1,11 @@
-"""Tables of results on a terminal, in Markdown, in LaTeX, and as JSON for programs."""
+"""Tables of results on a terminal, in Markdown, in LaTeX, and as JSON and CSV for programs."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from csv import DictWriter
+from dataclasses import asdict, replace
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from tomewise.evaluate.grid import Entry, Grid, grids, notes
@@ -24,10 +26,13 @@ def as_json(table: Table) -> dict[str, Any]:
     """The table as one object.
 
     `experiment`, `dataset`, `model`, `embedder`, `judge` (null without judges), `retrieval_only`, `baseline`, `metrics`
-    (names of the columns), and `rows`: for each system `system`, `n`, `failed`, every metric by its name (0 to 1, or
-    null), `ci` and `p` (by metric, where there), `usage` (sums: calls, input_tokens, output_tokens, cost,
-    model_seconds, own_seconds), `per_question` (means, and `depth`), `build` (the usage of building its layers, or
-    null). With slices, `slices` holds by name and value the rows of each.
+    (names of the columns), `risk_of` (the metric of the risks), `refused` (by system, why it was left out), `notes`
+    (what a reader must know), and `rows`: for each system `system`, `n`, `failed`, every metric by its name (0 to 1, or
+    null), `ci`, `p` and `p_holm` (by metric, where there), `usage` (sums: calls, of which `reused`, input_tokens, of
+    which cached_tokens, output_tokens, of which reasoning_tokens, cost, model_seconds, own_seconds), `per_question`
+    (means, and `depth`), `fallbacks` (by role), `risks` (by confidence: `level`, `coverage`, `risk`), `build` (what its
+    layers would cost alone, with `fallbacks` by layer and `notes`, or null). With slices, `slices` holds by name and
+    value the rows of each.
     """
     about = table.about
     told: dict[str, Any] = {
@@ -39,7 +44,10 @@ def as_json(table: Table) -> dict[str, Any]:
         "retrieval_only": about.retrieval_only,
         "baseline": table.baseline,
         "metrics": list(table.columns),
+        "risk_of": table.risk_of,
         "rows": [_row(line) for line in table.lines],
+        "refused": dict(table.refused),
+        "notes": notes(table),
     }
     if table.slices:
         told["slices"] = {
@@ -58,10 +66,42 @@ def _row(line: Line) -> dict[str, Any]:
         **{name: cell.value for name, cell in cells},
         "ci": {name: [cell.low, cell.high] for name, cell in cells if cell.low is not None},
         "p": {name: cell.p for name, cell in cells if cell.p is not None},
+        "p_holm": {name: cell.p_holm for name, cell in cells if cell.p_holm is not None},
         "usage": dict(line.usage),
         "per_question": dict(line.per_question),
+        "fallbacks": dict(line.fallbacks),
+        "risks": [asdict(risk) for risk in line.risks],
         "build": dict(line.build) if line.build else None,
     }
+
+
+def csv_text(table: Table) -> str:
+    """One line a system under one line of headings, for spreadsheets: scores from 0 to 1, intervals, p, means of costs.
+
+    Breakdowns by slice follow, told apart by the first two columns, which are empty for the whole.
+    """
+    parts = [("", "", table)]
+    parts += [(name, value, part) for name, values in table.slices.items() for value, part in values.items()]
+    rows = [{"slice": name, "value": value, **_flat(_row(line))} for name, value, part in parts for line in part.lines]
+    headings = dict.fromkeys(heading for row in rows for heading in row)
+    written = StringIO()
+    writer = DictWriter(written, headings, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return written.getvalue()
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its mappings and lists taken apart, each number under a name such as `p_holm.em`."""
+    found = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
+    for metric, (low, high) in row["ci"].items():
+        found |= {f"low.{metric}": low, f"high.{metric}": high}
+    for risk in row["risks"]:
+        found |= {f"{name}.{risk['level']}": risk[name] for name in ("coverage", "risk")}
+    for name in ("p", "p_holm", "per_question", "fallbacks", "build"):
+        parts = (row[name] or {}).items()
+        found |= {f"{name}.{part}": value for part, value in parts if not isinstance(value, dict | list)}
+    return found
 
 
 # ---------------------------------------------------------------- on a terminal

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tomewise.errors import StoreError, UnknownName
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.rows import JsonObject, Row, latest
+from tomewise.evaluate.usages import sum_of
 
 _ABOUT, _ROWS = "experiment.json", "rows.jsonl"
 
@@ -36,14 +38,17 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The rows of an experiment, one for each system and question, and what its layers cost to build, by system.
+    """The rows of an experiment, one for each system and question, and by system what its layers would cost alone.
 
+    A build sums over the memories of an experiment: its usage, `fallbacks` by layer, `notes` for a reader.
+    `refused` says why a system was left out.
     Rows stand by system in the order of the first run, then by the id of the question: not in that of their arrival.
     """
 
     about: About
     rows: tuple[Row, ...]
     builds: Mapping[str, JsonObject]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -94,12 +99,10 @@ def read_results(folder: Path) -> Results:
     """The results in the folder of an experiment. Raises StoreError."""
     told = read_about(folder)
     records = journal_of(folder).read()
-    builds: dict[str, JsonObject] = {}
-    for record in records:
-        if record["kind"] == "build":
-            builds[record["system"]] = _sum(builds.get(record["system"], {}), record["usage"])
     rows = sorted(latest(records, told.judge_model), key=lambda row: row.item.id)
-    return Results(told, tuple(rows), builds).only([name for name in told.systems if name in {r.system for r in rows}])
+    refused = {record["system"]: record["reason"] for record in records if record["kind"] == "refused"}
+    results = Results(told, tuple(rows), _builds(records), refused)
+    return results.only([name for name in told.systems if name in {row.system for row in rows}])
 
 
 def read_about(folder: Path) -> About:
@@ -139,9 +142,16 @@ def folder_of(out: Path, name: str | None = None) -> Path:
     return out if (out / _ABOUT).is_file() else out / chosen.name
 
 
-def _sum(one: JsonObject, other: JsonObject) -> dict[str, Any]:
-    """Two usages as one; the price of the whole is unknown where that of a part is."""
-    costs = [one.get("cost", 0.0), other["cost"]]
-    counted = {name: one.get(name, 0) + other[name] for name in ("calls", "input_tokens", "output_tokens")}
-    seconds = {name: one.get(name, 0.0) + other[name] for name in ("model_seconds", "own_seconds")}
-    return {**counted, **seconds, "cost": None if None in costs else sum(costs)}
+def _builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
+    """What the layers of each system cost, in each memory as last recorded, and over all memories."""
+    latest: dict[str, dict[str, JsonObject]] = {}
+    for number, record in enumerate(records):
+        if record["kind"] == "build":
+            latest.setdefault(record["system"], {})[record.get("memory", str(number))] = record
+    return {system: _build(list(parts.values())) for system, parts in latest.items()}
+
+
+def _build(parts: Sequence[JsonObject]) -> JsonObject:
+    fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
+    notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
+    return {**sum_of(part["usage"] for part in parts), "fallbacks": dict(fallbacks), "notes": notes}

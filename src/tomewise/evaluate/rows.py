@@ -9,10 +9,13 @@ from typing import Any
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
 from tomewise.reports import usage_json
-from tomewise.types import Answer, Event, Evidence, Question, Usage
+from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]
-_PLAIN = ("key", "system", "resolved", "forced", "dropped_quotes", "texts", "usage", "error", "asked", "characters")
+_PLAIN = (
+    "key", "system", "resolved", "forced", "supported", "missing", "dropped_quotes", "texts", "usage", "fallbacks",
+    "error", "asked", "characters",
+)  # fmt: skip
 _LISTS = ("citations", "evidence", "events")
 
 
@@ -22,7 +25,9 @@ class Row:
 
     `key` tells rows of equal questions to equal systems. `evidence` and `events` name texts by node; `texts` holds each
     once. `characters` is the length of the documents asked over. `usage` is as `tome ask --json` prints it; its seconds
-    are wall time among questions asked side by side. `judgements` are by the name of the judge.
+    are wall time among questions asked side by side, and `reused` of its calls were replies kept from an earlier run.
+    `fallbacks` counts by role the replies that could not be used, where the system went on without them. `judgements`
+    are by the name of the judge.
     """
 
     key: str
@@ -31,12 +36,15 @@ class Row:
     prediction: Prediction = field(default_factory=Prediction)
     resolved: bool = False
     forced: bool = False
+    supported: Support = "full"
+    missing: str = ""
     dropped_quotes: int = 0
     citations: tuple[JsonObject, ...] = ()
     evidence: tuple[JsonObject, ...] = ()
     events: tuple[JsonObject, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     usage: JsonObject = field(default_factory=lambda: usage_json(Usage()))
+    fallbacks: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
     asked: str = ""
     characters: int = 0
@@ -55,12 +63,14 @@ class Row:
 
 
 def told(answer: Answer) -> dict[str, Any]:
-    """The fields of a row that an answer fills; its prediction has no ranking yet."""
+    """The fields of a row that an answer fills; its prediction has no ranking yet, nor what was shown."""
     texts: dict[str, str] = {}
     return {
-        "prediction": Prediction(answer=answer.text, choice=answer.choice),
+        "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=tuple(map(_cited, answer.citations))),
         "resolved": answer.resolved,
         "forced": answer.forced,
+        "supported": answer.supported,
+        "missing": answer.missing,
         "dropped_quotes": answer.dropped_quotes,
         "citations": tuple(asdict(citation) for citation in answer.citations),
         "evidence": tuple(_piece(piece, texts) for piece in answer.evidence),
@@ -79,19 +89,21 @@ def as_record(row: Row) -> dict[str, Any]:
         "item": _item_record(row.item),
         "answer": row.prediction.answer,
         "choice": row.prediction.choice,
-        "ranked": [[one.id, one.document, one.start, one.end] for one in row.prediction.ranked],
+        "ranked": _places(row.prediction.ranked),
+        "shown": _places(row.prediction.shown),
+        "cited": _places(row.prediction.cited),
     }
 
 
 def row_of(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
-    fields: dict[str, Any] = {name: record[name] for name in _PLAIN}
+    fields: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
     fields |= {name: tuple(record[name]) for name in _LISTS}
-    ranked = tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in record["ranked"])
+    places = {name: _ranked(record.get(name, ())) for name in ("ranked", "shown", "cited")}
     return Row(
         **fields,
         item=_item(record["item"]),
-        prediction=Prediction(answer=record["answer"], choice=record["choice"], ranked=ranked),
+        prediction=Prediction(answer=record["answer"], choice=record["choice"], **places),
         versions=record["versions"],
         judgements=judgements,
     )
@@ -125,6 +137,19 @@ def _piece(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
     texts[piece.node] = piece.text
     kept = {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
     return {**kept, "sources": list(piece.sources)}
+
+
+def _cited(citation: Citation) -> RankedPassage:
+    document, start, end = citation.document, citation.start, citation.end
+    return RankedPassage(id=citation.passage, document=document, start=start, end=end)
+
+
+def _places(places: Sequence[RankedPassage]) -> list[list[Any]]:
+    return [[one.id, one.document, one.start, one.end] for one in places]
+
+
+def _ranked(places: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
+    return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in places)
 
 
 def _event(event: Event, texts: dict[str, str]) -> dict[str, Any]:

@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from tomewise import __version__
-from tomewise.errors import ModelError, ModelUnavailable
-from tomewise.evaluate.experiment import DEPTH, Experiment, check, documents_digest, prompts_digest
+from tomewise.errors import ModelError, ModelUnavailable, UsageError
+from tomewise.evaluate.builds import Build
+from tomewise.evaluate.digests import documents_digest, prompts_digest
+from tomewise.evaluate.experiment import DEPTH, Experiment, check
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Memory, remembered
+from tomewise.evaluate.paid import PaidOnce, counting_reused
 from tomewise.evaluate.replay import one_question, replaying
 from tomewise.evaluate.results import Results, about, journal_of, read_results, systems_before, write_about
 from tomewise.evaluate.rows import Row, as_record, judged, latest, told
-from tomewise.language.cached import Cached
+from tomewise.evaluate.usages import sum_of
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.reports import usage_json
@@ -41,20 +44,32 @@ async def run(
 ) -> Results:
     """Ask what was not asked yet, judge what was not judged yet, and return the rows of this experiment.
 
-    Everything is kept in `out`: tomes, rows as they come, replies of judges. A question that fails is kept as failed
-    and asked again only with `retry_failed`. Raises UsageError, StoreError, Locked (another run is at it), and
+    Everything is kept in `out`: tomes, rows as they come, every reply of a model. A question that fails is kept as
+    failed and asked again only with `retry_failed`. Raises UsageError, StoreError, Locked (another run is at it), and
     ModelUnavailable when the first questions all fail for want of the model; their failures are then not kept.
     """
     check(experiment)
     folder = out / experiment.name()
     journal = journal_of(folder)
-    with journal.appending(), _judge(experiment, out) as judge:
+    with journal.appending(), _paying_once(experiment, out) as paying:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_about(folder, about(experiment, systems_before(folder), now))
-        plan = _plan(experiment, journal, retry_failed)
-        await _Run(experiment, journal, judge, out / "tomes", on_progress or (lambda _: None)).work(plan)
-    asked = [variant.name for variant in experiment.variants]
-    return read_results(folder).only(asked, {item.id for item in experiment.dataset.items})
+        plan = _plan(paying, journal, retry_failed)
+        await _Run(paying, journal, out / "tomes", on_progress or (lambda _: None)).work(plan)
+    return _results(experiment, folder)
+
+
+def _results(experiment: Experiment, folder: Path) -> Results:
+    """The rows of what was asked for. Raises UsageError where all of it was left out."""
+    results = read_results(folder)
+    named = [variant.name for variant in experiment.variants]
+    answered_by = [name for name in named if name in results.systems]
+    refused = {name: results.refused[name] for name in named if name in results.refused}
+    if refused and not answered_by:
+        reason = next(iter(refused.values()))
+        raise UsageError(f"{', '.join(refused)} cannot be compared here: {reason}; name another system")
+    results = results.only(answered_by, {item.id for item in experiment.dataset.items})
+    return replace(results, refused=refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,25 +137,24 @@ def _unjudged(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -> 
 
 
 @contextmanager
-def _judge(experiment: Experiment, out: Path) -> Iterator[LanguageModel]:
-    """The model that judges, with its replies kept."""
-    if not experiment.judges:
-        yield experiment.judging
-        return
-    store = SqliteStore.open(out / "judgements.tome")
+def _paying_once(experiment: Experiment, out: Path) -> Iterator[Experiment]:
+    """The experiment with models that pay for no reply twice, whichever experiment of the folder asked for it."""
+    store = SqliteStore.open(out / "calls.tome")
+
+    def paying(model: LanguageModel) -> LanguageModel:
+        return PaidOnce(model, Prompts(experiment.prompts), store.calls)
+
     try:
-        yield Cached(experiment.judging, Prompts(experiment.prompts), store.calls)
+        judge = experiment.judge_model
+        yield replace(experiment, model=paying(experiment.model), judge_model=judge and paying(judge))
     finally:
         store.close()
 
 
 class _Run:
-    def __init__(
-        self, experiment: Experiment, journal: Journal, judge: LanguageModel, tomes: Path, report: OnProgress
-    ) -> None:
+    def __init__(self, experiment: Experiment, journal: Journal, tomes: Path, report: OnProgress) -> None:
         self._experiment = experiment
         self._journal = journal
-        self._judge = judge
         self._tomes = tomes
         self._report = report
         self._places = asyncio.Semaphore(experiment.limit)
@@ -149,6 +163,7 @@ class _Run:
         self._reached = False
         self._open: list[Memory] = []
         self._prompts = prompts_digest(experiment.prompts)[:16]
+        self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
     async def work(self, groups: Sequence[_Group]) -> None:
         """Group by group: the next one is made ready while the last questions of one are under way."""
@@ -169,6 +184,8 @@ class _Run:
         todo = [task for task in group.tasks if task.row is None or task.judges]
         asking = {task.variant.name: task.variant for task in todo if task.row is None}
         memory = await self._memory(group, list(asking.values())) if asking else None
+        if memory is not None and memory.refused:
+            todo = self._left(todo, memory.refused)
         characters = sum(len(document.text) for document in group.documents)
         left = Counter({"tasks": len(todo)})
 
@@ -186,12 +203,27 @@ class _Run:
             await self._places.acquire()
             under_way.create_task(one(task))
 
-    async def _memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
-        def built(variant: Variant, report: Any) -> None:
-            if report.usage.total.calls:
-                self._journal.append({"kind": "build", "system": variant.name, "usage": usage_json(report.usage)})
+    def _left(self, todo: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
+        """The tasks of systems that were not refused; why the others were is written down once."""
+        for system in sorted(set(refused) - self._refused):
+            self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
+            self._refused.add(system)
+        left = [task for task in todo if task.variant.name not in refused]
+        gone = len(todo) - len(left)
+        self._done += gone
+        self._waiting -= gone
+        self._tell()
+        return left
 
-        path = self._tomes / f"{self._experiment.memory_name(group.digest)}.tome"
+    async def _memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
+        name = self._experiment.memory_name(group.digest)
+
+        def built(variant: Variant, build: Build) -> None:
+            if build != Build(sum_of([]), {}, ()):  # a system without layers has nothing to build
+                record = {"kind": "build", "system": variant.name, "memory": name, "usage": build.usage}
+                self._journal.append({**record, "fallbacks": build.fallbacks, "notes": build.notes})
+
+        path = self._tomes / f"{name}.tome"
         memory = await remembered(self._experiment, variants, group.documents, path, self._report, built)
         self._open.append(memory)
         return memory
@@ -221,33 +253,41 @@ class _Run:
         system = memory.systems[task.variant.name]
         if isinstance(system, ModelError):
             return replace(row, error=_reason(system))
-        with one_question(), meter() as used:
-            try:
-                said = await self._said(system, task.item, memory, used.usage)
-            except ModelError as error:
-                return replace(row, error=_reason(error), usage=usage_json(used.usage()))
-        return replace(row, **said)
+        with one_question() as asked, meter() as used, counting_reused() as reused:
 
-    async def _said(self, system: System, item: Item, memory: Memory, usage: Callable[[], Any]) -> Mapping[str, Any]:
+            def usage() -> dict[str, Any]:
+                return {**usage_json(used.usage()), "reused": reused.asks}
+
+            try:
+                said = await self._said(system, task.item, memory, usage)
+            except ModelError as error:
+                return replace(row, error=_reason(error), usage=usage(), fallbacks=dict(asked.fallbacks))
+        return replace(row, fallbacks=dict(asked.fallbacks), **said)
+
+    async def _said(
+        self, system: System, item: Item, memory: Memory, usage: Callable[[], dict[str, Any]]
+    ) -> Mapping[str, Any]:
         """What a system answers, and the ranking of its retriever where there is gold for one."""
-        judged_by_place = bool(item.supporting or item.spans)
         if self._experiment.retrieval_only:
             found = await system.retriever.retrieve(item.question.text, DEPTH)
-            said: dict[str, Any] = {"resolved": True, "usage": usage_json(usage())}
+            said: dict[str, Any] = {"resolved": True, "usage": usage()}
+            prediction = Prediction()
         else:
-            said = told(await answered(system, item.question))
-            said["usage"] = usage_json(usage())
-            if not judged_by_place:
+            # An answer is wanted to every question: how sure it is stands in the row, and in the table beside the risk.
+            answer = await answered(system, replace(item.question, force=True))
+            said = {**told(answer), "usage": usage()}
+            if not (item.supporting or item.spans):
                 return said
             with replaying():
                 found = await system.retriever.retrieve(item.question.text, DEPTH)
-        prediction = said.get("prediction") or Prediction()
-        said["prediction"] = replace(prediction, ranked=memory.ranked(found, DEPTH))
-        return said
+            prediction = replace(said["prediction"], shown=memory.shown(answer.evidence))
+        ranked = await asyncio.to_thread(memory.ranked, item.question.text, found, DEPTH)
+        return {**said, "prediction": replace(prediction, ranked=ranked)}
 
     async def _judged(self, judge: Judge, row: Row) -> None:
+        judging, embedder = self._experiment.judging, self._experiment.embedder
         with meter() as used:
-            found = await judge.judge(self._judge, self._experiment.embedder, row.item, row.prediction.answer)
+            found = await judge.judge(judging, embedder, row.item, row.prediction.answer)
         self._journal.append(judged(row.key, judge.name, self._experiment.judging.name, found, used.usage()))
 
     def _keep(self, row: Row) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from tomewise.errors import UnknownName
 from tomewise.evaluate.judges import judge_named
 from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.results import About, Results
+from tomewise.evaluate.risk import Risk, risks
 from tomewise.evaluate.rows import JsonObject, Row
-from tomewise.evaluate.significance import Scores, interval, p_value, resampled
+from tomewise.evaluate.significance import Scores, holm, interval, p_value, resampled
 from tomewise.evaluate.slices import sliced
+from tomewise.evaluate.usages import sum_of
 
 _FEWEST = 10  # pairs of scores; resamples of fewer can hardly stray, so that p would be too small
-_COUNTED = ("calls", "input_tokens", "output_tokens", "model_seconds", "own_seconds", "depth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +27,25 @@ class Cell:
     """A score of a system, between 0 and 1; None where none of its questions has the gold, or one was not judged.
 
     `low` to `high` is the 95 % interval, where the score is a mean over questions. `p` is of the difference to the
-    baseline over the questions that both were asked, where these are ten or more.
+    baseline over the questions that both were asked, where these are ten or more; `p_holm` is corrected for the systems
+    of the table that have such a p in this column.
     """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    p_holm: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One system: `n` questions, of which `failed` could not be answered or, by a judge, judged.
 
-    `usage` sums over its questions (calls, input_tokens, output_tokens, cost, model_seconds, own_seconds), and
-    `per_question` is the mean of each and of `depth`, the longest chain of calls. A cost is None where a price is
-    unknown.
+    `usage` sums over its questions (calls, `reused` ones among them, input_tokens, output_tokens, cached_tokens,
+    reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
+    longest chain of calls. A cost is None where a price is unknown. `fallbacks` counts by role the replies that it had
+    to do without. `risks` are of the table's `risk_of`. `build` is what its layers would cost alone.
     """
 
     system: str
@@ -50,11 +55,16 @@ class Line:
     usage: JsonObject
     per_question: JsonObject
     build: JsonObject | None = None
+    fallbacks: Mapping[str, int] = field(default_factory=dict)
+    risks: tuple[Risk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Lines over the same columns; `slices` breaks it down, by the name of a slice and its values."""
+    """Lines over the same columns; `slices` breaks it down, by the name of a slice and its values.
+
+    `risk_of` is the first column that scores answers, if any. `refused` says of systems why they were left out.
+    """
 
     about: About
     columns: tuple[str, ...]
@@ -62,6 +72,8 @@ class Table:
     lines: tuple[Line, ...]
     baseline: str | None = None
     slices: Mapping[str, Mapping[str, Table]] = field(default_factory=dict)
+    risk_of: str | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the row has no gold; None: it was not judged
@@ -84,9 +96,13 @@ def tabulate(
     if baseline is not None and baseline not in results.systems:
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
-    cells = _cells(by_system, named, judged, baseline, resamples, results.about.seed)
+    found = {(system, name): scores(rows, name, name in judged) for system, rows in by_system.items() for name in named}
+    cells = _corrected(_cells(by_system, found, judged, baseline, resamples, results.about.seed), named)
+    risk_of = _risk_of(named, judged)
+    risky = {system: risks(rows, found[system, risk_of]) for system, rows in by_system.items() if risk_of}
     lines = tuple(
-        _line(system, rows, cells[system], judged, results.builds.get(system)) for system, rows in by_system.items()
+        _line(system, rows, cells[system], judged, results.builds.get(system), risky.get(system, ()))
+        for system, rows in by_system.items()
     )
     parts = {name: sliced(results, name) for name in by}
     slices = {
@@ -96,7 +112,7 @@ def tabulate(
         }
         for name, found in parts.items()
     }
-    return Table(results.about, named, judged, lines, baseline, slices)
+    return Table(results.about, named, judged, lines, baseline, slices, risk_of, results.refused)
 
 
 def scores(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
@@ -134,14 +150,13 @@ def _by_judge(name: str) -> Column:
 
 def _cells(
     by_system: Mapping[str, list[Row]],
-    names: Sequence[str],
+    found: Mapping[tuple[str, str], Scores | None],
     judged: Sequence[str],
     baseline: str | None,
     resamples: int,
     seed: int,
 ) -> dict[str, dict[str, Cell]]:
     """All cells; every resample is drawn at once, which for many systems is most of the work."""
-    found = {(system, name): scores(rows, name, name in judged) for system, rows in by_system.items() for name in names}
     places = list(found)
     known = [_known(found[place]) for place in places]
     apart = [_difference(by_system, found, place, baseline) for place in places]
@@ -157,6 +172,26 @@ def _cells(
         else:
             cells[system][name] = Cell()
     return cells
+
+
+def _corrected(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> dict[str, dict[str, Cell]]:
+    """The cells with p-values corrected for the systems of each column."""
+    for name in names:
+        tested = {system: of[name].p for system, of in cells.items()}
+        known = {system: p for system, p in tested.items() if p is not None}
+        for system, corrected in zip(known, holm(list(known.values())), strict=True):
+            cells[system][name] = replace(cells[system][name], p_holm=corrected)
+    return cells
+
+
+def _risk_of(names: Sequence[str], judged: Sequence[str]) -> str | None:
+    """The first column that scores each answer."""
+    return next((name for name in names if name in judged or _scores_answers(name)), None)
+
+
+def _scores_answers(name: str) -> bool:
+    metric = metric_named(name)
+    return metric.of_answer and metric.overall is None
 
 
 def _known(column: Scores | None) -> Scores:
@@ -181,15 +216,20 @@ def _difference(
 
 
 def _line(
-    system: str, rows: Sequence[Row], cells: Mapping[str, Cell], judged: Sequence[str], build: JsonObject | None
+    system: str,
+    rows: Sequence[Row],
+    cells: Mapping[str, Cell],
+    judged: Sequence[str],
+    build: JsonObject | None,
+    risk: tuple[Risk, ...],
 ) -> Line:
     failed = sum(row.error is not None or any(_unjudgeable(row, name) for name in judged) for row in rows)
-    costs = [row.usage["cost"] for row in rows]
-    total: dict[str, Any] = {name: sum(row.usage[name] for row in rows) for name in _COUNTED}
-    total["cost"] = None if None in costs else sum(costs)
-    mean = {name: None if value is None else value / max(len(rows), 1) for name, value in total.items()}
-    del total["depth"]  # a sum of depths means nothing
-    return Line(system, len(rows), failed, cells, total, mean, build)
+    total = sum_of(row.usage for row in rows)
+    depth = sum(row.usage["depth"] for row in rows)  # its sum means nothing, its mean does
+    means = {**total, "depth": depth}.items()
+    mean = {name: None if value is None else value / max(len(rows), 1) for name, value in means}
+    fallbacks = sum((Counter(row.fallbacks) for row in rows), Counter[str]())
+    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risk)
 
 
 def _unjudgeable(row: Row, judge: str) -> bool:

@@ -140,6 +140,8 @@ class ChatModel:
             output_tokens=taken.output_tokens,
             cost=taken.cost,
             requests=taken.calls,
+            cached_tokens=taken.cached_tokens,
+            reasoning_tokens=taken.reasoning_tokens,
         )
 
     def _line(self) -> Line:

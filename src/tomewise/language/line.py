@@ -85,7 +85,14 @@ class Line:
         tokens_in = sent if charged.input_tokens is None else charged.input_tokens
         tokens_out = estimated_tokens(charged.reply.text) if received is None else received
         cost = self._price(tokens_in, tokens_out) if charged.cost is None else charged.cost
-        return Spent(calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost=cost)
+        return Spent(
+            calls=1,
+            input_tokens=tokens_in,
+            output_tokens=tokens_out,
+            cost=cost,
+            cached_tokens=charged.cached_tokens,
+            reasoning_tokens=charged.reasoning_tokens,
+        )
 
 
 class _Attempts:

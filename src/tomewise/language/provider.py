@@ -58,6 +58,7 @@ class Charged:
     """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price.
 
     `refused` says why where the model declined to reply.
+    `cached_tokens` are part of the tokens in, `reasoning_tokens` of those out.
     """
 
     reply: Reply
@@ -65,6 +66,8 @@ class Charged:
     output_tokens: int | None
     cost: float | None
     refused: str | None = None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,8 @@ class Connection:
             output_tokens=usage.output_tokens if usage.input_tokens else usage.output_tokens or None,
             cost=_cost(response) if usage.input_tokens else None,
             refused=refused,
+            cached_tokens=usage.cache_read_tokens,
+            reasoning_tokens=usage.output_reasoning_tokens,
         )
 
 

@@ -37,6 +37,8 @@ class ModelCall:
     output_tokens: int
     cost: float | None
     requests: int = 1
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     @property
     def spent(self) -> Spent:
@@ -46,6 +48,8 @@ class ModelCall:
             output_tokens=self.output_tokens,
             cost=self.cost,
             seconds=self.ended - self.started,
+            cached_tokens=self.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens,
         )
 
 
@@ -144,13 +148,16 @@ def spent(
     output_tokens: int,
     cost: float | None,
     requests: int = 1,
+    cached_tokens: int = 0,
+    reasoning_tokens: int = 0,
 ) -> None:
     """Reports one call to every meter around it.
 
     `started` is when the call was asked for, also if it then waited for a free place among the calls under way:
     otherwise calls that merely queue would look as if they depended on each other.
     """
-    call = ModelCall(role, model, started, ended, input_tokens, output_tokens, cost, requests)
+    counted = input_tokens, output_tokens, cost, requests, cached_tokens, reasoning_tokens
+    call = ModelCall(role, model, started, ended, *counted)
     for around in _meters.get():
         around.add(call)
 

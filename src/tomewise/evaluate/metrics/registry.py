@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 
 from tomewise.errors import UnknownName
 from tomewise.evaluate.items import Dataset, Item, Outcome
-from tomewise.evaluate.metrics import answers, passages, spans
+from tomewise.evaluate.metrics import answers, grounds, passages, spans
 from tomewise.evaluate.metrics.choices import choice_accuracy, chosen
 from tomewise.evaluate.metrics.claims import class_f1, pair_accuracy
 from tomewise.evaluate.metrics.rouge import rouge
 
-Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans"]
+Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
 Score: TypeAlias = Callable[[Outcome], float]
 Overall: TypeAlias = Callable[[Sequence[Outcome]], "float | None"]
 
@@ -36,6 +36,16 @@ class Metric:
     needs: Need
     score: Score
     overall: Overall | None = None
+
+    @property
+    def of_answer(self) -> bool:
+        """Whether it scores what was answered; metrics of retrieval and of what an answer rests on do not."""
+        return self.needs in ("answers", "correct", "claims", "pairs")
+
+    @property
+    def of_ranking(self) -> bool:
+        """Whether it scores the ranking alone, for which nothing need be answered."""
+        return self.needs in ("supporting", "spans")
 
     def applies(self, item: Item) -> bool:
         """Whether the item has the gold this metric takes."""
@@ -86,6 +96,7 @@ _HAS: dict[Need, Callable[[Item], bool]] = {
     "pairs": lambda item: item.correct is not None and "pair" in item.slices,
     "supporting": lambda item: bool(item.supporting),
     "spans": lambda item: bool(item.spans),
+    "evidence": lambda item: bool(item.supporting or item.spans),
 }
 
 
@@ -109,7 +120,7 @@ def _evidence_names(items: Sequence[Item]) -> list[str]:
         names += ["recall@2", "recall@5", "recall@10", "recall@20", "all@5", "mrr", "ndcg@10"]
     if any(item.spans for item in items):
         names += ["span-recall@5", "span-recall@10", "span-coverage@10"]
-    return names
+    return [*names, *_GROUNDS] if names else []
 
 
 # ---------------------------------------------------------------- from outcomes to the pure functions
@@ -151,6 +162,18 @@ def _by_span(function: Callable[..., float], outcome: Outcome, *, k: int | None)
     return function(outcome.prediction.ranked, outcome.item.spans, k)
 
 
+def _seen(outcome: Outcome) -> float:
+    return grounds.found_share(outcome.prediction.shown, outcome.item)
+
+
+def _citation_precision(outcome: Outcome) -> float:
+    return grounds.gold_share(outcome.prediction.cited, outcome.item)
+
+
+def _citation_recall(outcome: Outcome) -> float:
+    return grounds.found_share(outcome.prediction.cited, outcome.item)
+
+
 def _unknown(name: str, stem: str) -> str:
     if stem in _PLAIN:
         return f"the metric {name!r} takes no depth: write {stem!r}"
@@ -160,6 +183,12 @@ def _unknown(name: str, stem: str) -> str:
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"there is no metric {name!r}: {hint}The metrics are {', '.join(metric_names())}"
 
+
+_GROUNDS: dict[str, Score] = {
+    "seen": _seen,  # the share of the gold that the answering call saw
+    "citation-precision": _citation_precision,
+    "citation-recall": _citation_recall,
+}
 
 _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
     "em": ("answers", partial(_answered, answers.exact_match), None),
@@ -173,6 +202,7 @@ _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
     "f1-positive": ("claims", _right, partial(_class_f1, "A")),  # claims offer the positive label first
     "f1-negative": ("claims", _right, partial(_class_f1, "B")),
     "pair-accuracy": ("pairs", _right, _pair_accuracy),
+    **{name: ("evidence", score, None) for name, score in _GROUNDS.items()},
 }
 
 _RANKED: dict[str, tuple[Need, Callable[..., float]]] = {

@@ -54,10 +54,11 @@ def span_coverage_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: i
 def _places(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None) -> list[int | None]:
     """For each span the place, counted from 1, of the first passage that finds it."""
     tried = list(enumerate(ranked[:k], 1))
-    return [next((place for place, passage in tried if _finds(passage, span)), None) for span in gold]
+    return [next((place for place, passage in tried if finds(passage, span)), None) for span in gold]
 
 
-def _finds(passage: RankedPassage, span: Span) -> bool:
+def finds(passage: RankedPassage, span: Span) -> bool:
+    """Whether both lie in one document and share a character."""
     return passage.document == span.document and max(passage.start, span.start) < min(passage.end, span.end)
 
 

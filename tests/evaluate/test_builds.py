@@ -1,0 +1,106 @@
+"""What layers cost and do without, and whose graphs take extractions that are given."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tomewise.errors import BadReply, UsageError
+from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.report import as_json, markdown
+from tomewise.evaluate.running import run
+from tomewise.evaluate.table import tabulate
+from tomewise.language.scripted import ScriptedModel
+
+ROLES = {
+    "answer": lambda given: {"answer": "the lighthouse"},
+    "gist": lambda given: {"memory": given.text},
+    "decompose": lambda given: {},
+    "extract_facts": lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
+}
+RANKED = {"retrieval_only": True, "metrics": (metric_named("recall@2"),)}
+
+
+@pytest.fixture
+def openie(dataset, tmp_path):
+    """The dataset with triples of its documents."""
+    path = tmp_path / "openie.jsonl"
+    rows = [
+        {"id": document.id, "entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", f"lighthouse {document.id}"]]}
+        for document in dataset.documents
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return replace(dataset, openie=path)
+
+
+def extracting(model: ScriptedModel) -> int:
+    return sum(call.role.startswith("extract") for call in model.calls)
+
+
+async def test_given_extractions_are_taken_instead_of_asked_for(experiment, tmp_path, openie):
+    model = ScriptedModel(ROLES)
+    results = await run(experiment(("hipporag2",), dataset=openie, model=model), tmp_path / "out")
+    assert [row.error for row in results.rows] == [None] * 4
+    assert extracting(model) == 0
+    assert "given triples" not in markdown(tabulate(results))
+
+
+async def test_a_graph_of_gists_asks_the_model_and_says_so(experiment, tmp_path, openie):
+    model = ScriptedModel(ROLES)
+    made = experiment(("cogitorag", "cogitorag:graph from passages"), dataset=openie, model=model)
+    results = await run(made, tmp_path / "out")
+    assert extracting(model) == 4
+    assert results.builds["cogitorag"]["notes"] == ["asked the model: the given triples are of passages"]
+    assert results.builds["cogitorag:graph from passages"]["notes"] == []
+    assert "cogitorag: asked the model: the given triples are of passages." in markdown(tabulate(results))
+
+
+async def test_retrieval_alone_leaves_out_what_the_given_triples_are_not_of(experiment, tmp_path, openie):
+    model = ScriptedModel(ROLES)
+    made = experiment(("naive", "cogitorag"), dataset=openie, model=model, **RANKED)
+    for _ in range(2):  # a rerun says it again
+        results = await run(made, tmp_path / "out")
+        assert results.systems == ("naive",)
+        told = as_json(tabulate(results))
+        assert told["refused"] == {"cogitorag": "the given triples are of passages, and graph:gists-triples is not"}
+        assert any(note.startswith("Left out: cogitorag") for note in told["notes"])
+    assert model.calls == []
+    with pytest.raises(UsageError, match="cogitorag cannot be compared here"):
+        await run(experiment(("cogitorag",), dataset=openie, model=model, **RANKED), tmp_path / "out")
+
+
+async def test_each_system_is_charged_for_its_layers_whoever_came_first(experiment, tmp_path):
+    systems = ("hipporag2", "associative")
+    together = await run(experiment(systems, model=ScriptedModel(ROLES)), tmp_path / "together")
+    assert {name: build["calls"] for name, build in together.builds.items()} == {"hipporag2": 5, "associative": 5}
+    alone = await run(experiment(systems[1:], model=ScriptedModel(ROLES)), tmp_path / "alone")
+    counted = ("calls", "input_tokens", "output_tokens", "cost")
+    for name in counted:
+        assert alone.builds["associative"][name] == together.builds["associative"][name]
+    later = await run(experiment(("hipporag2 facts=3",), model=ScriptedModel(ROLES)), tmp_path / "together")
+    assert later.builds["hipporag2 facts=3"]["calls"] == 5
+
+
+async def test_fallbacks_stand_in_the_table(experiment, tmp_path):
+    inventing = {"memory": "Percival Zweig kept it in 1877."}
+    roles = {**ROLES, "gist": lambda given: inventing, "decompose": lambda given: BadReply("no JSON")}
+    model = ScriptedModel(roles)
+    results = await run(experiment(("naive", "cogitorag"), model=model), tmp_path)
+    assert [row.fallbacks for row in results.rows] == [{}] * 4 + [{"decompose": 1}] * 4
+    assert [call.role for call in model.calls].count("decompose") == 4  # the ranking does not ask again
+    assert results.builds["cogitorag"]["fallbacks"] == {"gists": 5}
+    text = markdown(tabulate(results))
+    assert "| fallbacks |" in text
+    assert "Replies that cogitorag had to do without, by role or layer: decompose 4, gists 5." in text
+    told = as_json(tabulate(results))["rows"]
+    assert [line["fallbacks"] for line in told] == [{}, {"decompose": 4}]
+
+
+async def test_texts_that_could_not_be_read_are_fallbacks(experiment, tmp_path):
+    def extract(given):
+        return BadReply("no JSON") if "Hale" in given.text else {"entities": [], "triples": []}
+
+    results = await run(experiment(("hipporag2",), model=ScriptedModel({**ROLES, "extract_facts": extract})), tmp_path)
+    assert results.builds["hipporag2"]["fallbacks"] == {"graph:passages-triples": 1}

@@ -1,0 +1,175 @@
+"""What is measured of an answer: the ranking, what it saw and cited, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tomewise.errors import UsageError
+from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
+from tomewise.evaluate.metrics import default_metrics, metric_named
+from tomewise.evaluate.risk import LEVELS, Risk, risks
+from tomewise.evaluate.rows import Row
+from tomewise.evaluate.running import run
+from tomewise.evaluate.table import tabulate
+from tomewise.language.scripted import ScriptedModel
+from tomewise.systems import System
+from tomewise.types import Answer, Citation, Evidence, Question
+
+QUESTION = Question(text="Which lighthouse did Ada Marsh keep?")
+GOLD = Item(id="q", question=QUESTION, answers=("a",), supporting=("d1", "d2"))
+
+
+class Told:
+    """A system that finds, shows and answers what it is told; it is a loop and a retriever at once."""
+
+    def __init__(self, store, found, answer=None):
+        self.store, self.found, self.answer, self.questions = store, found, answer, []
+
+    async def retrieve(self, query, limit):
+        return self.found(list(self.store.passages().values()))
+
+    async def run(self, question):
+        self.questions.append(question)
+        yield self.answer(list(self.store.passages().values()))
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Puts such a system in the place of every other."""
+
+    def put(found, answer=None):
+        made = []
+
+        def assemble(name, kit, **settings):
+            made.append(Told(kit.store, found, answer))
+            return System(loop=made[-1], retriever=made[-1])
+
+        monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble)
+        return made
+
+    return put
+
+
+def summary(passages, score=0.9):
+    sources = tuple(passage.id for passage in passages)
+    return Evidence(node="s", layer="tree", text="about all", score=score, sources=sources)
+
+
+def itself(passage, score):
+    return Evidence(node=passage.id, layer="passages", text=passage.text, score=score, sources=(passage.id,))
+
+
+async def test_a_summary_takes_no_place_of_a_passage_found_by_itself(experiment, tmp_path, told, embedder):
+    """The first hit is a summary of three passages; the second is the fourth passage, by itself, and better."""
+
+    def found(passages):
+        return [summary([one for one in passages if one.document != "d3"]), *(
+            itself(one, 0.8) for one in passages if one.document == "d3"
+        )]  # fmt: skip
+
+    told(found)
+    made = experiment(("naive",), retrieval_only=True, metrics=(metric_named("recall@2"),))
+    rows = (await run(made, tmp_path)).rows
+    question = made.dataset.items[0].question.text
+    texts = {document.id: document.text for document in made.dataset.documents}
+    below = embedder.embed([texts[name] for name in ("d0", "d1", "d2")]) @ embedder.embed([question])[0]
+    assert below.max() < 0.8
+    order = [f"d{number}" for number in np.argsort(-below, kind="stable")]
+    assert order[0] == "d0"
+    assert [passage.document for passage in rows[0].prediction.ranked] == ["d3", *order]
+
+
+async def test_evidence_of_one_passage_each_keeps_its_order(experiment, tmp_path, told):
+    told(lambda passages: [itself(one, 1.0) for one in reversed(passages)])
+    made = experiment(("naive",), retrieval_only=True, metrics=(metric_named("recall@2"),))
+    (row, *_) = (await run(made, tmp_path)).rows
+    assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
+
+
+async def test_answers_are_forced_and_say_what_they_rest_on(experiment, tmp_path, told):
+    def answer(passages):
+        first, second = passages[0], passages[-1]
+        cited = Citation(document=second.document, passage=second.id, position=0, start=0, end=4, quote=second.text[:4])
+        shown = (itself(first, 1.0), summary(passages), replace(itself(second, 0.5), layer="facts"))
+        return Answer(text="a", evidence=shown, citations=(cited,), supported="partly", missing="the year", forced=True)
+
+    systems = told(lambda passages: [], answer)
+    metrics = tuple(map(metric_named, ("em", "seen", "citation-precision", "citation-recall")))
+    results = await run(experiment(("naive",), metrics=metrics, model=ScriptedModel({})), tmp_path)
+    assert all(question.force for system in systems for question in system.questions)
+    row = results.rows[0]
+    assert not row.item.question.force
+    assert (row.supported, row.missing, row.forced) == ("partly", "the year", True)
+    assert [passage.document for passage in row.prediction.shown] == ["d0"]
+    assert [passage.document for passage in row.prediction.cited] == ["d3"]
+    cells = tabulate(results).lines[0].cells
+    assert cells["seen"].value == 0.5  # of the first question, and of the last, which has one document
+    assert cells["citation-precision"].value == cells["citation-recall"].value == 0.25
+
+
+def place(document: str, start: int = 0, end: int = 10) -> RankedPassage:
+    return RankedPassage(id=f"p-{document}-{start}", document=document, start=start, end=end)
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "spans"),
+    [("seen", 0.5, 1 / 3), ("citation-precision", 1 / 3, 2 / 3), ("citation-recall", 0.5, 2 / 3)],
+)
+def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, spans):
+    metric = metric_named(name)
+    shown = (place("d1", 0, 5), place("d3"))
+    cited = (place("d2", 90, 95), place("d3"), place("d9", 0, 3))
+    said = Prediction(answer="a", shown=shown, cited=cited)
+    assert metric.score(Outcome(GOLD, said)) == pytest.approx(documents)
+    gold = (
+        Span(document="d1", start=4, end=6),
+        Span(document="d3", start=9, end=20),
+        Span(document="d9", start=2, end=9),
+    )
+    seen = replace(said, shown=(place("d1", 0, 5), place("d3", 30, 40)))
+    assert metric.score(Outcome(replace(GOLD, spans=gold), seen)) == pytest.approx(spans)
+    assert metric.score(Outcome(GOLD, Prediction())) == 0.0
+    assert not metric.applies(replace(GOLD, supporting=()))
+
+
+def test_they_belong_to_the_defaults_but_retrieval_alone_cannot_have_them(experiment, dataset):
+    from tomewise.evaluate.experiment import check, of_evidence
+
+    defaults = default_metrics(dataset)
+    names = {"seen", "citation-precision", "citation-recall"}
+    assert names < {metric.name for metric in defaults}
+    assert not names & {metric.name for metric in of_evidence(defaults)}
+    with pytest.raises(UsageError, match="seen need answers"):
+        check(experiment(metrics=(metric_named("seen"),), retrieval_only=True))
+
+
+def row(number: int, support: str = "full", **given: object) -> Row:
+    values: dict[str, object] = {
+        "key": str(number),
+        "system": "s",
+        "item": GOLD,
+        "resolved": True,
+        "supported": support,
+    }
+    return Row(**{**values, "prediction": Prediction(answer="a"), **given})  # type: ignore[arg-type]
+
+
+def test_risk_and_coverage_by_how_sure_the_answers_are():
+    rows = [
+        row(0), row(1), row(2, "partly"), row(3, "none"), row(4, "partly", forced=True), row(5, "full", resolved=False),
+        row(6, error="ModelError: no"), row(7, prediction=Prediction()), row(8),
+    ]  # fmt: skip
+    scores = np.array([1.0, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, np.nan])
+    found = risks(rows, scores)
+    assert tuple(one.level for one in found) == LEVELS
+    assert found[0] == Risk("full", 2 / 8, 0.0)
+    assert found[1] == Risk("partly", 3 / 8, pytest.approx(1 - 2.5 / 3))
+    assert found[2] == Risk("none", 4 / 8, pytest.approx(1 - 2.5 / 4))
+    assert found[3] == Risk("forced, full", 5 / 8, pytest.approx(1 - 3.5 / 5))
+    assert found[4] == Risk("forced, partly", 6 / 8, pytest.approx(1 - 3.5 / 6))
+    assert found[5].coverage == 6 / 8  # neither the failed question nor the declined one
+    assert risks(rows[6:8], scores[6:8])[0].risk is None
+    assert risks(rows[8:], scores[8:]) == risks(rows, None) == ()

@@ -1,0 +1,157 @@
+"""Replies are paid for once in an output folder, and rows belong to the code that made them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tomewise.evaluate import digests
+from tomewise.evaluate.paid import PaidOnce, counting_reused
+from tomewise.evaluate.running import run
+from tomewise.evaluate.table import tabulate
+from tomewise.language.prompts import Prompts
+from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
+from tomewise.language.scripted import ScriptedModel
+from tomewise.language.usage import meter, spent
+from tomewise.store.sqlite import SqliteStore
+
+ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
+COUNTED = ("calls", "input_tokens", "output_tokens", "cost", "depth")
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package whose state a test can change."""
+
+    def change(name: str, text: str) -> None:
+        folder = tmp_path / f"package{len(list(tmp_path.glob('package*')))}"
+        path = folder / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        monkeypatch.setattr(digests, "PACKAGE", folder)
+
+    return change
+
+
+async def test_changed_code_asks_anew_and_pays_nothing(experiment, tmp_path, package):
+    package("loops/once.py", "one")
+    model = ScriptedModel(ANSWER)
+    made = experiment(("naive",), model=model)
+    first = await run(made, tmp_path / "out")
+    name = made.name()
+    package("loops/once.py", "two")
+    assert made.name() != name
+    second = await run(made, tmp_path / "out")
+    assert len(model.calls) == 4
+    assert [row.key for row in second.rows] != [row.key for row in first.rows]
+    for one, other in zip(first.rows, second.rows, strict=True):
+        assert [other.usage[name] for name in COUNTED] == [one.usage[name] for name in COUNTED]
+        assert (one.usage["reused"], other.usage["reused"]) == (0, 1)
+        assert other.asked >= one.asked
+    assert tabulate(second).lines[0].usage["calls"] == 4
+
+
+def test_every_source_and_prompt_counts_and_a_memory_is_of_what_made_it(experiment, package):
+    made = experiment()
+    seen = {}
+    for name in ("loops/once.py", "memory/graph.py", "prompts/answer.md", "cli.py"):
+        for text in ("one", "two"):
+            package(name, text)
+            seen[name, text] = made.name(), made.memory_name("d")
+        assert seen[name, "one"][0] != seen[name, "two"][0]
+        remade = seen[name, "one"][1] != seen[name, "two"][1]
+        assert remade == (name in ("memory/graph.py", "prompts/answer.md"))
+
+
+def test_the_package_itself_has_a_digest():
+    assert digests.PACKAGE.joinpath("evaluate", "running.py").is_file()
+    assert len(digests.code_digest()) == len(digests.memory_code_digest()) == 64
+    assert digests.code_digest() != digests.memory_code_digest()
+
+
+class Charging:
+    """A model whose every ask takes two calls, with a price and tokens of all kinds."""
+
+    name, window = "charging", 1000
+
+    def __init__(self) -> None:
+        self.asks = 0
+
+    async def ask(self, role, given):
+        self.asks += 1
+        for _ in range(2):
+            await asyncio.sleep(0)
+            moment = float(self.asks)
+            spent(
+                role.name, model=self.name, started=moment, ended=moment + 1, input_tokens=10, output_tokens=5,
+                cost=0.5, cached_tokens=4, reasoning_tokens=3,
+            )  # fmt: skip
+        return role.output(memory="m") if role is GIST else role.output()
+
+
+@pytest.fixture
+def stored(tmp_path):
+    store = SqliteStore.open(tmp_path / "calls.tome")
+    yield store.calls
+    store.close()
+
+
+async def test_a_kept_reply_is_charged_as_if_paid_again(stored):
+    model = Charging()
+    for number in range(2):
+        with meter() as used, counting_reused() as reused:
+            paying = PaidOnce(model, Prompts(), stored)  # nothing is left but the file
+            reply = await paying.ask(GIST, GistIn(text="t"))
+        total = used.usage().total
+        assert reply.memory == "m"
+        assert (total.calls, total.input_tokens, total.output_tokens, total.cost) == (2, 20, 10, 1.0)
+        assert (total.cached_tokens, total.reasoning_tokens) == (8, 6)
+        assert reused.asks == number
+    assert model.asks == 1
+    assert used.usage().depth == 2  # one call after the other, as they were
+
+
+async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(stored):
+    model = Charging()
+    paying = PaidOnce(model, Prompts(), stored)
+
+    async def one() -> int:
+        with meter() as used:
+            await paying.ask(DECOMPOSE, DecomposeIn(question="q"))
+        return used.usage().total.calls
+
+    assert await asyncio.gather(*(one() for _ in range(3))) == [2, 2, 2]
+    assert model.asks == 1
+
+
+async def test_kept_replies_asked_for_side_by_side_are_no_chain(stored):
+    paying = PaidOnce(ScriptedModel({"gist": lambda given: {"memory": given.text}}), Prompts(), stored)
+    given = [GistIn(text=str(number)) for number in range(4)]
+    for _ in range(2):
+        with meter() as used:
+            await asyncio.gather(*(paying.ask(GIST, one) for one in given))
+        assert (used.usage().total.calls, used.usage().depth) == (4, 1)
+
+
+async def test_replies_of_the_extractive_model_belong_to_its_code(stored, package):
+    model = ScriptedModel({"gist": lambda given: {"memory": given.text}}, name="extractive")
+    for text in ("one", "two"):
+        package("language/extractive/gist.py", text)
+        for _ in range(2):
+            await PaidOnce(model, Prompts(), stored).ask(GIST, GistIn(text="t"))
+    assert len(model.calls) == 2
+
+
+async def test_systems_cost_the_same_in_any_order_and_company(experiment, tmp_path):
+    def costs(results):
+        return {line.system: [line.usage[name] for name in COUNTED[:-1]] for line in tabulate(results).lines}
+
+    made = experiment(("naive", "hybrid"), model=ScriptedModel(ANSWER))
+    together = costs(await run(made, tmp_path / "together"))
+    model = ScriptedModel(ANSWER)
+    for system in ("hybrid", "naive"):
+        alone = replace(experiment((system,)), model=model)
+        assert costs(await run(alone, tmp_path / "apart"))[system] == together[system]
+    assert len(model.calls) == 7  # the fourth question is asked over one document, of which both show the same
