@@ -48,7 +48,7 @@ def make(path: Path) -> None:
             tome.ask(question, system=system)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
-        connection.execute("PRAGMA page_size = 2048")  # pages as a tome has them would be mostly empty in so small a file
+        connection.execute("PRAGMA page_size = 2048")  # larger pages would be mostly empty
         connection.execute("VACUUM")
 
 

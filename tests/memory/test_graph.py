@@ -148,7 +148,7 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path, source: str
 
     def make(store: SqliteStore) -> Sequence[Any]:
         graph = GraphLayer(store, model, EMBEDDER, source=source, style=style)
-        return [GistsLayer(store, model, EMBEDDER), graph] if source == "gists" else [graph]
+        return [GistsLayer(store, model), graph] if source == "gists" else [graph]
 
     await check_layer(make, lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
 
@@ -191,7 +191,7 @@ async def test_of_gists_it_is_laid_to_the_passages(tmp_path: Path) -> None:
     store = opened(tmp_path, "Ada > met > Tom")
     model = scripted()
     names = GraphNames("gists", "triples")
-    layers = [GraphLayer(store, model, EMBEDDER, source="gists"), GistsLayer(store, model, EMBEDDER)]
+    layers = [GraphLayer(store, model, EMBEDDER, source="gists"), GistsLayer(store, model)]
     await build(layers, store, quiet)
     (passage,) = store.passages()
     entities = store.node_keys(names.entities)
@@ -265,7 +265,7 @@ async def test_the_estimate_knows_the_calls_and_learns_the_tokens(tmp_path: Path
         put(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
     model = Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls)
     graph = GraphLayer(store, model, EMBEDDER, **options)
-    layers = [GistsLayer(store, model, EMBEDDER), graph] if "source" in options else [graph]
+    layers = [GistsLayer(store, model), graph] if "source" in options else [graph]
     foreseen = (await estimate(layers, store))[-1]
     with meter() as used:
         await build(layers, store, quiet)

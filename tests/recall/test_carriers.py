@@ -19,7 +19,7 @@ QUERY = "Tom met whom, a name?"
 async def store(tmp_path):
     made = await built(tmp_path, *TEXTS)
     gist = ScriptedModel({"gist": lambda given: {"memory": f"{given.text} indeed"}})
-    await build([GistsLayer(made, gist, EMBEDDER)], made, quiet)
+    await build([GistsLayer(made, gist)], made, quiet)
     yield made
     made.close()
 
