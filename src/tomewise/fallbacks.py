@@ -1,8 +1,8 @@
 """Fallbacks: what took the place of a step that failed, counted by kind.
 
-A build writes them into the notes of a `LayerReport`, one note a kind, as `fallback: KIND: COUNT`; what all builds of a
-layer came to stands in its build record, `store.builds()[LAYER]["fallbacks"]`. An answer has them in its events: the last
-one, named `fallbacks`, has as its detail each kind with its count. Kinds are stable: programs read them.
+A build writes them into the notes of a `LayerReport`, one note a kind, as `fallback: KIND: COUNT`; what all builds of
+a layer came to stands in its build record, `store.builds()[LAYER]["fallbacks"]`. An answer has them in its events: the
+last one, named `fallbacks`, has as its detail each kind with its count. Kinds are stable: programs read them.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 CONTEXT = 6000  # tokens of evidence shown to the answering role, the same for every system unless said otherwise
 _ALL = 10**9
+_DEVIATIONS = "Deviations:"  # opens the paragraph of a recipe's docstring that `tome systems` shows
 # How many pieces of another carrier take about the room of a passage with its gist.
 _PASSAGES_A_PAIR, _FACTS_A_PAIR = 2, 20
 Extraction: TypeAlias = Literal["facts", "entities then triples"]
@@ -144,8 +145,8 @@ def cogitorag(
     """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
 
     CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The gaps of the paper (which walk, how many candidates) are
-    closed in `recall.walk` and `recall.diffusion`. Carriers are compared at equal tokens: `context` counts a pair whole,
-    and of pieces that are shorter than a pair more are asked for than `limit`, so that context bounds each carrier.
+    closed in `recall.walk` and `recall.diffusion`. Carriers are compared at equal tokens: `context` counts a pair
+    whole, and more pieces than `limit` are asked for where they are shorter than pairs, so that context bounds each.
 
     Deviations: passages are seeded as the released code does, since recall is the better for it; the paper seeds
     entities alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call
@@ -248,6 +249,8 @@ def comorag(
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
     Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
     so many `levels` (1: the windows alone).
+
+    Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """
     kit = _probed(kit)
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
@@ -419,6 +422,13 @@ def recipe_named(name: str) -> Recipe:
 def describe(name: str) -> str:
     """The first line of a recipe's docstring."""
     return (inspect.getdoc(recipe_named(name)) or "").partition("\n")[0]
+
+
+def deviations(name: str) -> str:
+    """Where a recipe deviates from its paper, as its docstring says; empty where it does not say."""
+    paragraphs = (inspect.getdoc(recipe_named(name)) or "").split("\n\n")
+    said = next((text for text in paragraphs if text.startswith(_DEVIATIONS)), "")
+    return " ".join(said.removeprefix(_DEVIATIONS).split())
 
 
 def assemble(name: str, kit: Kit, **options: Any) -> System:

@@ -13,7 +13,7 @@ Calls: TypeAlias = Literal[1, 2]
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
-    """The names of a graph by the layer it is read from, the style of its extractions, and in how many calls it is read.
+    """The names of a graph by the layer it is read from, the style of its extractions, and the calls reading takes.
 
     Node layers: `entities` and `facts` (shared, seen in passages), and of relations also `mentions` (what one passage
     says of one entity) and `descriptions` (summaries of them). Vector spaces carry the names of node layers. Edge

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class WithGists:
     """Each passage found, followed by the gist that was made of it. A gist equal to its passage is not shown again.
 
-    With `added`, only those sentences of a gist are shown that add something: whose words, stop words apart, are not all
-    in one sentence of the passage (ours).
+    With `added`, only those sentences of a gist are shown that add something: whose words, stop words apart, are not
+    all in one sentence of the passage (ours).
     """
 
     def __init__(self, retriever: Retriever, store: SqliteStore, *, layer: str = "gists", added: bool = False) -> None:
