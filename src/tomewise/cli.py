@@ -267,7 +267,7 @@ def systems(as_json: Json = False) -> None:
     from tomewise.systems import DEFAULT, RECIPES, describe, deviations
     from tomewise.variants import ablations
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": name,
             "description": describe(name),
