@@ -316,6 +316,7 @@ async def test_given_extractions_are_taken_instead_of_asked_for(experiment, tmp_
     ]
     openie.write_text("".join(json.dumps(row) + "\n" for row in rows))
     roles = {"gist": lambda given: {"memory": given.text}, "decompose": lambda given: {}}
+    roles["filter_facts"] = lambda given: {"keep": [1]}
     model = ScriptedModel({**ANSWER, **roles})
     made = experiment((system,), dataset=replace(dataset, openie=openie), model=model)
     results = await run(made, tmp_path / "out")
