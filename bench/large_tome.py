@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,10 @@ from tomewise.types import Document, Retriever
 
 PASSAGES = 40_000
 SYSTEMS = ("hipporag2", "cogitorag", "associative")
-COGITO = {"source": "passages", "carrier": "passages", "asking": "whole"}
+SETTINGS: Mapping[str, Mapping[str, Any]] = {  # those with which no model is asked
+    "hipporag2": {"recognition": "none"},
+    "cogitorag": {"source": "passages", "carrier": "passages", "asking": "whole"},
+}
 WORDS = "tide keeper letter doctor clerk boat harbour winter lamp ledger storm rope cliff bell anchor map coin".split()
 
 
@@ -52,7 +56,7 @@ def fill(path: Path) -> None:
 
 
 def recall(tome: Tome, system: str) -> Retriever:
-    return assemble(system, tome.kit, **(COGITO if system == "cogitorag" else {})).retriever
+    return assemble(system, tome.kit, **SETTINGS.get(system, {})).retriever
 
 
 def opened(path: Path, embedder: object) -> Tome:

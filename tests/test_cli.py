@@ -135,6 +135,14 @@ def test_show_add_remove_systems_and_export_print_json(command, filled, here):
     systems = json.loads(command("systems", "--json").out)
     assert {"naive", "hybrid", "full_context"} <= {row["name"] for row in systems}
     assert [row["name"] for row in systems if row["default"]] == ["hybrid"]
+    rows = {row["name"]: row for row in systems}
+    assert rows["hipporag2"]["ablations"] == ["without recognition"]
+    assert "recognition of facts by a model" in rows["comorag"]["deviations"]
+    assert rows["hybrid"]["ablations"] == []
+    assert rows["hybrid"]["deviations"] == ""
+    shown = command("systems").out
+    assert ":without recognition" in shown
+    assert "Deviations: passages are seeded" in shown
     command("ask", "Who put out the light?")
     traces = json.loads(command("show", "--traces", "5", "--json").out)
     assert traces[0]["question"] == "Who put out the light?"

@@ -267,17 +267,32 @@ def export(tome: TomeFile = None) -> None:
 
 @app.command()
 def systems(as_json: Json = False) -> None:
-    """List the ways of answering."""
+    """List the ways of answering, their ablations, and where they deviate from their papers."""
     from rich.table import Table
 
-    from tomewise.systems import DEFAULT, RECIPES, describe
+    from tomewise.systems import DEFAULT, RECIPES, describe, deviations
+    from tomewise.variants import ablations
 
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "description": describe(name),
+            "default": name == DEFAULT,
+            "ablations": list(ablations(name)),
+            "deviations": deviations(name),
+        }
+        for name in RECIPES
+    ]
     if as_json:
-        _print_json([{"name": name, "description": describe(name), "default": name == DEFAULT} for name in RECIPES])
+        _print_json(rows)
         return
     table = Table("system", "what it does", box=None, pad_edge=False)
-    for name in RECIPES:
-        table.add_row(f"[bold]{name}[/bold]" + (" [dim](default)[/dim]" if name == DEFAULT else ""), describe(name))
+    for row in rows:
+        more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
+        if row["deviations"]:
+            more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
+        name = f"[bold]{row['name']}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
+        table.add_row(name, row["description"] + "".join(more))
     _console().print(table)
 
 

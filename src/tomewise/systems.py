@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from tomewise.embedding.remembered import Remembered
 from tomewise.errors import UnknownName, UsageError
@@ -28,9 +28,10 @@ from tomewise.loops.showing import Shelf, token_counter
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph import GraphLayer
+from tomewise.memory.graph_names import Calls
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree import TreeLayer
-from tomewise.recall.carriers import AsTriples, WithGists
+from tomewise.recall.carriers import SelectedFacts, WithGists
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.diffusion import CogniRank, Decomposed, Diffusion, one_step, walked
 from tomewise.recall.facts import Linking, NearestFacts, RecognisedFacts
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
 
 CONTEXT = 6000  # tokens of evidence shown to the answering role, the same for every system unless said otherwise
 _ALL = 10**9
+_DEVIATIONS = "Deviations:"  # opens the paragraph of a recipe's docstring that `tome systems` shows
+# How many pieces of another carrier take about the room of a passage with its gist.
+_PASSAGES_A_PAIR, _FACTS_A_PAIR = 2, 20
+Extraction: TypeAlias = Literal["facts", "entities then triples"]
+Recognition: TypeAlias = Literal["none", "model"]
+Carrier: TypeAlias = Literal["passages and gists", "passages and what gists add", "passages", "triples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +102,23 @@ def full_context(kit: Kit) -> System:
 def hipporag2(
     kit: Kit,
     *,
-    recognition: Literal["none", "model"] = "none",
+    extraction: Extraction = "facts",
+    recognition: Recognition = "model",
     facts: int = 5,
     passage_weight: float = 0.05,
     seeded: int = 200,
     limit: int = 20,
     context: int = CONTEXT,
 ) -> System:
-    """Walk a graph of entities and passages from the facts the question hits, then answer.
+    """Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.
 
-    HippoRAG 2 (arXiv 2502.14802): `recall.diffusion.Diffusion` over `memory.graph`. Deviations: passages are seeded up
-    to the best `seeded` and not all; the model's recognition of facts is an option, so that recall asks no model.
+    HippoRAG 2 (arXiv 2502.14802): `recall.diffusion.Diffusion` over `memory.graph`, one call of the model for each
+    question to recognise facts.
+
+    Deviations: passages are seeded up to the best `seeded` and not all; entities and triples are extracted in one call
+    unless `extraction` says otherwise.
     """
-    graph = GraphLayer(kit.store, kit.model, kit.embedder)
+    graph = _graph(kit, extraction)
     recall = _hippo(kit, graph, recognition, facts, passage_weight, seeded)
     return _once(kit, recall, limit, context, (graph,))
 
@@ -116,7 +127,8 @@ def cogitorag(
     kit: Kit,
     *,
     source: Literal["gists", "passages", "summaries"] = "gists",
-    recognition: Literal["none", "model"] = "none",
+    extraction: Extraction = "facts",
+    recognition: Recognition = "none",
     facts: int = 5,
     alpha: float = 2.0,
     beta: float = 1.0,
@@ -126,17 +138,21 @@ def cogitorag(
     spreading: Literal["walk", "one step"] = "walk",
     ranking: Literal["cognirank", "diffusion"] = "cognirank",
     asking: Literal["parts", "whole"] = "parts",
-    carrier: Literal["passages and gists", "passages", "triples"] = "passages and gists",
+    carrier: Carrier = "passages and gists",
     limit: int = 20,
     context: int = CONTEXT,
 ) -> System:
     """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
 
     CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The gaps of the paper (which walk, how many candidates) are
-    closed in `recall.walk` and `recall.diffusion`. Passages are seeded as the released code does, since recall is the
-    better for it; the paper seeds entities alone, which is `passage_weight=0` and an ablation here.
+    closed in `recall.walk` and `recall.diffusion`. Carriers are compared at equal tokens: `context` counts a pair
+    whole, and more pieces than `limit` are asked for where they are shorter than pairs, so that context bounds each.
+
+    Deviations: passages are seeded as the released code does, since recall is the better for it; the paper seeds
+    entities alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call
+    unless `extraction` says otherwise. A gist equal to its passage is not shown.
     """
-    graph = GraphLayer(kit.store, kit.model, kit.embedder, source=source)
+    graph = _graph(kit, extraction, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
     linking = _linking(kit, graph, recognition, facts)
@@ -146,20 +162,26 @@ def cogitorag(
         "cognirank": CogniRank(kit.store, diffusion, blend=blend),
         "diffusion": diffusion,
     }
-    best = ranked[ranking]
-    parts: Mapping[str, Retriever] = {"parts": Decomposed(best, kit.model), "whole": best}
+    nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
+    bearing = ranked[ranking]
+    if carrier == "triples":
+        bearing = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
+    parts: Mapping[str, Retriever] = {"parts": Decomposed(bearing, kit.model), "whole": bearing}
     found = parts[asking]
-    carriers: Mapping[str, Retriever] = {
-        "passages and gists": WithGists(found, kit.store),
-        "passages": found,
-        "triples": AsTriples(found, kit.store, graph.names.instance),
+    carriers: Mapping[Carrier, tuple[Retriever, int]] = {
+        "passages and gists": (WithGists(found, kit.store), limit),
+        "passages and what gists add": (WithGists(found, kit.store, added=True), _PASSAGES_A_PAIR * limit),
+        "passages": (found, _PASSAGES_A_PAIR * limit),
+        "triples": (found, _FACTS_A_PAIR * limit),
     }
-    return _once(kit, carriers[carrier], limit, context, (*_sources(kit)[source], graph))
+    carried, most = carriers[carrier]
+    return _once(kit, carried, most, context, (*_sources(kit)[source], graph))
 
 
 def associative(
     kit: Kit,
     *,
+    extraction: Extraction = "facts",
     facts: int = 5,
     expanded: int = 3,
     mention_weight: float = 1.0,
@@ -174,7 +196,7 @@ def associative(
     passage seeds by the question expanded with the entities of its best facts, and links from a passage to every
     entity extracted from it.
     """
-    graph = GraphLayer(kit.store, kit.model, kit.embedder)
+    graph = _graph(kit, extraction)
     indexes = GraphIndexes(kit.store, graph.names.instance, links="extracted", between=2.0)
     seeding = SumOfSeeds(
         [
@@ -227,6 +249,8 @@ def comorag(
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
     Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
     so many `levels` (1: the windows alone).
+
+    Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """
     kit = _probed(kit)
     graph = GraphLayer(kit.store, kit.model, kit.embedder)
@@ -255,10 +279,23 @@ def raptor_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20,
     return _plugged(kit, raptor(kit), probes, cycles, limit, context)
 
 
-def hipporag2_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
-    """HippoRAG 2's recall inside of ComoRAG's loop."""
+def hipporag2_probe(
+    kit: Kit,
+    *,
+    extraction: Extraction = "facts",
+    recognition: Recognition = "model",
+    probes: int = 3,
+    cycles: int = 5,
+    limit: int = 20,
+    context: int = CONTEXT,
+) -> System:
+    """HippoRAG 2's recall inside of ComoRAG's loop; recognition of facts costs one call for each search.
+
+    As it is, in ComoRAG's table 3, so that from `hipporag2` it differs by the loop alone.
+    """
     kit = _probed(kit)
-    return _plugged(kit, hipporag2(kit), probes, cycles, limit, context)
+    inside = hipporag2(kit, extraction=extraction, recognition=recognition)
+    return _plugged(kit, inside, probes, cycles, limit, context)
 
 
 def hybrid_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
@@ -276,6 +313,11 @@ def _hybrid(kit: Kit) -> Retriever:
     return Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
 
 
+def _graph(kit: Kit, extraction: Extraction, source: str = "passages") -> GraphLayer:
+    calls: Mapping[Extraction, Calls] = {"facts": 1, "entities then triples": 2}
+    return GraphLayer(kit.store, kit.model, kit.embedder, source=source, calls=calls[extraction])
+
+
 def _hippo(kit: Kit, graph: GraphLayer, recognition: str, facts: int, passage_weight: float, seeded: int) -> Retriever:
     indexes = GraphIndexes(kit.store, graph.names.instance)
     seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)])
@@ -289,8 +331,7 @@ def _linking(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Linki
 
 
 def _sources(kit: Kit) -> Mapping[str, tuple[Layer, ...]]:
-    gists = GistsLayer(kit.store, kit.model, kit.embedder)
-    summaries = SummariesLayer(kit.store, kit.model, kit.embedder)
+    gists, summaries = GistsLayer(kit.store, kit.model), SummariesLayer(kit.store, kit.model)
     return {"gists": (gists,), "passages": (), "summaries": (summaries,)}
 
 
@@ -344,7 +385,7 @@ DEFAULT = "hybrid"
 
 # Named variations of a recipe: the rows of the papers' ablation tables.
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "hipporag2": {"with recognition": {"recognition": "model"}},
+    "hipporag2": {"without recognition": {"recognition": "none"}},
     "raptor": {"traversal": {"search": "traversal"}},
     "cogitorag": {
         "without diffusion": {"spreading": "one step"},
@@ -354,6 +395,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "graph from passages": {"source": "passages", "carrier": "passages"},
         "graph from summaries": {"source": "summaries", "carrier": "passages"},
         "answer from passages": {"carrier": "passages"},
+        "answer from what gists add": {"carrier": "passages and what gists add"},
         "answer from triples": {"carrier": "triples"},
     },
     "comorag": {
@@ -364,6 +406,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "without regulation": {"regulation": "none"},
         "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
     },
+    "hipporag2+probe": {"without recognition": {"recognition": "none"}},
 }
 
 
@@ -379,6 +422,13 @@ def recipe_named(name: str) -> Recipe:
 def describe(name: str) -> str:
     """The first line of a recipe's docstring."""
     return (inspect.getdoc(recipe_named(name)) or "").partition("\n")[0]
+
+
+def deviations(name: str) -> str:
+    """Where a recipe deviates from its paper, as its docstring says; empty where it does not say."""
+    paragraphs = (inspect.getdoc(recipe_named(name)) or "").split("\n\n")
+    said = next((text for text in paragraphs if text.startswith(_DEVIATIONS)), "")
+    return " ".join(said.removeprefix(_DEVIATIONS).split())
 
 
 def assemble(name: str, kit: Kit, **options: Any) -> System:

@@ -13,6 +13,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.errors import NotBuilt, StoreError, UsageError
+from tomewise.fallbacks import EVENT as FALLBACKS
+from tomewise.fallbacks import count_fallbacks
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
@@ -411,16 +413,24 @@ class Tome:
 async def answered(system: System, question: Question, on_event: OnEvent | None = None) -> Answer:
     """Run an assembled system on a question: its answer with the events on the way and what was used.
 
-    Keeps no trace and checks no layer: for callers who ask many questions of one system. Raises ModelError.
+    Where something fell back (see `fallbacks`), the last event says what and how often. Keeps no trace and checks no
+    layer: for callers who ask many questions of one system. Raises ModelError.
     """
     events: list[Event] = []
-    with meter() as used:
+
+    def keep(event: Event) -> None:
+        events.append(event)
+        if on_event:
+            on_event(event)
+
+    with meter() as used, count_fallbacks() as fallbacks:
         async for what in system.loop.run(question):
-            if isinstance(what, Answer):
-                return replace(what, events=tuple(events), usage=used.usage())
-            events.append(what)
-            if on_event:
-                on_event(what)
+            if isinstance(what, Event):
+                keep(what)
+                continue
+            if fallbacks:
+                keep(Event(name=FALLBACKS, detail=dict(sorted(fallbacks.items()))))
+            return replace(what, events=tuple(events), usage=used.usage())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
 
@@ -432,11 +442,16 @@ def _report(taken: Sequence[Taken], skipped: Mapping[str, str]) -> AddReport:
 
 
 def _provider(layers: Sequence[Layer], path: Path, store: SqliteStore, report: Report) -> Provide:
-    """Gives the graphs among the layers extractions from a file, before anything is asked for them."""
+    """Gives the graphs among the layers extractions from a file, before anything is asked for them.
+
+    Raises UsageError where a graph cannot take them, see `GraphLayer.take`.
+    """
     found = read_extractions(path, store)
     graphs = {one.name: one for one in layers if isinstance(one, GraphLayer) and one.names.style == found.style}
     if not graphs:
         raise UsageError(f"{path} holds {found.style} of passages, which this system has no layer for: leave it out")
+    for graph in graphs.values():
+        graph.check_takes(found)
 
     async def provide(layer: Layer) -> LayerReport | None:
         if (graph := graphs.get(layer.name)) is None:

@@ -147,7 +147,7 @@ async def test_layers_that_wait_for_others_are_reckoned_too(store) -> None:
 
 
 def every(store, model) -> list[object]:
-    gists, summaries = GistsLayer(store, model, EMBEDDER), SummariesLayer(store, model, EMBEDDER)
+    gists, summaries = GistsLayer(store, model), SummariesLayer(store, model)
     graphs = [GraphLayer(store, model, EMBEDDER, source=name) for name in ("passages", "gists", "summaries")]
     return [*graphs, EpisodesLayer(store, model, EMBEDDER), gists, summaries]
 

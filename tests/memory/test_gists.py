@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from tomewise.errors import BadReply, ModelUnavailable
+from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, read_notes
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
@@ -39,7 +40,7 @@ def store(tmp_path: Path) -> SqliteStore:
 
 async def test_a_gist_is_made_of_its_passage_and_keeps_the_notes(store: SqliteStore) -> None:
     model = ScriptedModel({"gist": lambda given: {"notes": "plain", "memory": f"As said: {given.text}"}})
-    (report,) = await build([GistsLayer(store, model, EMBEDDER)], store, quiet)
+    (report,) = await build([GistsLayer(store, model)], store, quiet)
     gists = store.nodes("gists")
     assert report.added == 3
     assert sorted(node.text for node in gists.values()) == sorted(f"As said: {text}" for text in TEXTS)
@@ -47,7 +48,7 @@ async def test_a_gist_is_made_of_its_passage_and_keeps_the_notes(store: SqliteSt
     sources = store.sources(gists, "gists")
     texts = {key: passage.text for key, passage in store.passages().items()}
     assert all(gists[gist].text.endswith(texts[ground[0]]) for gist, ground in sources.items())
-    assert store.vectors("gists").keys.tolist() == sorted(gists)
+    assert not len(store.vectors("gists").keys), "no recall searches gists"
 
 
 async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store: SqliteStore) -> None:
@@ -59,21 +60,27 @@ async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store:
         return {"memory": given.text}
 
     model = ScriptedModel({"gist": reply})
-    (report,) = await build([GistsLayer(store, model, EMBEDDER)], store, quiet)
+    (report,) = await build([GistsLayer(store, model)], store, quiet)
     gists = {node.text: node.data for node in store.nodes("gists").values()}
     assert gists[TEXTS[0]] == {"notes": "", "unsupported": ["Napoleon Bonaparte"], "fallback": True}
     assert gists["Tom Hale sold a boat."]["unsupported"] == ["Ida Poe", "1912"]
     assert "fallback" not in gists["Tom Hale sold a boat."]
     assert "unsupported" not in gists["It rained."]
     assert len(model.calls) == 5
-    assert any("2 gists" in note for note in report.notes)
-    assert any("1 of them" in note for note in report.notes)
+    counts = {GIST_REPEATED: 2, GIST_REPLACED: 1}
+    assert report.notes == tuple(f"fallback: {kind}: {count}" for kind, count in counts.items())
+    assert read_notes(["another note", *report.notes]) == counts
+    assert store.builds()["gists"]["fallbacks"] == counts
+    put(store, EMBEDDER, document_of("more", "Ada Marsh left."))
+    (report,) = await build([GistsLayer(store, model)], store, quiet)
+    assert read_notes(report.notes) == {GIST_REPEATED: 1, GIST_REPLACED: 1}
+    assert store.builds()["gists"]["fallbacks"] == {GIST_REPEATED: 3, GIST_REPLACED: 2}
 
 
 async def test_the_retry_is_another_call_for_the_cache(store: SqliteStore) -> None:
     model = ScriptedModel({"gist": lambda given: {"memory": "Ida Poe left." if not given.avoid else given.text}})
     cached = Cached(model, Prompts(), store.calls)
-    await build([GistsLayer(store, cached, EMBEDDER)], store, quiet)
+    await build([GistsLayer(store, cached)], store, quiet)
     assert len(model.calls) == 6
     assert sorted(node.text for node in store.nodes("gists").values()) == sorted(TEXTS)
     assert "1. Ida Poe" in Prompts().render(GIST, GistIn(text="x", avoid=["Ida Poe"]))
@@ -86,7 +93,7 @@ async def test_a_failed_passage_is_recorded_and_tried_again(store: SqliteStore) 
         return BadReply("no JSON") if broken and "Tom" in given.text else {"memory": given.text}
 
     model = ScriptedModel({"gist": reply})
-    layer = GistsLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER)
+    layer = GistsLayer(store, Cached(model, Prompts(), store.calls))
     (report,) = await build([layer], store, quiet)
     assert (report.added, list(report.failed.values())) == (2, ["no JSON"])
     assert store.layers()["gists"] == {"nodes": 2, "failed": 1}
@@ -105,7 +112,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
 
     # One call at a time, so that two are finished when the model goes down.
     model = ScriptedModel({"gist": reply}, limit=1, latency=0.01)
-    layer = GistsLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER)
+    layer = GistsLayer(store, Cached(model, Prompts(), store.calls))
     with pytest.raises(ModelUnavailable):
         await build([layer], store, quiet)
     assert store.nodes("gists") == {}
@@ -124,7 +131,7 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path) -> None:
     model = ExtractiveModel(EMBEDDER)
     numbers = iter(range(10))
     await check_layer(
-        lambda store: [GistsLayer(store, model, EMBEDDER)],
+        lambda store: [GistsLayer(store, model)],
         lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
@@ -136,7 +143,7 @@ async def test_the_estimate_knows_the_calls_and_nearly_the_tokens(tmp_path: Path
     for number in range(12):
         put(store, EMBEDDER, Document(id=f"d{number}", text=f"{number}. " + line * (3 + number % 4)))
     put(store, EMBEDDER, Document(id="twin", text="0. " + line * 3))
-    layer = GistsLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls), EMBEDDER)
+    layer = GistsLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls))
     (foreseen,) = await estimate([layer], store)
     with meter() as used:
         await build([layer], store, quiet)

@@ -148,7 +148,7 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path, source: str
 
     def make(store: SqliteStore) -> Sequence[Any]:
         graph = GraphLayer(store, model, EMBEDDER, source=source, style=style)
-        return [GistsLayer(store, model, EMBEDDER), graph] if source == "gists" else [graph]
+        return [GistsLayer(store, model), graph] if source == "gists" else [graph]
 
     await check_layer(make, lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER)
 
@@ -191,7 +191,7 @@ async def test_of_gists_it_is_laid_to_the_passages(tmp_path: Path) -> None:
     store = opened(tmp_path, "Ada > met > Tom")
     model = scripted()
     names = GraphNames("gists", "triples")
-    layers = [GraphLayer(store, model, EMBEDDER, source="gists"), GistsLayer(store, model, EMBEDDER)]
+    layers = [GraphLayer(store, model, EMBEDDER, source="gists"), GistsLayer(store, model)]
     await build(layers, store, quiet)
     (passage,) = store.passages()
     entities = store.node_keys(names.entities)
@@ -236,7 +236,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(tmp_path: Path, calls: A
     layer = GraphLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER, calls=calls)
     with pytest.raises(ModelUnavailable):
         await build([layer], store, quiet)
-    assert store.nodes(NAMES.entities) == {}
+    assert store.nodes(layer.names.entities) == {}
     await asyncio.sleep(0.1)  # replies that had come are still being written
     with store.reading() as connection:
         kept = connection.execute(select(func.count()).select_from(stored)).scalar_one()
@@ -245,16 +245,28 @@ async def test_a_build_that_was_stopped_repeats_no_call(tmp_path: Path, calls: A
     await build([layer], store, quiet)
     assert kept >= 3
     assert len(model.calls) == 6 * calls - kept
-    assert len(store.nodes(NAMES.facts)) == 6
+    assert len(store.nodes(layer.names.facts)) == 6
 
 
 async def test_two_calls_give_the_second_what_the_first_found(tmp_path: Path) -> None:
     store = opened(tmp_path, "Ada > met > Tom\nSkerry")
     named = {"entities": ["Skerry", 7, ""]}
     model = ScriptedModel({"extract_entities": lambda _: named, "extract_triples": stated})
-    await build([GraphLayer(store, model, EMBEDDER, calls=2)], store, quiet)
+    layer = GraphLayer(store, model, EMBEDDER, calls=2)
+    await build([layer], store, quiet)
     assert model.calls[1].given.entities == ["Skerry"]  # type: ignore[attr-defined]
-    assert {node.text for node in store.nodes(NAMES.entities).values()} == {"ada", "tom", "skerry", "7"}
+    assert {node.text for node in store.nodes(layer.names.entities).values()} == {"ada", "tom", "skerry", "7"}
+
+
+async def test_graphs_of_one_call_and_of_two_stand_side_by_side(tmp_path: Path) -> None:
+    store = opened(tmp_path, "Ada > met > Tom")
+    other = {"entities": ["Ida"], "triples": [["Ida", "kept", "light"]]}
+    model = ScriptedModel({"extract_facts": stated, "extract_entities": stated, "extract_triples": lambda _: other})
+    layers = [GraphLayer(store, model, EMBEDDER), GraphLayer(store, model, EMBEDDER, calls=2)]
+    assert [layer.name for layer in layers] == ["graph:passages-triples", "graph:passages-triples-in-2-calls"]
+    await build(layers, store, quiet)
+    facts = [{node.text for node in store.nodes(layer.names.facts).values()} for layer in layers]
+    assert facts == [{"ada met tom"}, {"ida kept light"}]
 
 
 @pytest.mark.parametrize("options", [{}, {"calls": 2}, {"style": "relations"}, {"source": "gists"}])
@@ -265,7 +277,7 @@ async def test_the_estimate_knows_the_calls_and_learns_the_tokens(tmp_path: Path
         put(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
     model = Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls)
     graph = GraphLayer(store, model, EMBEDDER, **options)
-    layers = [GistsLayer(store, model, EMBEDDER), graph] if "source" in options else [graph]
+    layers = [GistsLayer(store, model), graph] if "source" in options else [graph]
     foreseen = (await estimate(layers, store))[-1]
     with meter() as used:
         await build(layers, store, quiet)

@@ -91,6 +91,16 @@ async def test_triples_go_to_the_passages_that_say_them(tmp_path: Path) -> None:
     assert [call.given.text for call in model.calls] == ["Not covered."]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("source", ["gists", "summaries"])
+async def test_triples_of_passages_are_not_laid_on_what_was_made_of_them(tmp_path: Path, source: str) -> None:
+    store = opened(tmp_path, {"7": ["Ada Marsh kept the light."]})
+    imported = read_extractions(written(tmp_path, {"id": 7, "triples": [["Ada", "kept", "light"]]}), store)
+    layer = GraphLayer(store, ScriptedModel({}), EMBEDDER, source=source)
+    with pytest.raises(UsageError, match=f"graph:{source}-triples, which is read from {source}"):
+        await layer.take(imported, quiet)
+    assert store.nodes(layer.names.facts) == {}
+
+
 async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
     texts = ["Ada Marsh kept the light\nof Skerry all alone.", "Tom Hale came   by boat to Skerry in May.", "The end."]
     store = opened(tmp_path, {"other": ["Something else."], "novel": texts})

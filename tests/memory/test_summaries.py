@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> SqliteStore:
 
 
 async def test_each_passage_has_one(store: SqliteStore) -> None:
-    layer = SummariesLayer(store, ScriptedModel({"summarise": short}), EMBEDDER)
+    layer = SummariesLayer(store, ScriptedModel({"summarise": short}))
     assert behind([layer], store) == {"summaries": 3}
     (report,) = await build([layer], store, quiet)
     summaries = store.nodes("summaries")
@@ -63,7 +63,7 @@ async def test_each_passage_has_one(store: SqliteStore) -> None:
 
 async def test_equal_passages_have_one_each(store: SqliteStore) -> None:
     put(store, EMBEDDER, document_of("twin", TEXTS[0]))
-    layer = SummariesLayer(store, ScriptedModel({"summarise": short}), EMBEDDER)
+    layer = SummariesLayer(store, ScriptedModel({"summarise": short}))
     await build([layer], store, quiet)
     assert len(store.nodes("summaries")) == 4
 
@@ -74,7 +74,7 @@ async def test_a_failed_passage_is_tried_again(store: SqliteStore) -> None:
     def reply(given: SummaryIn) -> dict[str, str] | Exception:
         return BadReply("no JSON") if broken and "Tom" in given.texts[0] else short(given)
 
-    layer = SummariesLayer(store, ScriptedModel({"summarise": reply}), EMBEDDER)
+    layer = SummariesLayer(store, ScriptedModel({"summarise": reply}))
     (report,) = await build([layer], store, quiet)
     assert (report.added, list(report.failed.values())) == (2, ["no JSON"])
     assert store.layers()["summaries"] == {"nodes": 2, "failed": 1}
@@ -86,7 +86,7 @@ async def test_a_failed_passage_is_tried_again(store: SqliteStore) -> None:
 async def test_a_model_that_is_away_stops_the_build(store: SqliteStore) -> None:
     model = ScriptedModel({"summarise": lambda _: ModelUnavailable("down")})
     with pytest.raises(ModelUnavailable):
-        await build([SummariesLayer(store, model, EMBEDDER)], store, quiet)
+        await build([SummariesLayer(store, model)], store, quiet)
     assert store.nodes("summaries") == {}
 
 
@@ -94,7 +94,7 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path) -> None:
     model = ExtractiveModel(EMBEDDER)
     numbers = iter(range(10))
     await check_layer(
-        lambda store: [SummariesLayer(store, model, EMBEDDER)],
+        lambda store: [SummariesLayer(store, model)],
         lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
@@ -107,7 +107,7 @@ async def test_the_estimate_knows_the_calls_and_nearly_the_tokens(tmp_path: Path
         said = [f"On day {number} the keeper saw the boat at the harbour of {place}." for place in places]
         put(store, EMBEDDER, document_of(f"d{number}", " ".join(said[: 4 + number % 4])))
     put(store, EMBEDDER, document_of("twin", store.document("d0").text))
-    layer = SummariesLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls), EMBEDDER)
+    layer = SummariesLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls))
     (foreseen,) = await estimate([layer], store)
     with meter() as used:
         await build([layer], store, quiet)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, built, quiet, removed
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, built, quiet, rebuilt, removed
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
-from tomewise.recall.carriers import AsTriples, WithGists, texts_made_of
+from tomewise.recall.carriers import SelectedFacts, WithGists, added, texts_made_of
+from tomewise.recall.facts import NearestFacts
 from tomewise.recall.flat import Dense
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put
 
@@ -19,7 +20,7 @@ QUERY = "Tom met whom, a name?"
 async def store(tmp_path):
     made = await built(tmp_path, *TEXTS)
     gist = ScriptedModel({"gist": lambda given: {"memory": f"{given.text} indeed"}})
-    await build([GistsLayer(made, gist, EMBEDDER)], made, quiet)
+    await build([GistsLayer(made, gist)], made, quiet)
     yield made
     made.close()
 
@@ -37,15 +38,63 @@ async def test_a_passage_is_followed_by_its_gist(store):
     ]
 
 
-async def test_facts_stand_for_their_passage(store):
-    plain = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
-    found = await AsTriples(Dense(store, EMBEDDER), store, GRAPH).retrieve(QUERY, 10)
-    by_node = {one.node: one for one in plain}
-    said = {TEXTS[0]: {"ada met tom", "ada kept light"}, TEXTS[1]: {"ida met tom"}}
-    assert [one.node for one in found] == [one.node for one in plain if one.text in said]
-    for one in found:
-        assert set(one.text.splitlines()) == said[by_node[one.node].text]
-        assert (one.layer, one.score, one.sources) == ("facts", by_node[one.node].score, (one.node,))
+async def test_a_gist_equal_to_its_passage_is_not_shown_again(tmp_path):
+    store = await built(tmp_path, *TEXTS)
+    spaced = ScriptedModel({"gist": lambda given: {"memory": given.text.replace("\n", "  ")}})
+    await build([GistsLayer(store, spaced)], store, quiet)
+    found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
+    assert [one.text for one in found] == [one.text for one in await Dense(store, EMBEDDER).retrieve(QUERY, 10)]
+    store.close()
+
+
+PASSAGE = "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh."
+
+
+@pytest.mark.parametrize(
+    ("gist", "adds"),
+    [
+        (PASSAGE, ""),
+        ("The lighthouse at Skerry was kept by Ada Marsh.", ""),  # the same said otherwise
+        (
+            "Ada Marsh kept the lighthouse at Skerry. Ada Marsh was the daughter of Captain Marsh.",
+            "Ada Marsh was the daughter of Captain Marsh.",
+        ),
+        ("Skerry has a lighthouse. Ada is Captain Marsh's daughter.", "Ada is Captain Marsh's daughter."),
+        ("It was so.", ""),
+        ("", ""),
+    ],
+)
+def test_what_a_gist_adds_is_what_no_sentence_of_its_passage_says(gist, adds):
+    assert added(gist, PASSAGE) == adds
+
+
+async def test_only_what_gists_add_is_shown(tmp_path):
+    store = await built(tmp_path, PASSAGE, "Ida Poe lived in Ghent.")
+    resolved = ScriptedModel({"gist": lambda given: {"memory": given.text.replace("She", "Ada Marsh")}})
+    await build([GistsLayer(store, resolved)], store, quiet)
+    found = await WithGists(Dense(store, EMBEDDER), store, added=True).retrieve("Who was Ada Marsh?", 10)
+    assert [one.text for one in found] == [
+        f"{PASSAGE}\n\nAda Marsh was the daughter of Captain Marsh.",
+        "Ida Poe lived in Ghent.",
+    ]
+    store.close()
+
+
+def selected(store, limit=10):
+    return SelectedFacts(store, EMBEDDER, NearestFacts(store, GRAPH, limit=limit), GRAPH)
+
+
+async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_passages(store):
+    put(store, EMBEDDER, document_of("twin", "Ada > met > Tom"))
+    await rebuilt(store)
+    homes = {passage.id: passage.document for passage in store.passages().values()}
+    found = await selected(store, limit=2).retrieve("Tom met whom?", 10)
+    assert {one.text for one in found} == {"ada met tom", "ida met tom"}
+    assert {one.layer for one in found} == {"facts"}
+    stated = {one.text: [homes[source] for source in one.sources] for one in found}
+    assert stated == {"ada met tom": ["d0", "twin"], "ida met tom": ["d1"]}
+    hits = await NearestFacts(store, GRAPH, limit=2).hits("", EMBEDDER.embed(["Tom met whom?"])[0])
+    assert [one.score for one in found] == pytest.approx(hits.cosines.tolist(), abs=1e-6)
 
 
 async def test_lines_are_in_one_order_whatever_was_added_first(store):
@@ -65,9 +114,9 @@ async def test_evidence_that_is_no_passage_of_this_tome_stands_alone(store):
     home = next(passage.document for passage in store.passages().values() if passage.id == one.node)
     await removed(store, home)
     assert await WithGists(Gone(), store).retrieve(QUERY, 1) == [one]
-    assert await AsTriples(Gone(), store, GRAPH).retrieve(QUERY, 1) == []
 
 
 async def test_contract(store):
     await check_retriever(WithGists(Dense(store, EMBEDDER), store), QUERY)
-    await check_retriever(AsTriples(Dense(store, EMBEDDER), store, GRAPH), "Tom met")
+    await check_retriever(WithGists(Dense(store, EMBEDDER), store, added=True), QUERY)
+    await check_retriever(selected(store), "Tom met")

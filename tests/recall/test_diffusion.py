@@ -99,10 +99,10 @@ async def test_scores_are_masses_of_the_exact_walk(store, query, seeds):
     assert found[0].score == 1
 
 
-async def test_one_step_is_what_seeds_hand_to_their_passages(store):
+async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_keep(store):
     index = GraphIndexes(store, GRAPH).current()
     names = vertices(store, index)
-    seeds = {"ada marsh": 0.5, "boat": 0.25, "d3": 1.0, "nothing of note": 2.0}
+    seeds = {"ada marsh": 0.5, "boat": 0.25, "d3": 1.0, "d9": 2.0, "nothing of note": 2.0}
     where = np.array([names.index(name) for name in seeds])
     weights = np.array(list(seeds.values()))
     reached = one_step(index, where, weights)
@@ -111,8 +111,10 @@ async def test_one_step_is_what_seeds_hand_to_their_passages(store):
     for a, b, weight in zip(*(array.tolist() for array in graph.edges()), strict=True):
         for from_, to in ((a, b), (b, a)):
             if index.is_passage[to]:
-                share = seeds.get(names[from_], 0) * weight / graph.degrees()[from_]
+                share = 0.5 * seeds.get(names[from_], 0) * weight / graph.degrees()[from_]
                 slow[names[to]] = slow.get(names[to], 0) + share
+    for name in ("d3", "d9"):
+        slow[name] = slow.get(name, 0) + 0.5 * seeds[name]
     assert {names[n]: v for n, v in zip(reached.nodes, reached.values, strict=True)} == pytest.approx(
         {name: mass for name, mass in slow.items() if mass}
     )

@@ -7,33 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
 from tomewise.language.roles import GIST, GistIn
 from tomewise.memory.asking import play_each
 from tomewise.memory.reckoning import Typical, reply_tokens
 from tomewise.memory.support import unsupported
 from tomewise.types import (
     Change,
-    Embedder,
     Estimate,
     LanguageModel,
     LayerReport,
     Node,
     Passage,
-    Progress,
     Report,
     content_id,
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tomewise.store.sqlite import SqliteStore
 
 NAME = "gists"
 _TYPICAL = Typical(12, 1.04)  # the memory is about as long as the passage, the notes take a line
-_TOGETHER = 256  # texts embedded between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +43,28 @@ class GistsLayer:
     what its passage does not support (`support.unsupported`) is asked for once more, told what to leave out; when that
     names such things too, the text of the passage takes its place, with `fallback` in `data`. What was objected to is
     in `data` under `unsupported`. Deviation: the paper checks nothing, and its code falls back only when a call fails.
+    Gists have no vectors, since no recall searches them.
     """
 
     name = NAME
     needs = ("passages",)
 
-    def __init__(self, store: SqliteStore, model: LanguageModel, embedder: Embedder) -> None:
+    def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store
         self._model = model
-        self._embedder = embedder
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Restate the passages that are new. One whose call failed is recorded and restated by the next build."""
         passages = await asyncio.to_thread(self._store.passages, change.added)
         gists = await play_each(passages, self._gist, report, "gists written")
         nodes = {key: _node(passages[key], gist) for key, gist in gists.items()}
-        rows = await self._embedded([node.text for node in nodes.values()], report)
-        await asyncio.to_thread(self._commit, nodes, gists.failed, rows)
-        flagged = sum("unsupported" in gist.data for gist in gists.values())
-        fallen = sum("fallback" in gist.data for gist in gists.values())
-        notes = (
-            [f"{flagged} gists named what their passage does not support and were asked for again"] if flagged else []
-        )
-        notes += [f"{fallen} of them did so again: their passages stand in for them"] if fallen else []
-        return LayerReport(layer=NAME, added=len(nodes), failed=dict(gists.failed), notes=tuple(notes))
+        fallbacks = {
+            GIST_REPEATED: sum("unsupported" in gist.data for gist in gists.values()),
+            GIST_REPLACED: sum("fallback" in gist.data for gist in gists.values()),
+        }
+        await asyncio.to_thread(self._commit, nodes, gists.failed, fallbacks)
+        notes = tuple(write_notes(fallbacks))
+        return LayerReport(layer=NAME, added=len(nodes), failed=dict(gists.failed), notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each distinct passage. A second one where the first is not supported cannot be foreseen."""
@@ -100,19 +92,14 @@ class GistsLayer:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": strange})
         return _Gist(passage.text, {"notes": "", "unsupported": still, "fallback": True})
 
-    async def _embedded(self, texts: list[str], report: Report) -> NDArray[np.float32]:
-        rows = [np.empty((0, self._embedder.dimensions), np.float32)]
-        for start in range(0, len(texts), _TOGETHER):
-            rows.append(await asyncio.to_thread(self._embedder.embed, texts[start : start + _TOGETHER]))
-            report(Progress(label="gists embedded", done=min(start + _TOGETHER, len(texts)), total=len(texts)))
-        return np.concatenate(rows)
-
-    def _commit(self, nodes: Mapping[int, Node], failed: Mapping[int, str], rows: NDArray[np.float32]) -> None:
+    def _commit(self, nodes: Mapping[int, Node], failed: Mapping[int, str], fallbacks: Mapping[str, int]) -> None:
+        """The build record counts `fallbacks` over all builds, removals notwithstanding."""
+        before = self._store.builds().get(NAME, {}).get("fallbacks", {})
+        counts = {kind: count + before.get(kind, 0) for kind, count in fallbacks.items()}
         with self._store.write() as change:
-            keys = change.put_nodes(list(nodes.values()))
-            change.put_vectors(NAME, [keys[node.id] for node in nodes.values()], rows)
+            change.put_nodes(list(nodes.values()))
             change.record_intake(NAME, nodes, failed)
-            change.record_build(NAME, {"model": self._model.name})
+            change.record_build(NAME, {"model": self._model.name, "fallbacks": counts})
 
 
 def _node(passage: Passage, gist: _Gist) -> Node:

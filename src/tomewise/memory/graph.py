@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlalchemy import func, select
@@ -24,7 +24,7 @@ from tomewise.language.roles import (
 from tomewise.memory.asking import play_each
 from tomewise.memory.descriptions import Descriptions
 from tomewise.memory.extraction import Extraction
-from tomewise.memory.graph_names import GraphNames, Style
+from tomewise.memory.graph_names import Calls, GraphNames, Style
 from tomewise.memory.graph_rows import Found, GraphRows
 from tomewise.memory.grounds import grounds
 from tomewise.memory.reckoning import Typical, reply_tokens
@@ -83,15 +83,14 @@ class GraphLayer:
         *,
         source: str = "passages",
         style: Style = "triples",
-        calls: Literal[1, 2] = 1,
+        calls: Calls = 1,
     ) -> None:
         if (style, calls) not in _READERS:
             raise UsageError(f"a graph of {style!r} in {calls} calls: choose triples (1 or 2 calls) or relations (1)")
-        self.names = GraphNames(source, style)
+        self.names = GraphNames(source, style, calls)
         self._store = store
         self._model = model
         self._embedder = embedder
-        self._calls = calls
 
     @property
     def name(self) -> str:
@@ -104,7 +103,7 @@ class GraphLayer:
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Read what is new. A text whose reading failed is recorded and read again by the next build."""
         texts = await asyncio.to_thread(self._texts, change.added)
-        read = partial(_READERS[self.names.style, self._calls], self._model)
+        read = partial(_READERS[self.names.style, self.names.calls], self._model)
         inputs = {key: text.given for key, text in texts.items()}
         replies = await play_each(inputs, read, report, f"{self.names.source} read into {self.names.style}")
         return await self._take(texts, replies, replies.failed, report, removed=change.removed)
@@ -112,23 +111,26 @@ class GraphLayer:
     async def take(self, imported: Imported, report: Report) -> LayerReport:
         """Take in extractions from elsewhere instead of asking for them; what was taken in before stays as it is.
 
-        In a graph that is not read from passages they stand in for what would be read from the nodes made of them.
-        Raises UsageError when the graph is of another style.
+        They stand in for reading passages, in however many calls. Raises UsageError, see `check_takes`.
         """
-        if self.names.style != imported.style:
-            raise UsageError(f"{imported.style} cannot be imported into {self.name}: build one of {imported.style}")
+        self.check_takes(imported)
         done = (await asyncio.to_thread(self._store.intake, self.name)).done
-        given = await asyncio.to_thread(self._laid, imported.extractions)
-        fresh = {key: found for key, found in given.items() if key not in done}
+        fresh = {key: found for key, found in imported.extractions.items() if key not in done}
         texts = await asyncio.to_thread(self._texts, tuple(fresh))
         return await self._take(texts, fresh, {}, report, removed=False)
 
-    def _laid(self, extractions: Mapping[int, Extraction]) -> Mapping[int, Extraction]:
-        """Extractions of passages, under the keys of what this graph is read from."""
-        if self.names.source == PASSAGES:
-            return extractions
-        above = self._store.made_of(extractions, f"made-of:{self.names.source}")
-        return {key: extractions[passage] for passage, some in above.items() for key in some}
+    def check_takes(self, imported: Imported) -> None:
+        """Raises UsageError when the graph is of another style, or read from what was made of passages.
+
+        What gists or summaries say is not what their passages say: graphs of all three would be equal.
+        """
+        if self.names.style != imported.style:
+            raise UsageError(f"{imported.style} cannot be imported into {self.name}: build one of {imported.style}")
+        if self.names.source != PASSAGES:
+            raise UsageError(
+                f"extractions of passages cannot be imported into {self.name}, which is read from {self.names.source}: "
+                "build it without them, or a graph of passages with them"
+            )
 
     async def estimate(self, change: Change) -> Estimate:
         """Calls for each distinct text to be read; a text not made yet counts as long as its passage.
@@ -139,7 +141,7 @@ class GraphLayer:
         extracts = [ExtractIn(text=one.text, title=one.title) for one in given]
         if self.names.style == "relations":
             asked = [await self._reckoned(EXTRACT_RELATIONS, given, _RELATIONS)]
-        elif self._calls == 1:
+        elif self.names.calls == 1:
             asked = [await self._reckoned(EXTRACT_FACTS, extracts, _TRIPLES)]
         else:
             asked = [await self._reckoned(EXTRACT_ENTITIES, given, _ENTITIES)]
@@ -233,7 +235,7 @@ class GraphLayer:
         return {
             "taken": taken + read,
             "model": self._model.name,
-            "calls": self._calls,
+            "calls": self.names.calls,
             "dirt": dict(sorted((dirt + Counter(before)).items())),
         }
 

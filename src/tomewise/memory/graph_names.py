@@ -8,11 +8,12 @@ from typing import Literal, TypeAlias
 from tomewise.types import NodeId, content_id
 
 Style: TypeAlias = Literal["triples", "relations"]
+Calls: TypeAlias = Literal[1, 2]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
-    """The names of a graph by the layer it is read from and the style of its extractions.
+    """The names of a graph by the layer it is read from, the style of its extractions, and the calls reading takes.
 
     Node layers: `entities` and `facts` (shared, seen in passages), and of relations also `mentions` (what one passage
     says of one entity) and `descriptions` (summaries of them). Vector spaces carry the names of node layers. Edge
@@ -22,10 +23,11 @@ class GraphNames:
 
     source: str
     style: Style
+    calls: Calls = 1
 
     @property
     def instance(self) -> str:
-        return f"{self.source}-{self.style}"
+        return f"{self.source}-{self.style}" + ("" if self.calls == 1 else f"-in-{self.calls}-calls")
 
     @property
     def layer(self) -> str:

@@ -10,7 +10,6 @@ from tomewise.memory.asking import Replies, ask_each
 from tomewise.memory.reckoning import Typical, reply_tokens
 from tomewise.types import (
     Change,
-    Embedder,
     Estimate,
     LanguageModel,
     LayerReport,
@@ -29,15 +28,14 @@ _TYPICAL = Typical(8, 0.4)
 
 
 class SummariesLayer:
-    """One summary per passage; a pure function of its passages."""
+    """One summary per passage; a pure function of its passages. Without vectors: no recall searches summaries."""
 
     name = NAME
     needs = ("passages",)
 
-    def __init__(self, store: SqliteStore, model: LanguageModel, embedder: Embedder) -> None:
+    def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store
         self._model = model
-        self._embedder = embedder
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the passages that are new. One whose call failed is recorded and tried again by the next build."""
@@ -61,10 +59,8 @@ class SummariesLayer:
 
     def _commit(self, passages: dict[int, Passage], replies: Replies[int, SummaryOut]) -> None:
         nodes = {key: _node(passages[key], reply.summary) for key, reply in replies.items()}
-        rows = self._embedder.embed([node.text for node in nodes.values()])
         with self._store.write() as change:
-            keys = change.put_nodes(list(nodes.values()))
-            change.put_vectors(NAME, [keys[node.id] for node in nodes.values()], rows)
+            change.put_nodes(list(nodes.values()))
             change.record_intake(NAME, nodes, replies.failed)
             change.record_build(NAME, {"model": self._model.name})
 

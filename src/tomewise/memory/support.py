@@ -12,7 +12,7 @@ from tomewise.language.extractive.words import STOP
 from tomewise.memory.numerals import numbers
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_OPENING = re.compile(r"(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»„()\[\]*#>•–—-]*\Z")
+_OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»„()\[\]*#>•–—-]*|,\s*[\"“«„])\Z")
 _NAME_GAP = re.compile(r"(?:[ \u00a0]|['’]s )?[-. ]*(?:(?:of|the|de|la|le|du|von|van|der|al|bin|and|&)[ -])*")
 _SHORT_FORMS = {
     "doctor": "dr", "mister": "mr", "missus": "mrs", "saint": "st", "mount": "mt", "professor": "prof",
@@ -49,9 +49,10 @@ def unsupported(text: str, ground: str) -> list[str]:
 
     A word with a capital is supported when `ground` has it in any case, as a possessive, abbreviated ("Dr." for
     Doctor), as an adjective ("Italian" for Italy), as an acronym of names there or one spelled out. Names are given
-    whole, with the words around the one that is not supported. A word that opens a sentence counts only when it is a
-    possessive or opens more than one and is nowhere without its capital. Numbers match in digits or in words and
-    above two only: "both" may become "two". In scripts without capitals, and in German, only numbers are checked.
+    whole, with the words around the one that is not supported. A word that opens a sentence, or a quoted one, owes its
+    capital to its place and is let pass there, however often, unless it has another one within ("McDonald"). Numbers
+    match in digits or in words and above two only: "both" may become "two". In scripts without capitals, and in German,
+    only numbers are checked.
     """
     text, ground = _folded(text), _folded(ground)
     said = Counter(word.plain for word in _words(ground))
@@ -90,24 +91,20 @@ class _Ground:
 def _names(text: str, ground: _Ground) -> Iterator[tuple[int, str]]:
     words = list(_words(text))
     lower = {word.plain for word in words if word.text[0].islower()}
-    openings = Counter(word.plain for word in words if word.opening)
     for run in _runs(text, words):
         if ground.abbreviates(run):
             continue
-        strange = [word for word in run if not ground.holds(word.plain) and _telling(word, run, lower, openings)]
+        strange = [word for word in run if not ground.holds(word.plain) and _telling(word, lower)]
         if strange:
             first = run[1] if run[0] not in strange and run[0].opening and len(run) > 1 else run[0]
             yield first.start, text[first.start : run[-1].end]
 
 
-def _telling(word: _Word, run: list[_Word], lower: set[str], openings: Counter[str]) -> bool:
+def _telling(word: _Word, lower: set[str]) -> bool:
     """Whether the capital of a word says that it is a name."""
     if word.plain in STOP or word.plain in lower:
         return False
-    if not word.opening or any(sign.isupper() for sign in word.text[1:]):
-        return True
-    owns = word.text.endswith(("'s", "’s"))
-    return owns or openings[word.plain] > 1
+    return not word.opening or any(sign.isupper() for sign in word.text[1:])
 
 
 def _runs(text: str, words: list[_Word]) -> Iterator[list[_Word]]:

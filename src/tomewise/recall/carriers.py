@@ -8,19 +8,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tomewise.types import Evidence, Retriever
+from tomewise.language.extractive.sentences import split_sentences
+from tomewise.language.extractive.words import STOP
+from tomewise.memory.entities import normalised
+from tomewise.recall.facts import Hits, Linking
+from tomewise.types import Embedder, Evidence, Retriever
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite import SqliteStore
 
 
 class WithGists:
-    """Each passage found, followed by the gist that was made of it."""
+    """Each passage found, followed by the gist that was made of it. A gist equal to its passage is not shown again.
 
-    def __init__(self, retriever: Retriever, store: SqliteStore, *, layer: str = "gists") -> None:
+    With `added`, only those sentences of a gist are shown that add something: whose words, stop words apart, are not
+    all in one sentence of the passage (ours).
+    """
+
+    def __init__(self, retriever: Retriever, store: SqliteStore, *, layer: str = "gists", added: bool = False) -> None:
         self._retriever = retriever
         self._store = store
         self._layer = layer
+        self._added = added
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """Passages with gists; a passage without one stands alone."""
@@ -28,28 +37,66 @@ class WithGists:
         return await asyncio.to_thread(self._paired, found)
 
     def _paired(self, found: Sequence[Evidence]) -> list[Evidence]:
-        texts = texts_made_of(self._store, found, f"made-of:{self._layer}")
-        return [replace(piece, text="\n\n".join((piece.text, *texts[piece.node]))) for piece in found]
+        gists = texts_made_of(self._store, found, f"made-of:{self._layer}")
+        return [replace(piece, text=self._pair(piece.text, gists[piece.node])) for piece in found]
+
+    def _pair(self, passage: str, gists: Sequence[str]) -> str:
+        shown = [added(gist, passage) for gist in gists] if self._added else gists
+        return "\n\n".join((passage, *(gist for gist in shown if gist and not _are_equal(gist, passage))))
 
 
-class AsTriples:
-    """In place of each passage found, the facts that were read from it."""
+class SelectedFacts:
+    """In place of passages, the facts that the question selects (CogitoRAG, table 12, "Triples-as-Carrier").
 
-    def __init__(self, retriever: Retriever, store: SqliteStore, graph: str) -> None:
-        self._retriever = retriever
+    One piece of evidence a fact, with all the passages that state it. `linking` decides which facts, and how many.
+    """
+
+    def __init__(self, store: SqliteStore, embedder: Embedder, linking: Linking, graph: str) -> None:
         self._store = store
-        self._space = f"seen-in:facts:{graph}"
+        self._embedder = embedder
+        self._linking = linking
+        self._layer = f"facts:{graph}"
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """One piece of evidence a passage, a fact a line; passages without a fact are left out."""
-        found = await self._retriever.retrieve(query, limit)
-        return await asyncio.to_thread(self._told, found)
+        """The `limit` first facts; scores are cosines."""
+        (vector,) = await asyncio.to_thread(self._embedder.embed, [query])
+        hits = await self._linking.hits(query, vector)
+        return await asyncio.to_thread(self._evidence, hits, limit)
 
-    def _told(self, found: Sequence[Evidence]) -> list[Evidence]:
-        texts = texts_made_of(self._store, found, self._space)
+    def _evidence(self, hits: Hits, limit: int) -> list[Evidence]:
+        keys = hits.keys[:limit].tolist()
+        nodes, below = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
+        passages = self._store.passages({key for some in below.values() for key in some})
         return [
-            replace(piece, layer="facts", text="\n".join(texts[piece.node])) for piece in found if texts[piece.node]
+            Evidence(
+                node=nodes[key].id,
+                layer="facts",
+                text=text,
+                score=round(cosine, 6),
+                sources=tuple(passages[one].id for one in below[key] if one in passages),
+            )
+            for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)
+            if key in nodes  # one may have been removed since
         ]
+
+
+def added(gist: str, passage: str) -> str:
+    """The sentences of a gist whose words, stop words apart, are not all in one sentence of its passage."""
+    said = [_words(sentence.text) for sentence in split_sentences(passage)]
+    kept = [sentence.text for sentence in split_sentences(gist) if _adds(_words(sentence.text), said)]
+    return " ".join(kept)
+
+
+def _adds(words: frozenset[str], said: Sequence[frozenset[str]]) -> bool:
+    return bool(words) and not any(words <= there for there in said)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(normalised(text).split()) - STOP
+
+
+def _are_equal(one: str, other: str) -> bool:
+    return one.split() == other.split()
 
 
 def texts_made_of(store: SqliteStore, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.errors import BadReply, Refused
+from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
@@ -48,9 +49,16 @@ def walked(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.f
 
 
 def one_step(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> Visited:
-    """No diffusion: what the seeds hand to the passages they are tied to, and no further (CogitoRAG, table 8)."""
-    graph, mass = index.walk.graph, np.zeros(len(index.is_passage))
-    for vertex, weight in zip(vertices.tolist(), weights.tolist(), strict=True):  # a handful of seeds
+    """No diffusion (CogitoRAG, table 8): one step of equation 16, so that mass goes no further than one edge.
+
+    A passage that is seeded keeps the share of its mass that the walk returns to its seeds; entities hand theirs on.
+    """
+    graph, restart = index.walk.graph, index.walk.restart
+    mass = np.zeros(len(index.is_passage))
+    own = index.is_passage[vertices]
+    np.add.at(mass, vertices[own], restart * weights[own])
+    entities, handed = vertices[~own], (1 - restart) * weights[~own]
+    for vertex, weight in zip(entities.tolist(), handed.tolist(), strict=True):  # the ends of a few facts
         row = slice(graph.indptr[vertex], graph.indptr[vertex + 1])
         if row.start < row.stop:
             mass[graph.indices[row]] += weight * graph.weights[row] / graph.weights[row].sum()
@@ -89,7 +97,13 @@ class Diffusion:
         return await asyncio.to_thread(_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit)
 
     async def spread(self, query: str) -> Reached:
-        """All passages that the walk from this question comes to."""
+        """All passages that the walk from this question comes to; none is a fallback, as recall then goes by cosine."""
+        reached = await self._reached(query)
+        if not len(reached.keys):
+            record_fallback(NO_WALK)
+        return reached
+
+    async def _reached(self, query: str) -> Reached:
         # The first question loads an embedder, an index and compiled code: side by side.
         (vector,), index, _ = await asyncio.gather(
             asyncio.to_thread(self._embedder.embed, [query]),
@@ -160,6 +174,7 @@ class Decomposed:
         try:
             reply = await self._model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self._parts))
         except (BadReply, Refused):
+            record_fallback(NOT_DECOMPOSED)
             return [query]
         parts = list(dict.fromkeys(part for part in reply.subqueries if part))[: self._parts]
         return parts if len(parts) > 1 else [query]

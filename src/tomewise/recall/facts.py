@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tomewise.errors import BadReply, Refused
+from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.recall.ranking import top
 from tomewise.recall.similarity import cosines, scaled
@@ -85,6 +86,7 @@ class RecognisedFacts:
         try:
             reply = await self._model.ask(FILTER_FACTS, FilterIn(question=query, facts=list(found.texts)))
         except (BadReply, Refused):
+            record_fallback(NOT_RECOGNISED)
             return found
         kept = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))
         return found.only(list(kept))

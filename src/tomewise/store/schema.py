@@ -130,7 +130,13 @@ CREATE TABLE traces (key INTEGER PRIMARY KEY AUTOINCREMENT, asked TEXT NOT NULL,
 CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+# Gists and summaries of passages have no vectors any more: nothing searched them.
+_VERSION_2 = """
+DELETE FROM vectors WHERE space IN ('gists', 'summaries');
+DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
 LATEST = len(MIGRATIONS)
 
 

@@ -1,0 +1,224 @@
+"""What every named ablation changes: the layers it needs, the calls it makes, or the evidence it shows.
+
+One row an ablation in `CHANGES`: a new ablation without a row fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stories import put
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.language.scripted import ScriptedModel
+from tomewise.memory.building import build
+from tomewise.store.sqlite import SqliteStore
+from tomewise.systems import ABLATIONS, Kit, assemble
+from tomewise.tome import answered
+from tomewise.types import Evidence, Question
+
+EMBEDDER = HashEmbedder()
+QUESTION = "Whom did Ada meet?"
+LONER = "Whom did Ada ever meet?"  # near to the question, and in no fact
+MET = ("Ada > meet > Tom", "Ada > meet > Sam", "Ada > meet > Una", "Ada > did meet > Pip", "Ada > did meet > Rob")
+CHAIN = ("\n".join(MET), "Tom > knew > Ida", "Ida > kept > Xyz")  # a walk alone ties the last to the question
+ADDED = "It was so indeed, that winter."  # what each gist says beyond its passage
+TEXTS = (*CHAIN, LONER, *(f"Whom, once more: number {number}." for number in range(14)))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What answering one question with a system came to."""
+
+    layers: tuple[str, ...]
+    calls: Counter[str]
+    evidence: tuple[Evidence, ...]
+
+    def score(self, text: str) -> float:
+        return next(piece.score for piece in self.evidence if piece.text.startswith(text))
+
+
+def stated(given: Any) -> dict[str, object]:
+    lines = [line.split(" > ") for line in given.text.splitlines()]
+    return {"entities": [], "triples": [line for line in lines if len(line) == 3]}
+
+
+def speaking() -> ScriptedModel:
+    """A model that plays every role, and declines to answer as long as it may."""
+    return ScriptedModel(
+        {
+            "gist": lambda given: {"memory": f"{given.text}\n\n{ADDED}"},
+            "summarise": lambda given: {"summary": f"Sum: {' '.join(text[:12] for text in given.texts)[:80]}"},
+            "narrate": lambda given: {"summary": f"Course: {' '.join(text[:12] for text in given.texts)[:80]}"},
+            "extract_facts": stated,
+            "filter_facts": lambda given: {"keep": [at for at, fact in enumerate(given.facts, 1) if "tom" in fact]},
+            "decompose": lambda _: {"subqueries": [QUESTION, "Whom did Ada once meet?"]},
+            "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
+            "encode": lambda given: {"cue": f"cue of {given.probe}"},
+            "fuse": lambda _: {"cue": "fused"},
+            "answer": lambda given: {"answer": "*" if given.may_decline else "Tom"},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tome with every layer of every system and ablation."""
+    path = tmp_path_factory.mktemp("library") / "a.tome"
+    store = SqliteStore.open(path)
+    put(store, EMBEDDER, "story", *TEXTS)
+    kit = Kit(store, speaking(), EMBEDDER)
+    ways = [(system, {}) for system in ABLATIONS] + [
+        (system, settings) for system, some in ABLATIONS.items() for settings in some.values()
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "umap", None)  # what is clustered by does not matter here
+        for system, settings in ways:
+            asyncio.run(build(assemble(system, kit, **settings).layers, store, lambda _: None))
+    store.close()
+    return path
+
+
+@pytest.fixture
+def store(library: Path, tmp_path: Path):
+    made = SqliteStore.open(shutil.copy(library, tmp_path / "a.tome"))
+    yield made
+    made.close()
+
+
+async def run(store: SqliteStore, name: str, settings: Mapping[str, Any]) -> Ran:
+    model = speaking()
+    system = assemble(name, Kit(store, model, EMBEDDER), **settings)
+    answer = await answered(system, Question(text=QUESTION))
+    layers = tuple(layer.name for layer in system.layers)
+    return Ran(layers, Counter(call.role for call in model.calls), answer.evidence)
+
+
+def texts(ran: Ran) -> list[str]:
+    return [piece.text for piece in ran.evidence]
+
+
+def no_call_of(*roles: str) -> Callable[[Ran, Ran], None]:
+    def check(full: Ran, ablated: Ran) -> None:
+        assert all(full.calls[role] for role in roles)
+        assert not any(ablated.calls[role] for role in roles)
+
+    return check
+
+
+def no_layer(name: str, kind: str) -> Callable[[Ran, Ran], None]:
+    """Without a layer of memory, and without evidence of that kind."""
+
+    def check(full: Ran, ablated: Ran) -> None:
+        assert {*full.layers} - {*ablated.layers} == {name}
+        assert kind in {piece.layer for piece in full.evidence}
+        assert kind not in {piece.layer for piece in ablated.evidence}
+
+    return check
+
+
+def one_fact_less(full: Ran, ablated: Ran) -> None:
+    assert (full.calls["filter_facts"], ablated.calls["filter_facts"]) == (1, 0)
+    assert full.score(CHAIN[1]) > ablated.score(CHAIN[1]), "the walk starts at Tom alone, not at all whom Ada met"
+
+
+def from_the_top(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert len(ablated.evidence) < len(full.evidence) == 20, "five nodes of each level, not twenty of all"
+
+
+def one_step_only(full: Ran, ablated: Ran) -> None:
+    assert full.score(CHAIN[2]) > 0
+    assert ablated.score(CHAIN[2]) < 0, "two steps from the entities of the question: it follows by its cosine"
+    assert ablated.score(CHAIN[1]) > 0, "one step from Tom"
+    assert ablated.score(LONER) > 0, "seeded itself"
+
+
+def masses_alone(full: Ran, ablated: Ran) -> None:
+    assert {piece.node: piece.score for piece in full.evidence} != {
+        piece.node: piece.score for piece in ablated.evidence
+    }
+    assert full.score(CHAIN[0]) == pytest.approx(1, abs=0.06)
+    assert ablated.score(CHAIN[0]) == 1, "masses are parts of the greatest"
+    assert min(piece.score for piece in ablated.evidence) > 0, "the least of the candidates counts 0 in CogniRank alone"
+
+
+def entities_alone(full: Ran, ablated: Ran) -> None:
+    assert full.score(LONER) > 0, "a passage that no fact ties to the question is reached as it is seeded"
+    assert ablated.score(LONER) < 0, "it follows by its cosine alone"
+
+
+def read_from(source: str) -> Callable[[Ran, Ran], None]:
+    def check(full: Ran, ablated: Ran) -> None:
+        assert full.layers == ("gists", "graph:gists-triples")
+        assert ablated.layers == (*((source,) if source != "passages" else ()), f"graph:{source}-triples")
+        assert {*texts(ablated)} <= {*TEXTS}
+
+    return check
+
+
+def passages_alone(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert all(text.endswith(ADDED) for text in texts(full))
+    assert {*texts(ablated)} <= {*TEXTS}
+
+
+def what_gists_add(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert {*texts(full)} == {f"{text}\n\n{text}\n\n{ADDED}" for text in TEXTS}
+    assert {*texts(ablated)} == {f"{text}\n\n{ADDED}" for text in TEXTS}
+
+
+def facts_alone(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert {piece.layer for piece in ablated.evidence} == {"facts"}
+    facts = [line.lower().replace(" > ", " ") for text in CHAIN for line in text.splitlines()]
+    assert {*texts(ablated)} == {*facts}
+    assert {*texts(ablated)[: len(MET)]} == {*facts[: len(MET)]}, "first those that the question hits"
+
+
+def one_shot(full: Ran, ablated: Ran) -> None:
+    no_call_of("probe", "encode")(full, ablated)
+    assert full.calls["answer"] > ablated.calls["answer"] == 1
+
+
+CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
+    ("hipporag2", "without recognition"): one_fact_less,
+    ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
+    ("raptor", "traversal"): from_the_top,
+    ("cogitorag", "without diffusion"): one_step_only,
+    ("cogitorag", "without cognirank"): masses_alone,
+    ("cogitorag", "without decomposition"): no_call_of("decompose"),
+    ("cogitorag", "without passage seeds"): entities_alone,
+    ("cogitorag", "graph from passages"): read_from("passages"),
+    ("cogitorag", "graph from summaries"): read_from("summaries"),
+    ("cogitorag", "answer from passages"): passages_alone,
+    ("cogitorag", "answer from what gists add"): what_gists_add,
+    ("cogitorag", "answer from triples"): facts_alone,
+    ("comorag", "without veridical"): no_layer("graph:passages-triples", "passages"),
+    ("comorag", "without semantic"): no_layer("tree", "tree"),
+    ("comorag", "without episodic"): no_layer("episodes", "episodes"),
+    ("comorag", "without metacognition"): no_call_of("encode"),
+    ("comorag", "without regulation"): no_call_of("probe"),
+    ("comorag", "without both"): one_shot,
+}
+NAMED = [(system, ablation) for system, some in ABLATIONS.items() for ablation in some]
+
+
+@pytest.mark.parametrize(("system", "ablation"), NAMED, ids=[f"{system}:{ablation}" for system, ablation in NAMED])
+async def test_an_ablation_changes_what_its_name_says(store, system, ablation):
+    assert (system, ablation) in CHANGES, "say in CHANGES what this ablation changes"
+    full = await run(store, system, {})
+    CHANGES[system, ablation](full, await run(store, system, ABLATIONS[system][ablation]))
+
+
+def test_no_row_is_of_an_ablation_that_is_gone():
+    assert CHANGES.keys() == {*NAMED}

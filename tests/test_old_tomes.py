@@ -1,0 +1,100 @@
+"""Tomes of earlier versions (`tests/files/README.md`): they open, answer, grow, shrink and are exported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tomewise.store.database import connect
+from tomewise.store.schema import LATEST
+from tomewise.tome import Tome
+from tomewise.types import Document
+
+OLD = sorted((Path(__file__).parent / "files").glob("format-*.tome"))
+BUILT = ("comorag", "cogitorag")
+QUESTION = "Who sold the Heron to Ida Poe?"
+LATE = Document(id="late", text="Zoe Quill forged the Vellum Codex in Bruges.")
+SYSTEMS = (
+    *("naive", "hybrid", "full_context", "hipporag2", "associative", "cogitorag", "raptor", "comorag"),
+    *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)  # the tree was clustered on PCA
+
+
+@pytest.fixture(params=OLD, ids=lambda path: path.stem)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copy(request.param, tmp_path / "old.tome"))
+
+
+@pytest.fixture
+def old(path: Path) -> Iterator[Tome]:
+    with Tome.open(path) as tome:
+        yield tome
+
+
+def kinds(tome: Tome) -> set[tuple[str, str]]:
+    """What lines an export has, by kind and by layer or space; each is of nodes that are there."""
+    rows = [json.loads(line) for line in tome.export()]
+    ids = {row["id"] for row in rows if row["kind"] == "node"}
+    assert {row[end] for row in rows for end in ("a", "b", "node") if end in row} <= ids
+    return {(row["kind"], row.get("layer") or row.get("space") or "") for row in rows}
+
+
+def test_there_is_one_of_every_format_before_this_one():
+    assert [path.stem for path in OLD][: LATEST - 1] == [f"format-{number}" for number in range(1, LATEST)]
+
+
+def test_it_is_brought_to_the_latest_format(path):
+    engine = connect(path, create=False)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
+    engine.dispose()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_it_is_asked_without_being_built_again(old, system):
+    answer = old.ask(QUESTION, system=system)
+    assert any("Tom Hale sold the Heron" in piece.text for piece in answer.evidence)
+
+
+def test_what_was_asked_of_it_is_still_told(old):
+    traces = old.store.traces(5)
+    assert {trace["question"] for trace in traces} >= {QUESTION, "Why did Ada Marsh burn the map?"}
+
+
+def test_it_grows_and_asks_for_nothing_but_what_is_new(old):
+    old.add(LATE)
+    report = old.build("hipporag2")
+    assert report.usage.roles["extract_facts"].calls == 1
+    for system in BUILT:
+        old.build(system)
+        answer = old.ask("Who forged the Vellum Codex?", system=system)
+        assert any(LATE.text in piece.text for piece in answer.evidence)
+
+
+def test_it_shrinks(old):
+    old.remove("council")
+    for system in BUILT:
+        old.build(system)
+    assert "Rosa Lind" not in "".join(old.export())
+    assert old.ask(QUESTION, system="cogitorag").evidence
+
+
+def test_it_is_exported_with_the_kinds_of_lines_that_a_tome_made_today_has(old, tmp_path):
+    old.add(LATE)
+    for system in BUILT:
+        old.build(system)
+    with Tome.open(tmp_path / "new.tome", embedder="hash:32", passage_tokens=32) as new:
+        new.add(*(old.document(record.id) for record in old.documents()))
+        for system in BUILT:
+            new.build(system)
+        assert kinds(old) == kinds(new)
