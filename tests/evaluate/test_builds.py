@@ -18,6 +18,7 @@ ROLES = {
     "answer": lambda given: {"answer": "the lighthouse"},
     "gist": lambda given: {"memory": given.text},
     "decompose": lambda given: {},
+    "filter_facts": lambda given: {"keep": [1]},
     "extract_facts": lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
 }
 RANKED = {"retrieval_only": True, "metrics": (metric_named("recall@2"),)}
@@ -88,14 +89,14 @@ async def test_fallbacks_stand_in_the_table(experiment, tmp_path):
     roles = {**ROLES, "gist": lambda given: inventing, "decompose": lambda given: BadReply("no JSON")}
     model = ScriptedModel(roles)
     results = await run(experiment(("naive", "cogitorag"), model=model), tmp_path)
-    assert [row.fallbacks for row in results.rows] == [{}] * 4 + [{"decompose": 1}] * 4
+    assert [row.fallbacks for row in results.rows] == [{}] * 4 + [{"question asked whole": 1}] * 4
     assert [call.role for call in model.calls].count("decompose") == 4  # the ranking does not ask again
     assert results.builds["cogitorag"]["fallbacks"] == {"gists": 5}
     text = markdown(tabulate(results))
     assert "| fallbacks |" in text
-    assert "Replies that cogitorag had to do without, by role or layer: decompose 4, gists 5." in text
+    assert "What cogitorag fell back on, by kind or layer: question asked whole 4, gists 5." in text
     told = as_json(tabulate(results))["rows"]
-    assert [line["fallbacks"] for line in told] == [{}, {"decompose": 4}]
+    assert [line["fallbacks"] for line in told] == [{}, {"question asked whole": 4}]
 
 
 async def test_texts_that_could_not_be_read_are_fallbacks(experiment, tmp_path):

@@ -114,7 +114,7 @@ def _line_notes(line: Line) -> Iterator[str]:
         yield f"{line.system}: {note}."
     if fallen := _fallen(line):
         counts = ", ".join(f"{name} {count:,}" for name, count in fallen.items())
-        yield f"Replies that {line.system} had to do without, by role or layer: {counts}."
+        yield f"What {line.system} fell back on, by kind or layer: {counts}."
 
 
 def _refused(table: Table) -> list[str]:
@@ -173,7 +173,7 @@ def _costs(table: Table, title: str) -> Grid:
 
 
 def _fallbacks(line: Line) -> int:
-    """Replies that a system had to do without, over all questions and in its layers."""
+    """What took the place of steps that failed, over all questions of a system and in its layers."""
     return sum(_fallen(line).values())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Memo:
-    """What one question has asked for. `fallbacks` counts by role the replies that a system had to do without."""
+    """What one question has asked for."""
 
-    fallbacks: Counter[str] = field(default_factory=Counter)
     replies: dict[tuple[str, str], Any] = field(default_factory=dict)
     rows: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     passages: dict[int, Passage] = field(default_factory=dict)
@@ -39,12 +37,11 @@ _memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 
 @contextmanager
-def one_question() -> Iterator[Memo]:
+def one_question() -> Iterator[None]:
     """Replies and vectors are remembered inside, and nothing from before is used."""
-    made = Memo()
-    token = _memo.set(made)
+    token = _memo.set(Memo())
     try:
-        yield made
+        yield
     finally:
         _memo.reset(token)
 
@@ -92,7 +89,6 @@ class ReplayedModel:
             reply = await self._model.ask(role, given)
         except (BadReply, Refused) as error:
             memo.replies[key] = error
-            memo.fallbacks[role.name] += 1
             raise
         memo.replies[key] = reply
         return reply

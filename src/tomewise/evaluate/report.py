@@ -30,7 +30,7 @@ def as_json(table: Table) -> dict[str, Any]:
     (what a reader must know), and `rows`: for each system `system`, `n`, `failed`, every metric by its name (0 to 1, or
     null), `ci`, `p` and `p_holm` (by metric, where there), `usage` (sums: calls, of which `reused`, input_tokens, of
     which cached_tokens, output_tokens, of which reasoning_tokens, cost, model_seconds, own_seconds), `per_question`
-    (means, and `depth`), `fallbacks` (by role), `risks` (by confidence: `level`, `coverage`, `risk`), `build` (what its
+    (means, and `depth`), `fallbacks` (by kind), `risks` (by confidence: `level`, `coverage`, `risk`), `build` (what its
     layers would cost alone, with `fallbacks` by layer and `notes`, or null). With slices, `slices` holds by name and
     value the rows of each.
     """

@@ -26,7 +26,7 @@ class Row:
     `key` tells rows of equal questions to equal systems. `evidence` and `events` name texts by node; `texts` holds each
     once. `characters` is the length of the documents asked over. `usage` is as `tome ask --json` prints it; its seconds
     are wall time among questions asked side by side, and `reused` of its calls were replies kept from an earlier run.
-    `fallbacks` counts by role the replies that could not be used, where the system went on without them. `judgements`
+    `fallbacks` counts by kind what took the place of a step that failed (see `tomewise.fallbacks`). `judgements`
     are by the name of the judge.
     """
 

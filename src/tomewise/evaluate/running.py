@@ -25,6 +25,7 @@ from tomewise.evaluate.replay import one_question, replaying
 from tomewise.evaluate.results import Results, about, journal_of, read_results, systems_before, write_about
 from tomewise.evaluate.rows import Row, as_record, judged, latest, told
 from tomewise.evaluate.usages import sum_of
+from tomewise.fallbacks import count_fallbacks
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.reports import usage_json
@@ -253,7 +254,7 @@ class _Run:
         system = memory.systems[task.variant.name]
         if isinstance(system, ModelError):
             return replace(row, error=_reason(system))
-        with one_question() as asked, meter() as used, counting_reused() as reused:
+        with one_question(), meter() as used, counting_reused() as reused:
 
             def usage() -> dict[str, Any]:
                 return {**usage_json(used.usage()), "reused": reused.asks}
@@ -261,21 +262,23 @@ class _Run:
             try:
                 said = await self._said(system, task.item, memory, usage)
             except ModelError as error:
-                return replace(row, error=_reason(error), usage=usage(), fallbacks=dict(asked.fallbacks))
-        return replace(row, fallbacks=dict(asked.fallbacks), **said)
+                return replace(row, error=_reason(error), usage=usage())
+        return replace(row, **said)
 
     async def _said(
         self, system: System, item: Item, memory: Memory, usage: Callable[[], dict[str, Any]]
     ) -> Mapping[str, Any]:
         """What a system answers, and the ranking of its retriever where there is gold for one."""
         if self._experiment.retrieval_only:
-            found = await system.retriever.retrieve(item.question.text, DEPTH)
-            said: dict[str, Any] = {"resolved": True, "usage": usage()}
+            with count_fallbacks() as fallbacks:
+                found = await system.retriever.retrieve(item.question.text, DEPTH)
+            said: dict[str, Any] = {"resolved": True, "usage": usage(), "fallbacks": dict(fallbacks)}
             prediction = Prediction()
         else:
             # An answer is wanted to every question: how sure it is stands in the row, and in the table beside the risk.
-            answer = await answered(system, replace(item.question, force=True))
-            said = {**told(answer), "usage": usage()}
+            with count_fallbacks() as fallbacks:
+                answer = await answered(system, replace(item.question, force=True))
+            said = {**told(answer), "usage": usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return said
             with replaying():

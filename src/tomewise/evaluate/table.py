@@ -44,8 +44,8 @@ class Line:
 
     `usage` sums over its questions (calls, `reused` ones among them, input_tokens, output_tokens, cached_tokens,
     reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
-    longest chain of calls. A cost is None where a price is unknown. `fallbacks` counts by role the replies that it had
-    to do without. `risks` are of the table's `risk_of`. `build` is what its layers would cost alone.
+    longest chain of calls. A cost is None where a price is unknown. `fallbacks` counts by kind what took the place of
+    a step that failed. `risks` are of the table's `risk_of`. `build` is what its layers would cost alone.
     """
 
     system: str
