@@ -244,7 +244,9 @@ def show_sets(scored: Sequence[Scored]) -> None:
     main = [name for name in names if name != SAME_TASK]
     for label, chosen in [*((name, [name]) for name in names), ("all but same task", main)]:
         some = [one for one in scored if one.case.name in chosen]
-        cells = [percent(one.declined for one in some if not one.case.answerable and half(one)) for half in HALVES.values()]
+        cells = [
+            percent(one.declined for one in some if not one.case.answerable and half(one)) for half in HALVES.values()
+        ]
         cells += [percent(not one.declined for one in some if one.right and half(one)) for half in HALVES.values()]
         print(f"| {label} | {' | '.join(cells)} |")
 
@@ -259,7 +261,10 @@ def show_curve(scored: Sequence[Scored], least: Mapping[str, float]) -> None:
         for half in ("all", "even"):
             some = [one for one in scored if HALVES[half](one)]
             answered = [one for one in some if not factor or one.answered(at)]
-            cells += [f"{100 * len(answered) / len(some):.0f}", f"{100 * np.mean([not one.right for one in answered]):.0f}"]
+            cells += [
+                f"{100 * len(answered) / len(some):.0f}",
+                f"{100 * np.mean([not one.right for one in answered]):.0f}",
+            ]
         cells.append(percent(bool(factor) and not one.answered(at) for one in scored if not one.case.answerable))
         cells.append(percent(not factor or one.answered(at) for one in scored if one.right))
         print(f"| {factor:g} | {' | '.join(cells)} |")

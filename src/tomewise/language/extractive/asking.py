@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.words import ASKING, WORD, asked, stem, terms
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, asked, stem, terms
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 
@@ -56,7 +56,6 @@ _WANTS = [(want, re.compile("|".join(patterns), re.IGNORECASE)) for want, patter
 _ASKS_SUMMARY = re.compile(r"\bsummar(?:y|i[sz])", re.IGNORECASE)
 _WANTS_SUMMARY = re.compile(_SUMMARY, re.IGNORECASE)
 _WANTS_YES_OR_NO = re.compile(rf"\A\W*{_AUXILIARY}\b", re.IGNORECASE)
-_ASKING_STEMS = frozenset(map(stem, ASKING))
 _SPEAKER = re.compile(
     r"\b(?:did|does|do|according to|of|by|from)\s+(?:the\s+)?([A-Z][\w'’.-]*(?:\s+[A-Z][\w'’.-]*){0,3})"
 )
@@ -94,7 +93,7 @@ def read_question(question: str, instructions: str = "") -> Asked:
 
 def is_about_all(question: Asked) -> bool:
     """Whether a summary is wanted and nothing is named that it should be about."""
-    return question.want == "summary" and set(question.terms) <= _ASKING_STEMS
+    return question.want == "summary" and set(question.terms) <= ASKING_STEMS
 
 
 def focus(question: Asked) -> list[str]:

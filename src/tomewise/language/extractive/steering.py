@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.asking import focus, read_question
+from tomewise.language.extractive.asking import Asked, focus, read_question
 from tomewise.language.extractive.names import mentions
 from tomewise.language.extractive.relevance import Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
 from tomewise.language.extractive.sentences import split_sentences
 from tomewise.language.extractive.summaries import tokens
-from tomewise.language.extractive.words import STOP, WORD, flat, terms
+from tomewise.language.extractive.words import ASKING_STEMS, STOP, WORD, flat, terms
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -33,6 +33,7 @@ _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
 _RELEVANT = 0.15  # the least score of a sentence that contributes to a question
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
+_LACKING = 8  # words of what was missing that make a query
 _REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _READ = 4_000
 
@@ -56,16 +57,19 @@ _OWNER = re.compile(
 def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
     """The numbers, from 1, of up to four facts that share words with the question or are close to it, best first."""
     question = read_question(given.question)
-    bags = [frozenset(terms(fact[:_READ])) for fact in given.facts]
+    # Read in an order of their own, so that the order in which they are shown decides nothing.
+    numbers = sorted(range(len(given.facts)), key=lambda i: (given.facts[i], i))
+    facts = [given.facts[i] for i in numbers]
+    bags = [frozenset(terms(fact[:_READ])) for fact in facts]
     weights = weigh(question.terms, rarity(bags), 1.0)
     scores = [coverage(weights, bag) for bag in bags]
     compared = best(scores, _COMPARED_FACTS)
     if compared and question.text.strip():
-        vectors = embedder.embed([question.text[:400], *(given.facts[i][:200] for i in compared)])
+        vectors = embedder.embed([question.text[:400], *(facts[i][:200] for i in compared)])
         for i, cosine in zip(compared, vectors[1:] @ vectors[0], strict=True):
             scores[i] += float(cosine)
     kept = [i for i in best(scores, _KEPT_FACTS) if scores[i] >= 0.45 and bags[i]]
-    return FilterOut(keep=[i + 1 for i in kept])
+    return FilterOut(keep=[numbers[i] + 1 for i in kept])
 
 
 def decompose(given: DecomposeIn) -> DecomposeOut:
@@ -124,7 +128,7 @@ def _owned(question: str) -> list[str]:
 
 
 def probe(given: ProbeIn) -> ProbeOut:
-    """New queries: names the cues brought up with the question's own words, then what no cue has covered yet."""
+    """New queries: what the last attempt lacked, names the cues brought up, then what no cue has covered yet."""
     question = read_question(given.question)
     said = Counter(term for cue in given.cues for term in set(terms(cue[:_READ])))
     words = focus(question)
@@ -137,12 +141,21 @@ def probe(given: ProbeIn) -> ProbeOut:
         if m.kind in ("name", "title") and not set(terms(m.text)) <= known
     )
     names = [name for name, _ in sorted(brought.items(), key=lambda item: -item[1])][:6]
-    ideas = [*_ideas(list(question.names), names, words, missing)]
-    ideas[1:1] = _seams(flat(question.text[:_READ]))
+    lacking = _lacking(given.missing[:_READ], question)
+    ideas = [*lacking, *_ideas(list(question.names), names, words, missing)]
+    ideas[len(lacking) + 1 : len(lacking) + 1] = _seams(flat(question.text[:_READ]))
     used: set[frozenset[str]] = {frozenset(terms(text[:_READ])) for text in [question.text, *given.past_probes]} | {
         frozenset()
     }
     return ProbeOut(probes=_fresh(ideas, used)[: max(given.limit, 0)])
+
+
+def _lacking(missing: str, question: Asked) -> list[str]:
+    """A query of what an attempt said it lacked: its telling words, with the names of the question."""
+    lacked = set(terms(missing))
+    words = [word for word in WORD.findall(missing) if not set(terms(word)) <= ASKING_STEMS]
+    names = [name for name in question.names if not set(terms(name)) <= lacked]
+    return [" ".join([*names[:2], *words[:_LACKING]])] if words else []
 
 
 def _ideas(own: list[str], brought: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
