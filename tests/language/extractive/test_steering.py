@@ -63,14 +63,14 @@ def test_a_cue_is_what_the_evidence_says_to_the_question(embedder: Embedder):
 
 
 def test_a_cue_is_quoted_from_evidence_that_is_only_loosely_close(embedder: Embedder):
-    text = "The owner asked of the watch when the hall lay dark. Snow fell on the long road to the mill."
+    text = "A stranger asked the way. Snow fell on the long road to the mill."
     given_ = EncodeIn(
         question="Who stopped the watch that the owner of Tide House, a printer and a widower, wound every night?",
         probe="the winding of the watch at night by a stranger in the printing office",
         layer="passages",
         evidence=[Shown(label="E1", text=text)],
     )
-    assert encode(given_, embedder).cue == "The owner asked of the watch when the hall lay dark."
+    assert encode(given_, embedder).cue == "A stranger asked the way."
 
 
 def test_a_cue_repeats_nothing_that_is_known(embedder: Embedder):

@@ -12,7 +12,7 @@ from tomewise.types import Support
 # highest that keeps 95 % of the right answers to the odd-numbered questions. Each then declines 85 % or more of the
 # questions that the evidence cannot answer, on the odd-numbered and on the even-numbered ones.
 OUTLINE = 0.14  # an answer of several sentences
-OPTION = 0.18
+OPTION = 0.19
 SHORT = 0.26  # a name, a date, a number, a yes, one or two sentences
 _FULL = 2.0  # times the least confidence: from here on the evidence supports an answer fully
 _NAMED = 4  # of what is missing, as many words are named
