@@ -98,7 +98,10 @@ def test_cues_and_facts_do_not_depend_on_the_order_shown(embedder: Embedder):
 
 def test_probes_ask_for_what_the_last_attempt_lacked(embedder: Embedder):
     found = probe(ProbeIn(question=QUESTION, missing="The evidence does not say who had flour in the kitchen."))
-    assert found.probes[0] == "Everard Lisle evidence flour kitchen"
+    assert found.probes[0] == "Everard Lisle flour kitchen"
+    # What was missing need not name anything.
+    plain = probe(ProbeIn(question=QUESTION))
+    assert probe(ProbeIn(question=QUESTION, missing="There is no evidence for an answer.")) == plain
 
 
 def test_no_cue_comes_from_evidence_about_something_else(embedder: Embedder):

@@ -9,8 +9,8 @@ from tomewise.language.extractive.words import WORD, terms
 from tomewise.types import Support
 
 # The least confidence with which an answer is given where it may be declined. `bench/declining.py` fits each one: the
-# highest that keeps 95 % of the right answers to the odd-numbered questions. Each then declines 85 % or more of the
-# questions that the evidence cannot answer, on the odd-numbered and on the even-numbered ones.
+# highest that keeps 95 % of the right answers to the odd-numbered questions. Each then declines more than 85 %
+# of the questions that the evidence cannot answer, on the odd-numbered and on the even-numbered ones.
 OUTLINE = 0.14  # an answer of several sentences
 OPTION = 0.19
 SHORT = 0.26  # a name, a date, a number, a yes, one or two sentences

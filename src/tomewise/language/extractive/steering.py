@@ -33,6 +33,10 @@ _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
 _RELEVANT = 0.15  # the least score of a sentence that contributes to a question
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
+# What a remark on evidence says whatever is missing.
+_REMARKS = ASKING_STEMS | frozenset(
+    terms("evidence passage text note source document answer question give ask state provide contain specify lack")
+)
 _LACKING = 8  # words of what was missing that make a query
 _REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _READ = 4_000
@@ -153,7 +157,7 @@ def probe(given: ProbeIn) -> ProbeOut:
 def _lacking(missing: str, question: Asked) -> list[str]:
     """A query of what an attempt said it lacked: its telling words, with the names of the question."""
     lacked = set(terms(missing))
-    words = [word for word in WORD.findall(missing) if not set(terms(word)) <= ASKING_STEMS]
+    words = [word for word in WORD.findall(missing) if not set(terms(word)) <= _REMARKS]
     names = [name for name in question.names if not set(terms(name)) <= lacked]
     return [" ".join([*names[:2], *words[:_LACKING]])] if words else []
 
