@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from tomewise.language.extractive.answering import answer
@@ -80,9 +82,69 @@ def test_the_supported_option_is_chosen(embedder: Embedder):
 def test_thin_evidence_is_declined_only_where_it_may_be(embedder: Embedder):
     asked = AnswerIn(question="Which composer taught Wolfgang the violin in Salzburg?", evidence=EVIDENCE)
     declined = answer(asked.model_copy(update={"may_decline": True}), embedder)
-    assert declined == AnswerOut(answer="*")
+    assert declined == AnswerOut(answer="*", supported="none", missing="nothing here names Wolfgang or Salzburg")
     assert declined.failed
+    forced = answer(asked, embedder)
+    assert not forced.failed
+    assert forced.supported == "none"
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("What is the capital of Mongolia?", "nothing here names Mongolia"),
+        ("Who built the lighthouse?", "nothing here mentions lighthouse"),
+        ("Who waters the clock of the harbour?", "nothing here says enough about waters, clock or harbour"),
+        ("When had salt eaten the spring of the old clock?", "nothing here gives the date asked for"),
+    ],
+)
+def test_a_declined_question_says_what_the_evidence_lacks(embedder: Embedder, question: str, missing: str):
+    asked = AnswerIn(question=question, evidence=EVIDENCE, may_decline=True)
+    assert answer(asked, embedder) == AnswerOut(answer="*", supported="none", missing=missing)
+
+
+def test_a_name_that_the_evidence_lacks_is_not_answered_about(embedder: Embedder):
+    asked = AnswerIn(question="Who built the harbour of Pellmarsh Regis in 1843?", evidence=EVIDENCE, may_decline=True)
+    assert answer(asked, embedder).missing == "nothing here names Pellmarsh Regis"
+
+
+def test_an_answer_says_how_far_the_evidence_holds_it(embedder: Embedder):
+    def supported(question: str) -> str:
+        return answer(AnswerIn(question=question, evidence=EVIDENCE), embedder).supported
+
+    assert supported("Who built the harbour of Sker?") == "full"
+    assert supported("Which poet praised the gales of Thessaly?") == "none"
+    # The sentence is there, but the one date stands in another sentence.
+    assert supported("When did the old clock stop because salt had eaten its spring?") == "partly"
+
+
+def test_a_summary_of_all_the_evidence_is_never_declined(embedder: Embedder):
+    asked = AnswerIn(question="Summarize the whole discussion.", evidence=EVIDENCE, may_decline=True)
     assert not answer(asked, embedder).failed
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who built the harbour of Sker?",
+        "Which lamp did the keeper of the tower light?",
+        "Who keeps the lamp?",
+        "Summarize the story of the lamp.",
+        "Was the lamp lit?",
+        "Why was the lamp lit?",
+    ],
+)
+def test_the_order_of_the_evidence_decides_nothing(embedder: Embedder, question: str):
+    # Alike but for the name, so that only the order could tell which one is best.
+    pieces = [f"{name} keeps the lamp of the tower. The lamp was lit." for name in ("Ann Lee", "Bob Ray", "Cy Orr")]
+    pieces += [HARBOUR, GARDEN]
+    for options in ([], ["the red lamp", "the green lamp"]):
+        answers = set()
+        for order in permutations(pieces):
+            evidence = [Shown(label=f"E{number}", text=text) for number, text in enumerate(order, 1)]
+            found = answer(AnswerIn(question=question, options=options, evidence=evidence), embedder)
+            answers.add((found.answer, tuple(quote.quote for quote in found.quotes), found.supported))
+        assert len(answers) == 1
 
 
 def test_good_evidence_is_not_declined(embedder: Embedder):
@@ -93,7 +155,7 @@ def test_good_evidence_is_not_declined(embedder: Embedder):
 def test_without_evidence_a_forced_choice_is_the_first_option(embedder: Embedder):
     assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"]), embedder).choice == "A"
     assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"], may_decline=True), embedder).failed
-    assert answer(AnswerIn(question="Who?"), embedder).failed
+    assert answer(AnswerIn(question="Who?"), embedder).missing == "there is no evidence"
 
 
 def test_a_note_answers_but_the_evidence_is_quoted(embedder: Embedder):
@@ -135,18 +197,21 @@ def test_chinese_evidence_is_answered_in_its_own_sentences(embedder: Embedder):
     assert found.answer == "他离开因为他病了。"
 
 
-def test_an_option_is_ventured_only_where_it_leads_clearly(embedder: Embedder):
+def test_an_option_is_fully_supported_only_where_it_leads_clearly(embedder: Embedder):
     asked = AnswerIn(
         question="Why did the old clock stop?",
         options=["Salt had eaten its spring", "A thief took it", "Frost had split the case"],
         evidence=EVIDENCE,
         may_decline=True,
     )
-    assert answer(asked, embedder).choice == "A"
+    clear = answer(asked, embedder)
+    assert (clear.choice, clear.supported) == ("A", "full")
     alike = asked.model_copy(update={"options": ["Frost had split the case", "Frost had split the glass"]})
-    assert answer(alike, embedder).failed
-    forced = answer(alike.model_copy(update={"may_decline": False}), embedder)
-    assert forced.choice in ("A", "B")
+    assert answer(alike, embedder).supported == "partly"
+    elsewhere = asked.model_copy(update={"evidence": [Shown(label="E1", text=GARDEN)]})
+    assert answer(elsewhere, embedder).failed
+    forced = answer(elsewhere.model_copy(update={"may_decline": False}), embedder)
+    assert (bool(forced.choice), forced.supported) == (True, "none")
 
 
 def test_what_summaries_and_notes_repeat_is_one_line():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +60,48 @@ def test_a_cue_is_what_the_evidence_says_to_the_question(embedder: Embedder):
         question=QUESTION, probe="repeater flour", layer="passages", evidence=[Shown(label="E1", text=text)]
     )
     assert encode(given_, embedder).cue == "Mrs. Moy stopped the repeater with flour paste."
+
+
+def test_a_cue_is_quoted_from_evidence_that_is_only_loosely_close(embedder: Embedder):
+    text = "A stranger asked the way. Snow fell on the long road to the mill."
+    given_ = EncodeIn(
+        question="Who stopped the watch that the owner of Tide House, a printer and a widower, wound every night?",
+        probe="the winding of the watch at night by a stranger in the printing office",
+        layer="passages",
+        evidence=[Shown(label="E1", text=text)],
+    )
+    assert encode(given_, embedder).cue == "A stranger asked the way."
+
+
+def test_a_cue_repeats_nothing_that_is_known(embedder: Embedder):
+    known = "Mrs. Moy stopped the repeater with flour paste."
+    text = f"{known} The repeater belonged to Everard Lisle."
+    given_ = EncodeIn(question=QUESTION, probe="repeater", layer="passages", evidence=[Shown(label="E1", text=text)])
+    assert known in encode(given_, embedder).cue
+    again = given_.model_copy(update={"known": [f"The day was bright. {known}"]})
+    assert encode(again, embedder).cue == "The repeater belonged to Everard Lisle."
+    both = given_.model_copy(update={"known": [known, "The repeater belonged to Everard Lisle."]})
+    assert encode(both, embedder).cue == ""
+
+
+def test_cues_and_facts_do_not_depend_on_the_order_shown(embedder: Embedder):
+    texts = [f"{name} stopped the repeater of Lisle." for name in ("Ann", "Bob", "Cy", "Di", "Ed")]
+    cues, fused, kept = set(), set(), set()
+    for order in permutations(texts):
+        shown = [Shown(label=f"E{number}", text=text) for number, text in enumerate(order, 1)]
+        cues.add(encode(EncodeIn(question=QUESTION, probe="", layer="passages", evidence=shown), embedder).cue)
+        fused.add(fuse(FuseIn(question=QUESTION, cues=list(order))).cue)
+        numbers = filter_facts(FilterIn(question=QUESTION, facts=list(order)), embedder).keep
+        kept.add(tuple(order[number - 1] for number in numbers))
+    assert (len(cues), len(fused), len(kept)) == (1, 1, 1)
+
+
+def test_probes_ask_for_what_the_last_attempt_lacked(embedder: Embedder):
+    found = probe(ProbeIn(question=QUESTION, missing="The evidence does not say who had flour in the kitchen."))
+    assert found.probes[0] == "Everard Lisle flour kitchen"
+    # What was missing need not name anything.
+    plain = probe(ProbeIn(question=QUESTION))
+    assert probe(ProbeIn(question=QUESTION, missing="There is no evidence for an answer.")) == plain
 
 
 def test_no_cue_comes_from_evidence_about_something_else(embedder: Embedder):

@@ -4,50 +4,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tomewise.language.extractive.asking import Asked, read_question
 from tomewise.language.extractive.bridges import bridge
-from tomewise.language.extractive.confidence import confident
-from tomewise.language.extractive.options import choose
-from tomewise.language.extractive.outlines import outline, spoken
+from tomewise.language.extractive.confidence import missing, support
+from tomewise.language.extractive.options import Chosen, choose
+from tomewise.language.extractive.outlines import outline, wants_outline
 from tomewise.language.extractive.relevance import Ranked, compare, lines_of, rank
 from tomewise.language.extractive.salience import vary
-from tomewise.language.extractive.spans import candidates
+from tomewise.language.extractive.spans import NAMED, candidates
 from tomewise.language.extractive.words import flat
 from tomewise.language.fences import letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote
-from tomewise.types import Embedder
+from tomewise.types import Embedder, Support
 
-_TALK = frozenset({"reason", "clause", "name", "yes-no"})
 _NEGATION = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|without|refused|denied|failed)\b|n['’]t\b",
     re.IGNORECASE,
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """An answer, the lines it rests on, and whether it is of the kind that the question wants."""
+
+    text: str
+    lines: list[int]
+    fits: bool = True
+
+
 def answer(given: AnswerIn, embedder: Embedder) -> AnswerOut:
-    """The best answer the evidence holds; `*` where the question may be declined and the evidence is too thin."""
+    """The best answer the evidence holds; `*` where the question may be declined and the evidence does not hold it."""
     question = read_question(given.question, given.instructions)
     ranked = rank(question.terms, lines_of(given.evidence, given.notes), question.names)
     if not ranked.lines:
         return _without_evidence(given)
     compare(question.text, ranked, embedder)
+    held = support(question, ranked, has_options=bool(given.options))
+    if given.may_decline and held == "none":
+        return _declined(missing(question, ranked))
     if given.options:
-        chosen = choose(question, given.options, ranked, embedder)
-        if given.may_decline and not chosen.clear:
-            return AnswerOut(answer=FAILURE)
-        option = given.options[chosen.option]
-        return AnswerOut(answer=option, choice=letter(chosen.option), quotes=_quotes(ranked, [chosen.line]))
-    if given.may_decline and not confident(ranked):
-        return AnswerOut(answer=FAILURE)
-    text, lines = _free(question, ranked, given.instructions)
-    return AnswerOut(answer=text, quotes=_quotes(ranked, lines))
+        return _with_options(given, choose(question, given.options, ranked, embedder), ranked, held)
+    written = _write(question, ranked, given.instructions)
+    if given.may_decline and not written.fits:
+        return _declined(f"nothing here gives the {question.want} asked for")
+    return AnswerOut(answer=written.text, quotes=_quotes(ranked, written.lines), supported=_limit(held, written.fits))
 
 
 def _without_evidence(given: AnswerIn) -> AnswerOut:
     if given.options and not given.may_decline:
-        return AnswerOut(answer=given.options[0], choice="A")
-    return AnswerOut(answer=FAILURE)
+        return AnswerOut(answer=given.options[0], choice="A", supported="none")
+    return _declined("there is no evidence")
+
+
+def _declined(lack: str) -> AnswerOut:
+    return AnswerOut(answer=FAILURE, supported="none", missing=lack)
+
+
+def _with_options(given: AnswerIn, chosen: Chosen, ranked: Ranked, held: Support) -> AnswerOut:
+    return AnswerOut(
+        answer=given.options[chosen.option],
+        choice=letter(chosen.option),
+        quotes=_quotes(ranked, [chosen.line]),
+        supported=_limit(held, chosen.clear),
+    )
+
+
+def _limit(held: Support, clear: bool) -> Support:
+    """At most "partly" where the answer itself is in doubt, however well the evidence fits the question."""
+    return "partly" if held == "full" and not clear else held
 
 
 def _quotes(ranked: Ranked, lines: Sequence[int]) -> list[Quote]:
@@ -55,17 +81,15 @@ def _quotes(ranked: Ranked, lines: Sequence[int]) -> list[Quote]:
     return [Quote(label=line.label, quote=line.sentence.text) for line in chosen if line.label][:8]
 
 
-def _free(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
-    """The answer and the lines it rests on."""
-    if question.want == "summary" or (question.want in _TALK and spoken(ranked)):
-        return outline(question, ranked, instructions)
+def _write(question: Asked, ranked: Ranked, instructions: str) -> _Written:
+    if wants_outline(question, ranked):
+        return _Written(*outline(question, ranked, instructions))
     if question.want == "yes-no":
-        return _yes_or_no(question, ranked)
-    steps = bridge(question, ranked)
-    found = candidates(question, ranked, steps)
+        return _Written(*_yes_or_no(question, ranked))
+    found = candidates(question, ranked, bridge(question, ranked))
     if found:
-        return found[0].text, [_quotable(ranked, found[0].line)]
-    return _sentences(ranked, 2 if question.want == "reason" else 1)
+        return _Written(found[0].text, [_quotable(ranked, found[0].line)], found[0].fits)
+    return _Written(*_sentences(ranked, 2 if question.want == "reason" else 1), question.want not in NAMED)
 
 
 def _quotable(ranked: Ranked, line: int) -> int:

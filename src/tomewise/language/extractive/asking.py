@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.words import WORD, asked, stem, terms
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, asked, stem, terms
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 
@@ -89,6 +89,11 @@ def read_question(question: str, instructions: str = "") -> Asked:
     speaker = _SPEAKER.search(text)
     said_by = frozenset(terms(speaker[1])) if speaker else frozenset()
     return Asked(text, _want(text, instructions[:_READ]), tuple(asked(text)), names, said_by)
+
+
+def is_about_all(question: Asked) -> bool:
+    """Whether a summary is wanted and nothing is named that it should be about."""
+    return question.want == "summary" and set(question.terms) <= ASKING_STEMS
 
 
 def focus(question: Asked) -> list[str]:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from tomewise.language.extractive.asking import Asked
-from tomewise.language.extractive.relevance import Line, Ranked, words_of
+from tomewise.language.extractive.relevance import Line, Ranked, in_telling_order, words_of
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flat, terms
 
+_TALK = frozenset({"reason", "clause", "name", "yes-no"})
 _WORDS, _WORDS_WHOLE, _SENTENCES = 80, 150, 8
 _SHORTEST = 4  # different terms of a sentence that says something by itself
 _CENTRAL, _SPEAKER, _QUESTION = 0.3, 0.3, 0.4
@@ -26,8 +27,13 @@ def spoken(ranked: Ranked) -> bool:
     return 2 * sum(bool(line.sentence.speaker) for line in ranked.lines) > len(ranked.lines)
 
 
+def wants_outline(question: Asked, ranked: Ranked) -> bool:
+    """Whether the answer is several sentences: a summary, or what people said in a conversation."""
+    return question.want == "summary" or (question.want in _TALK and spoken(ranked))
+
+
 def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
-    """Sentences relevant to the question and central to all that is relevant, in document order, and their lines."""
+    """Sentences relevant to the question and central to all that is relevant, and their lines."""
     top = [i for i in ranked.order[:80] if len(ranked.lines[i].bag) >= _SHORTEST] or ranked.order[:1]
     texts = [flat(words_of(ranked.lines[i].sentence)) for i in top]
     bags = [terms(text) for text in texts]
@@ -43,7 +49,7 @@ def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, li
     lengths = [len(text.split()) for text in texts]
     highest = max(max(scores), 1e-9)
     chosen = vary([score / highest for score in scores], bags, lengths=lengths, room=words, count=count) or [0]
-    lines = sorted(top[i] for i in chosen)
+    lines = in_telling_order(ranked, [top[i] for i in chosen])
     return _told([ranked.lines[i] for i in lines]), lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
 
@@ -20,7 +20,6 @@ _WHOLE_NAME = 0.1  # for a line that has the whole of every name in the question
 _MEANING = 0.5  # what the cosine with the question counts for, beside the words
 _RUNNING = frozenset({"passage", "passages", "gists"})  # kinds of text that run on from sentence to sentence
 _TELLING = 3  # different terms of a sentence that is not said twice by chance
-_RANK = 0.03  # what the first evidence has over the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,15 @@ class Line:
 
 @dataclass(slots=True)
 class Ranked:
-    """Lines and what they are worth to a question; `similarity` knows only the lines that were embedded."""
+    """Lines and what they are worth to a question; `similarity` knows only the lines that were embedded.
+
+    `best_by_words` is the highest score that words alone gave.
+    """
 
     lines: list[Line]
     scores: list[float]
     weights: dict[str, float]
+    best_by_words: float = 0.0
     similarity: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
 
@@ -53,10 +56,13 @@ class Ranked:
 def lines_of(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]:
     """The sentences of all evidence, then of all notes, each with the words of its surroundings.
 
-    Summaries and notes that quote repeat what stands elsewhere; a sentence that says something is taken once.
+    Pieces are read in an order of their own (running text first, then by what they say), so that the order in which
+    they are shown decides nothing. Summaries and notes that quote repeat what stands elsewhere; a sentence that says
+    something is taken once.
     """
     pieces = [(shown.label, shown.title, shown.text, shown.kind in _RUNNING) for shown in evidence]
-    pieces += [("", "", note, False) for note in notes]
+    pieces.sort(key=lambda piece: (not piece[3], piece[2], piece[1], piece[0]))
+    pieces += [("", "", note, False) for note in sorted(notes)]
     too_long = sum(len(text) for _, _, text, _ in pieces) > READ_AT_MOST
     share = READ_AT_MOST // len(pieces) if too_long else READ_AT_MOST
     lines: list[Line] = []
@@ -89,13 +95,12 @@ def words_of(sentence: Sentence) -> str:
 
 
 def rank(asked: Sequence[str], lines: list[Line], names: Sequence[str] = ()) -> Ranked:
-    """Lines scored by the share of the asked terms they hold, rare terms counting more, in [0, 1.13]."""
+    """Lines scored by the share of the asked terms they hold, rare terms counting more, in [0, 1.1]."""
     idf = rarity([line.bag for line in lines])
     weights = weigh(asked, idf, log(1 + max(len(lines), 1)))
-    last = max((line.sentence.source for line in lines), default=0) + 1
     named = [bag for bag in (frozenset(terms(name)) for name in names) if len(bag) > 1]
-    scores = [_worth(line, weights, named) + _RANK * (1 - line.sentence.source / last) for line in lines]
-    return Ranked(lines, scores, weights, order=best(scores, len(scores)))
+    scores = [_worth(line, weights, named) for line in lines]
+    return Ranked(lines, scores, weights, max(scores, default=0.0), order=best(scores, len(scores)))
 
 
 def _worth(line: Line, weights: dict[str, float], named: Sequence[frozenset[str]]) -> float:
@@ -141,3 +146,11 @@ def _various(ranked: Ranked, count: int) -> list[int]:
             seen.add(bag)
             chosen.append(i)
     return chosen
+
+
+def in_telling_order(ranked: Ranked, chosen: Iterable[int]) -> list[int]:
+    """The chosen lines: pieces of evidence by their best line, and within a piece in its own order."""
+    first: dict[int, int] = {}
+    for place, i in enumerate(ranked.order):
+        first.setdefault(ranked.lines[i].sentence.source, place)
+    return sorted(chosen, key=lambda i: (first[ranked.lines[i].sentence.source], i))

@@ -20,6 +20,9 @@ _KINDS: dict[Want, tuple[str, ...]] = {
     "number": ("number", "date"),
     "name": ("name", "title", "date"),
 }
+NAMED = frozenset(_KINDS)  # what a name, a date or a number answers
+_FITTING = 0.5  # how well a mention is of the kind wanted, at least, where it is of that kind at all
+_CLOSE = 0.7  # of the highest score: a line below it tells of something else
 _HEAD = {
     noun: re.compile(rf"\b(?:what|which)(?: is the| was the)? {noun}\b", re.IGNORECASE) for noun in ("country", "state")
 }
@@ -30,12 +33,16 @@ _YEAR = re.compile(r"\d{4}\Z")
 
 @dataclass(slots=True)
 class Candidate:
-    """A possible answer: its wording, what speaks for it, and the line that speaks loudest."""
+    """A possible answer: its wording, what speaks for it, the line that speaks loudest.
+
+    `fits` where it is of the kind wanted and that line is not much farther from the question than the closest one.
+    """
 
     text: str
     score: float
     line: int
     loudest: float
+    fits: bool
 
 
 def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[str]]) -> list[Candidate]:
@@ -44,6 +51,7 @@ def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[st
     inside = set(question.terms)
     own = [frozenset(terms(name)) for name in question.names]
     found: dict[str, Candidate] = {}
+    least = _CLOSE * max(ranked.scores, default=0.0)
     for place, i in enumerate(ranked.order[:_SENTENCES]):
         line = ranked.lines[i]
         text = line.sentence.text
@@ -53,9 +61,11 @@ def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[st
             # A longer form of a name in the question ("Professor Van Helsing") answers nothing either.
             if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in own):
                 continue
-            fit = _fit(question, text, mention) * (0.4 if bag & steps.get(i, frozenset()) else 1.0)
+            fit = _fit(question, text, mention)
+            fits = ranked.scores[i] >= least and (fit >= _FITTING or question.want == "name")  # anything has a name
+            fit *= 0.4 if bag & steps.get(i, frozenset()) else 1.0
             weight = fit * (ranked.scores[i] ** 2 / (1 + 0.15 * place)) * _nearness(question, ranked, text, mention)
-            _add(found, key, Candidate(mention.text, weight, i, weight))
+            _add(found, key, Candidate(mention.text, weight, i, weight, fits))
     return sorted(found.values(), key=lambda c: -c.score)
 
 
@@ -66,7 +76,7 @@ def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
         return
     known.score += 0.3 * new.score
     if new.score > known.loudest:
-        known.loudest, known.line = new.score, new.line
+        known.loudest, known.line, known.fits = new.score, new.line, new.fits
 
 
 def _fit(question: Asked, text: str, mention: Mention) -> float:

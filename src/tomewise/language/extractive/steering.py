@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.asking import focus, read_question
+from tomewise.language.extractive.asking import Asked, focus, read_question
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.relevance import Ranked, compare, lines_of, rank
+from tomewise.language.extractive.relevance import Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
+from tomewise.language.extractive.sentences import split_sentences
 from tomewise.language.extractive.summaries import tokens
-from tomewise.language.extractive.words import STOP, WORD, flat, terms
+from tomewise.language.extractive.words import ASKING_STEMS, STOP, WORD, flat, terms
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -29,8 +30,15 @@ from tomewise.types import Embedder
 _KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps
 _COMPARED_FACTS = 12
 _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
-_RELEVANT = 0.22  # the least score of a sentence that contributes to a question
+_RELEVANT = 0.15  # the least score of a sentence that contributes to a question
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
+_CUE_READ = 60  # lines that a cue is chosen from
+# What a remark on evidence says whatever is missing.
+_REMARKS = ASKING_STEMS | frozenset(
+    terms("evidence passage text note source document answer question give ask state provide contain specify lack")
+)
+_LACKING = 8  # words of what was missing that make a query
+_REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _READ = 4_000
 
 _RELATIVE = re.compile(
@@ -53,16 +61,19 @@ _OWNER = re.compile(
 def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
     """The numbers, from 1, of up to four facts that share words with the question or are close to it, best first."""
     question = read_question(given.question)
-    bags = [frozenset(terms(fact[:_READ])) for fact in given.facts]
+    # Read in an order of their own, so that the order in which they are shown decides nothing.
+    numbers = sorted(range(len(given.facts)), key=lambda i: (given.facts[i], i))
+    facts = [given.facts[i] for i in numbers]
+    bags = [frozenset(terms(fact[:_READ])) for fact in facts]
     weights = weigh(question.terms, rarity(bags), 1.0)
     scores = [coverage(weights, bag) for bag in bags]
     compared = best(scores, _COMPARED_FACTS)
     if compared and question.text.strip():
-        vectors = embedder.embed([question.text[:400], *(given.facts[i][:200] for i in compared)])
+        vectors = embedder.embed([question.text[:400], *(facts[i][:200] for i in compared)])
         for i, cosine in zip(compared, vectors[1:] @ vectors[0], strict=True):
             scores[i] += float(cosine)
     kept = [i for i in best(scores, _KEPT_FACTS) if scores[i] >= 0.45 and bags[i]]
-    return FilterOut(keep=[i + 1 for i in kept])
+    return FilterOut(keep=[numbers[i] + 1 for i in kept])
 
 
 def decompose(given: DecomposeIn) -> DecomposeOut:
@@ -121,7 +132,7 @@ def _owned(question: str) -> list[str]:
 
 
 def probe(given: ProbeIn) -> ProbeOut:
-    """New queries: names the cues brought up with the question's own words, then what no cue has covered yet."""
+    """New queries: what the last attempt lacked, names the cues brought up, then what no cue has covered yet."""
     question = read_question(given.question)
     said = Counter(term for cue in given.cues for term in set(terms(cue[:_READ])))
     words = focus(question)
@@ -134,12 +145,21 @@ def probe(given: ProbeIn) -> ProbeOut:
         if m.kind in ("name", "title") and not set(terms(m.text)) <= known
     )
     names = [name for name, _ in sorted(brought.items(), key=lambda item: -item[1])][:6]
-    ideas = [*_ideas(list(question.names), names, words, missing)]
-    ideas[1:1] = _seams(flat(question.text[:_READ]))
+    lacking = _lacking(given.missing[:_READ], question)
+    ideas = [*lacking, *_ideas(list(question.names), names, words, missing)]
+    ideas[len(lacking) + 1 : len(lacking) + 1] = _seams(flat(question.text[:_READ]))
     used: set[frozenset[str]] = {frozenset(terms(text[:_READ])) for text in [question.text, *given.past_probes]} | {
         frozenset()
     }
     return ProbeOut(probes=_fresh(ideas, used)[: max(given.limit, 0)])
+
+
+def _lacking(missing: str, question: Asked) -> list[str]:
+    """A query of what an attempt said it lacked: its telling words, with the names of the question."""
+    lacked = set(terms(missing))
+    words = [word for word in WORD.findall(missing) if not set(terms(word)) <= _REMARKS]
+    names = [name for name in question.names if not set(terms(name)) <= lacked]
+    return [" ".join([*names[:2], *words[:_LACKING]])] if words else []
 
 
 def _ideas(own: list[str], brought: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
@@ -169,32 +189,38 @@ def _fresh(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
     return fresh
 
 
-def _said(ranked: Ranked, *, count: int, room: int, least: float) -> str:
-    """The best lines in document order, varied, all worth at least `least`."""
-    worth = [i for i in ranked.order[:60] if ranked.scores[i] >= least and ranked.lines[i].bag]
+def _quote_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> str:
+    """The best lines, varied, all worth at least `least`, in the order in which they are told."""
+    worth = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
     chosen = vary(
         [min(ranked.scores[i], 1.0) for i in worth],
         [ranked.lines[i].bag for i in worth],
         lengths=[tokens(ranked.lines[i].sentence.text) for i in worth],
-        room=room,
+        room=_FUSED_TOKENS,
         count=count,
     )
-    return " ".join(
-        dict.fromkeys(flat(ranked.lines[worth[i]].sentence.text) for i in sorted(chosen, key=worth.__getitem__))
-    )
+    told = in_telling_order(ranked, [worth[i] for i in chosen])
+    return " ".join(dict.fromkeys(flat(ranked.lines[i].sentence.text) for i in told))
 
 
 def encode(given: EncodeIn, embedder: Embedder) -> CueOut:
-    """The one to three sentences of the evidence closest to question and probe; nothing where none is close."""
+    """The one to three sentences closest to question and probe that say what no known cue says; nothing without one."""
     question = f"{given.question[:_READ]} {given.probe[:_READ]}".strip()
     ranked = rank(read_question(question).terms, lines_of(given.evidence))
     compare(question, ranked, embedder, shortlist=_CUE_SHORTLIST)
-    top = max(ranked.scores, default=0.0)
-    return CueOut(cue=_said(ranked, count=_CUE_SENTENCES, room=_FUSED_TOKENS, least=max(_RELEVANT, 0.6 * top)))
+    known = [frozenset(terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
+    fresh = [i for i in ranked.order[:_CUE_READ] if not _is_known(ranked.lines[i].bag, known)]
+    top = ranked.scores[fresh[0]] if fresh else 0.0
+    return CueOut(cue=_quote_best(ranked, fresh, count=_CUE_SENTENCES, least=max(_RELEVANT, 0.6 * top)))
+
+
+def _is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
+    """Whether one known sentence has nearly all the words of this one."""
+    return any(len(bag & other) >= _REPEATED * len(bag) for other in known)
 
 
 def fuse(given: FuseIn) -> CueOut:
     """What the cues say to the question, each thing once."""
     cues = [Shown(label="", text=cue) for cue in given.cues]
     ranked = rank(read_question(given.question).terms, lines_of(cues))
-    return CueOut(cue=_said(ranked, count=_FUSED_SENTENCES, room=_FUSED_TOKENS, least=0.05))
+    return CueOut(cue=_quote_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05))

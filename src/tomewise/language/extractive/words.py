@@ -66,6 +66,9 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word.endswith("e") else word
 
 
+ASKING_STEMS = frozenset(map(stem, ASKING))
+
+
 def _unspaced(character: str) -> bool:
     return "\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff"
 
@@ -89,8 +92,7 @@ def terms(text: str) -> list[str]:
 
 def asked(question: str) -> list[str]:
     """The stems of what a question is about, each once, in order."""
-    known = {stem(word) for word in ASKING}
-    kept = dict.fromkeys(term for term in terms(question) if term not in known)
+    kept = dict.fromkeys(term for term in terms(question) if term not in ASKING_STEMS)
     return list(kept) or list(dict.fromkeys(terms(question)))
 
 
