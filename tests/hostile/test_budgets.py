@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,8 +15,9 @@ from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.usage import meter
+from tomewise.language.usage import Request, meter, sending
 from tomewise.memory.asking import ask_each
+from tomewise.types import Spent
 
 GOOD = said('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out
 FAST = Backoff(retries=4, first=0.001, longest=0.002)
@@ -148,3 +151,31 @@ async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
         assert budgeted.spent.calls == 1
         assert (await budgeted.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
         await model.close()
+
+
+def test_threads_share_a_budget() -> None:
+    class Local:
+        name, window = "local", 1000
+
+        async def ask(self, role: Any, given: Any) -> Any:
+            async with sending(Request(1, 10, lambda *_: 0.0)) as bill:
+                await asyncio.sleep(0)
+                bill.spent = Spent(calls=1, input_tokens=1, output_tokens=1, cost=0.0)
+
+        def reckon(self, role: Any, given: Any) -> int:
+            return 1
+
+    async def ask_often() -> None:
+        for _ in range(200):
+            await asyncio.gather(*(budgeted.ask(roles.FUSE, GIVEN) for _ in range(4)))
+
+    budgeted = Budgeted(Local(), tokens=100_000)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(asyncio.run, ask_often()) for _ in range(4)]:
+                done.result(30)
+    finally:
+        sys.setswitchinterval(interval)
+    assert (budgeted.spent.calls, budgeted._reserved.calls) == (3200, 0)

@@ -103,6 +103,16 @@ def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):
     assert read(process, tmp_path / "b.html") == ["One"]
 
 
+def test_a_process_that_was_killed_between_two_files_is_replaced(tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text("<p>Hello</p>")
+    with ReaderProcess() as own:
+        assert read(own, path) == ["Hello"]
+        own._worker.kill()
+        own._worker._process.wait(10)
+        assert read(own, path) == ["Hello"]
+
+
 def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
     (tmp_path / "a.html").write_text(QUADRATIC)
     process = ReaderProcess()

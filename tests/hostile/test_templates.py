@@ -202,6 +202,29 @@ def test_nothing_multiplies_a_text_or_the_work(render, template, says):
     assert time.thread_time() - begun < 3
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ " + " ~ ".join(["options | join(question)"] * 30) + " }}",
+        "{{ 'a' | fenced('evidence', " + ", ".join(f"k{n}=options | join(question)" for n in range(30)) + ") }}",
+    ],
+    ids=["joined", "attributes"],
+)
+def test_large_texts_are_not_held_side_by_side(template):
+    given = {"question": "x" * 400_000, "options": ["a"] * 100}  # 40 million characters each
+    with pytest.raises(Exception, match="filters make more than 200,000,000 characters"):
+        Wording(template).render(given)
+
+
+@pytest.mark.parametrize("operator", ["*", "//", "%"])
+def test_numbers_of_any_length_are_not_reckoned_with(operator):
+    template = f"{{{{ question | int(0, 16) {operator} notes[0] | int(0, 16) }}}}"
+    begun = time.thread_time()
+    with pytest.raises(Exception, match="is for numbers up to"):
+        Wording(template).render({"question": "f" * 1_000_000, "notes": ["f" * 500_000]})
+    assert time.thread_time() - begun < 1
+
+
 def test_an_endless_file_is_not_read_to_its_end(tmp_path):
     with (tmp_path / "answer.md").open("wb") as file:
         file.truncate(10**12)  # a hole: it takes no room on the disk

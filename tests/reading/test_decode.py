@@ -90,6 +90,14 @@ def test_codecs_that_are_no_encodings_of_pages_are_refused(declared: str) -> Non
         decoded(rb"caf\ud800 \q" + b"\xe9", "it", declared)
 
 
+@pytest.mark.parametrize(
+    ("text", "declared"),
+    [("สวัสดี", "tis-620"), ("déjà", "cp437"), ("déjà", "cp850"), ("čeština", "cp852")],
+)
+def test_code_pages_of_old_machines_are_declared(text: str, declared: str) -> None:
+    assert decoded(text.encode(declared), "it", declared) == text
+
+
 @pytest.mark.parametrize("encoding", ["iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext"])
 def test_japanese_in_seven_bits_is_decoded(encoding: str) -> None:
     assert decoded(f"The cat: {JAPANESE}\n".encode(encoding), "it") == f"The cat: {JAPANESE}\n"

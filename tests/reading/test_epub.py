@@ -50,6 +50,20 @@ def test_chapters_come_in_the_order_of_the_spine_from_where_the_package_says(tmp
     assert (document.title, document.text) == ("The Town", "One.\n\nTwo.")
 
 
+@pytest.mark.parametrize("kind", ["text/x-oeb1-document", "application/xml", "text/xml", "Application/XHTML+XML"])
+def test_chapters_of_old_books_are_read_whatever_their_type_is_called(kind: str, tmp_path: Path) -> None:
+    listed = package(f'<item id="c" href="c.xhtml" media-type="{kind}"/>', '<itemref idref="c"/>')
+    (document,) = read_epub(zipped(tmp_path / "a.epub", {**EPUB, "o.opf": listed}))
+    assert "The rain fell." in document.text
+
+
+def test_a_chapter_of_no_bytes_is_passed_over(tmp_path: Path) -> None:
+    pages = "".join(f'<item id="{one}" href="{one}.xhtml" media-type="text/html"/>' for one in "bc")
+    listed = package(pages, '<itemref idref="b"/><itemref idref="c"/>')
+    (document,) = read_epub(zipped(tmp_path / "a.epub", {**EPUB, "o.opf": listed, "b.xhtml": ""}))
+    assert document.text == "# One\n\nThe rain fell."
+
+
 def test_scrambled_fonts_are_no_protection(tmp_path: Path) -> None:
     fonts = {"META-INF/encryption.xml": encryption("http://www.idpf.org/2008/embedding")}
     (document,) = read_epub(zipped(tmp_path / "a.epub", {**EPUB, **fonts}))

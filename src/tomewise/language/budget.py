@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tomewise.errors import BudgetExceeded
@@ -60,6 +61,7 @@ class Budgeted:
         self._spent = Spent()
         self._reserved = _Amount()  # by the requests under way
         self._waiting: list[asyncio.Future[None]] = []
+        self._lock = Lock()  # on the three above: the event loops of several threads may ask
 
     @property
     def name(self) -> str:
@@ -84,7 +86,8 @@ class Budgeted:
                 return await self._model.ask(role, given)
             finally:
                 if not asked.announced:
-                    self._spent += around.total
+                    with self._lock:
+                        self._spent += around.total
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         return self._model.reckon(role, given)
@@ -101,26 +104,33 @@ class Budgeted:
 
     async def reserve(self, request: Request) -> None:
         """Wait for room and take it. Raises `BudgetExceeded` where there is none, nor will be."""
-        least, most = self._needs(request)
-        while self._lack_for(most, self._taken() + self._reserved):
-            if not self._reserved.calls:
-                if lacking := self._lack_for(least, self._taken()):
-                    raise BudgetExceeded(lacking)
-                break
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+        while turn := self._reserve_or_queue(request):
             await turn
-        self._reserved += most
 
     def settle(self, request: Request, spent: Spent) -> None:
         """Give back what was reserved for the request and count what it took."""
-        left = self._reserved - self._needs(request)[1]
-        self._reserved = left if left.calls else _Amount()  # no remains of rounding
-        self._spent += spent
-        waiting, self._waiting = self._waiting, []
+        with self._lock:
+            left = self._reserved - self._needs(request)[1]
+            self._reserved = left if left.calls else _Amount()  # no remains of rounding
+            self._spent += spent
+            waiting, self._waiting = self._waiting, []
         for turn in waiting:
             if not turn.done():  # else whoever waited gave up, and its event loop may be closed
                 turn.get_loop().call_soon_threadsafe(_wake, turn)
+
+    def _reserve_or_queue(self, request: Request) -> asyncio.Future[None] | None:
+        """None once there is room and it is taken; else what to wait for before the next try."""
+        least, most = self._needs(request)
+        with self._lock:
+            if self._lack_for(most, self._taken() + self._reserved):
+                if self._reserved.calls:
+                    turn = asyncio.get_running_loop().create_future()
+                    self._waiting.append(turn)
+                    return turn
+                if lacking := self._lack_for(least, self._taken()):
+                    raise BudgetExceeded(lacking)
+            self._reserved += most
+        return None
 
     def _needs(self, request: Request) -> tuple[_Amount, _Amount]:
         """The least and the most that a request takes."""

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 LONGEST = 100_000  # characters of a template
 MOST = 50_000_000  # characters of a prompt: more than the largest window takes in
 SECONDS = 10.0  # of computing for one prompt: a large one takes a tenth of a second
+_MADE = 4 * MOST  # characters that filters may make for one prompt, all together: they may be held at the same time
+_LARGEST = 2**63  # a number: those of any length take any time to multiply
 _DEEPEST = 40  # nodes, one within another
-_ENDS = "_ends"  # names that no template can use, since they begin with an underscore
+_LIMITS = "_limits"  # names that no template can use, since they begin with an underscore
 _PACED = "_paced"
 _LOOP = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
 _ALLOWED = (
@@ -54,16 +56,33 @@ class Wording:
 
     def render(self, fields: Mapping[str, Any], *, seconds: float = SECONDS, most: int = MOST) -> str:
         """The text for plain `fields`. Raises `TemplateError`, and what operators and filters raise."""
-        ends = time.thread_time() + seconds  # a machine that sleeps or is busy is not the template's fault
+        limits = _Limits(time.thread_time() + seconds)  # a machine that sleeps or is busy is not the template's fault
         pieces: list[str] = []
         length = 0
-        for piece in self._template.generate({**fields, _ENDS: ends}):
+        for piece in self._template.generate({**fields, _LIMITS: limits}):
             length += len(piece)
             if length > most:
                 raise SecurityError(f"it writes more than {most:,} characters")
-            _go_on(ends)
+            limits.check()
             pieces.append(piece)
         return "".join(pieces)
+
+
+class _Limits:
+    """What one prompt may still take."""
+
+    def __init__(self, ends: float) -> None:
+        self._ends = ends  # by the clock of the thread
+        self._characters = _MADE
+
+    def check(self, made: object = None) -> None:
+        """Raise SecurityError when the time is over, or the text `made` is one too many."""
+        if isinstance(made, str):
+            self._characters -= len(made)
+        if self._characters < 0:
+            raise SecurityError(f"its filters make more than {_MADE:,} characters")
+        if time.thread_time() > self._ends:
+            raise SecurityError("it takes too long: simplify its loops")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -92,6 +111,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         # Two texts would make one that is twice as long, a text and a number one of any length.
         if not isinstance(left, int | float) or not isinstance(right, int | float):
             raise SecurityError(f"{operator!r} is for numbers: join texts with ~")
+        if max(abs(left), abs(right)) > _LARGEST:
+            raise SecurityError(f"{operator!r} is for numbers up to {_LARGEST:,}")
         return super().call_binop(context, operator, left, right)
 
     def is_safe_callable(self, obj: Any) -> bool:
@@ -146,13 +167,16 @@ def _is_plain(item: nodes.Node) -> bool:
 
 
 def _timed(filter: Callable[..., Any]) -> Callable[..., Any]:
-    """As the filter, once the clock was looked at."""
+    """As the filter, within the limits of the prompt."""
 
     @pass_context
     @wraps(filter)
     def timed(context: Context, *given: Any, **named: Any) -> Any:
-        _go_on(context[_ENDS])
-        return filter(*given, **named)
+        limits: _Limits = context[_LIMITS]
+        limits.check()
+        made = filter(*given, **named)
+        limits.check(made)
+        return made
 
     return timed
 
@@ -180,12 +204,7 @@ def _join(items: Sequence[object], between: str = "") -> str:
 def _paced(context: Context, items: Any) -> Iterator[Any]:
     if not isinstance(items, list | tuple):
         raise SecurityError(f"a loop goes over a list, not over {type(items).__name__}")
-    ends = context[_ENDS]
+    limits: _Limits = context[_LIMITS]
     for item in items:
-        _go_on(ends)
+        limits.check()
         yield item
-
-
-def _go_on(ends: float) -> None:
-    if time.thread_time() > ends:
-        raise SecurityError("it takes too long: simplify its loops")

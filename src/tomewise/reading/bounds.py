@@ -15,7 +15,7 @@ class Bounds:
     of the text. Raises UsageError for a limit that is not positive.
     """
 
-    seconds: float = 120.0
+    seconds: float = 300.0  # a page of a PDF takes a tenth of a second: enough for a book of 2,000 pages
     memory: int = 1024
     characters: int = 50_000_000
 

@@ -18,8 +18,8 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1b")) + b"\x7f"
 _BINARY_SHARE = 0.1  # of control characters, beyond which a file is no text
 _SHIFTS = re.compile(rb"\x1b\$(?:[@AB]|[()][@-G])")  # to another alphabet in which characters take two bytes
 _DECLARABLE = frozenset(  # what pages are written in; other codecs of Python unpack archives or escapes
-    "utf-8 utf-16 utf-16-le utf-16-be ascii mac-roman mac-cyrillic koi8-r koi8-u cp866 cp874 cp932 cp949 "
-    "gb2312 gbk gb18030 hz big5 big5hkscs euc_jp euc_kr iso2022_jp iso2022_kr shift_jis".split()
+    "utf-8 utf-16 utf-16-le utf-16-be ascii mac-roman mac-cyrillic koi8-r koi8-u tis-620 cp437 cp850 cp852 cp866 "
+    "cp874 cp932 cp949 gb2312 gbk gb18030 hz big5 big5hkscs euc_jp euc_kr iso2022_jp iso2022_kr shift_jis".split()
     + [f"iso8859-{number}" for number in range(1, 17)]
     + [f"cp{number}" for number in range(1250, 1259)]
 )

@@ -18,7 +18,10 @@ _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 # Fonts may be scrambled in a book that anybody can read; whatever is encrypted otherwise needs a key.
 _FONTS = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"})
-_PAGES = frozenset({"", "application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
+_PAGES = frozenset({  # old books call their pages what they like
+    "", "application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document", "application/xml",
+    "text/xml",
+})  # fmt: skip
 _NAMED = 3  # chapters that an error lists
 
 
@@ -47,7 +50,8 @@ def _book(path: Path, archive: ZipFile) -> Document:
         some = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
         lack = f"lacks {len(missing)} of its {len(chapters)} chapters ({some})" if chapters else "lists no chapters"
         raise ReadingError(f"{path} {lack}: get the whole book, or leave it out")
-    pages = (page_text(archive.read(name), f"the chapter {name} of {path}")[1] for name in chapters)
+    raw = ((name, archive.read(name)) for name in chapters)
+    pages = (page_text(page, f"the chapter {name} of {path}")[1] for name, page in raw if page.strip())
     title = next((" ".join("".join(part.itertext()).split()) for part in _parts(root, "title")), "")
     return Document(id=str(path), text="\n\n".join(page for page in pages if page), title=title, source=str(path))
 
@@ -71,7 +75,7 @@ def _chapters(package: ElementTree.Element, folder: str, names: frozenset[str]) 
     items = {item.get("id"): item for item in _parts(package, "item")}
     for reference in _parts(package, "itemref"):
         item = items.get(reference.get("idref"))
-        if item is not None and item.get("media-type", "") in _PAGES:
+        if item is not None and item.get("media-type", "").lower() in _PAGES:
             href = item.get("href", "").partition("#")[0]
             places = [posixpath.normpath(posixpath.join(folder, one)) for one in (unquote(href), href)]
             yield next((place for place in places if place in names), places[0])

@@ -83,6 +83,8 @@ class ReaderProcess:
 
     def _ask(self, path: Path, format: str) -> Reply:
         try:
+            if self._worker and not self._worker.runs():  # ended from outside since the last file
+                self._end()
             self._worker = worker = self._worker or _Worker()
             worker.send(Request(str(path), format, self._bounds))
             worker.receive(_STARTING, 0)
@@ -164,6 +166,9 @@ class _Worker:
             raise
         finally:
             timer.cancel()
+
+    def runs(self) -> bool:
+        return self._process.poll() is None
 
     def kill(self) -> None:
         self._process.kill()
