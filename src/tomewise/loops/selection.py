@@ -1,0 +1,89 @@
+"""What each search reads, and which evidence an attempt to answer sees first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Protocol
+
+from tomewise.recall.trilayer import Found
+from tomewise.types import Evidence, NodeId
+from tomewise.working.pool import Pool, Unit
+
+
+class Selection(Protocol):
+    """Selects from what searches found. `least_fused` is how many cues are worth a fusion."""
+
+    @property
+    def least_fused(self) -> int: ...
+
+    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
+        ...
+
+    def rank(self, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """The evidence of a layer, the first to be shown first, each piece once; `units` are those of this step."""
+        ...
+
+
+class BestSoFar:
+    """Each search keeps its own best hits; an attempt shows the best of everything found so far.
+
+    Taken in turn are what the question's own search ranked high, what lies under a cue, and what is new; then what
+    most searches found. Ours: with 1,200 tokens, later attempts lost the passages that the first one had.
+    """
+
+    least_fused = 2
+
+    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """Searches of one step may find the same."""
+        return [
+            Unit(probe, layer, tuple(pool.unseen(ranked, limit)), "")
+            for probe, layers in zip(probes, found, strict=True)
+            for layer, ranked in layers.items()
+        ]
+
+    def rank(self, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """The question's hits, evidence under cues and new evidence in turn; then the rest of the pool."""
+        fresh = [unit.evidence for unit in units if unit.layer == layer]
+        cued = [unit.evidence for unit in (*pool.units, *units) if unit.layer == layer and unit.cue]
+        lists = [pool.first_found(layer), list(take_turns(cued)), list(take_turns(fresh))]
+        return _once_each(chain(take_turns(lists), pool.gathered(layer)))
+
+
+class NewestFirst:
+    """Searches of one step share out what they find; an attempt shows what is new, then what room is left for.
+
+    ComoRAG, equation 3: an attempt is made from the new units and from what the past says when fused.
+    """
+
+    least_fused = 1
+
+    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """What one search finds is new to no other of the same step."""
+        claimed: set[NodeId] = set()
+        units: list[Unit] = []
+        for probe, layers in zip(probes, found, strict=True):
+            for layer, ranked in layers.items():
+                evidence = pool.unseen((piece for piece in ranked if piece.node not in claimed), limit)
+                claimed.update(piece.node for piece in evidence)
+                units.append(Unit(probe, layer, tuple(evidence), ""))
+        return units
+
+    def rank(self, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """New evidence, best first from each search in turn; then the rest of the pool."""
+        fresh = [unit.evidence for unit in units if unit.layer == layer]
+        return _once_each(chain(take_turns(fresh), pool.gathered(layer)))
+
+
+def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
+    """The first of each list, then the second of each, and so on."""
+    deepest = max(map(len, lists), default=0)
+    return (some[rank] for rank in range(deepest) for some in lists if rank < len(some))
+
+
+def _once_each(evidence: Iterable[Evidence]) -> list[Evidence]:
+    unique: dict[NodeId, Evidence] = {}
+    for piece in evidence:
+        unique.setdefault(piece.node, piece)
+    return list(unique.values())
