@@ -3,10 +3,10 @@
 `python bench/loop.py` reads the bundled story with the replies of a strong model to facts, gists, summaries and
 episodes (`../shared/data/story/memory.jsonl`, found by their texts; the extractive model replies to what is not there)
 and asks its questions without their options. The extractive model plays the loop, but every attempt that may be
-declined is. Printed are, per system and number of tokens: the share of supporting excerpts that stand word for word in
-the evidence of the first attempt, of the last one that could be declined, and of the forced answer (one shot: of its one
-call); calls and tokens a question, the forced answer included. Settings are chosen on odd questions (`odd`); the even
-ones and all are reported. `--cycles` also prints what each attempt sees.
+declined is. Printed are, per system and number of tokens, the shares of supporting excerpts that stand word for word
+in what the answering role is given: in the passages of the first attempt, in those of the last one that could be
+declined, there or in its notes, and in the passages of the forced answer (one shot: always the one call); then calls
+and tokens a question, the forced answer included. Settings are chosen on questions of odd number.
 
 To compare with other code, say where its `src` is: `PYTHONPATH=../other/src python bench/loop.py`.
 """

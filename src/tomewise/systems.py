@@ -222,8 +222,8 @@ def comorag(
     ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`; how the gaps of the
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
     Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
-    so many `levels` (1: the windows alone). An attempt sees the best of everything found so far, or with the `workspace`
-    as published what is new; then roles are not told either what earlier cues say and what the last attempt lacked.
+    so many `levels` (1: the windows alone). With the `workspace` as published an attempt sees what is new first, each
+    layer has a cue of its own, and no role is told what earlier cues say or what the last attempt lacked.
     """
     kit = _probed(kit)
     graph = GraphLayer(kit.store, kit.model, kit.embedder)

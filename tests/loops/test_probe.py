@@ -12,15 +12,11 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.loops.citing import Citer
+from tomewise.loops.consolidation import Consolidation, NoConsolidation
 from tomewise.loops.context import HISTORY
-from tomewise.loops.probe import (
-    Bounds,
-    Consolidation,
-    NoConsolidation,
-    Probe,
-    SameQuestion,
-    SelfProbe,
-)
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probing import SameQuestion, SelfProbe
+from tomewise.loops.selection import BestSoFar
 from tomewise.loops.showing import Shelf, token_counter
 from tomewise.recall.trilayer import LayeredRecall
 from tomewise.store.sqlite import SqliteStore
@@ -30,7 +26,7 @@ from tomewise.working.pool import Pool
 
 ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
 DECLINED = {"answer": "*"}
-QUESTION = Question(text="When did the tide turn?")
+QUESTION = Question(text="When did the tide turn?", force=True)
 LAYERS = ("veridical", "semantic", "episodic")
 SHARES = {"veridical": 8, "semantic": 2, "episodic": 2, HISTORY: 1}
 
@@ -75,6 +71,7 @@ def build(store, model, recall, *, probing=None, consolidating=None, **bounds: A
         model,
         probing or SelfProbe(model),
         consolidating or Consolidation(model),
+        BestSoFar(),
         partial(Pool, embedder),
         Citer(store),
         Shelf(store),
@@ -218,9 +215,9 @@ async def test_probes_already_tried_are_not_new(store, passages):
 
 async def test_at_most_three_probes_each_once(store, passages):
     probe = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "A ", "b", "", "c", "d"]}]}))
-    assert await probe.probes("q", ["q"], []) == ["a", "b", "c"]
+    assert await probe.probes("q", ["q"], [], "") == ["a", "b", "c"]
     again = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "b", "", "c", "d"]}]}), limit=2)
-    assert await again.probes("q", ["q"], []) == ["a", "b"]
+    assert await again.probes("q", ["q"], [], "") == ["a", "b"]
 
 
 async def test_stops_when_nothing_new_is_found(store, passages):

@@ -235,7 +235,7 @@ class _Run:
             found = await system.retriever.retrieve(item.question.text, DEPTH)
             said: dict[str, Any] = {"resolved": True, "usage": usage_json(usage())}
         else:
-            said = told(await answered(system, item.question))
+            said = told(await answered(system, replace(item.question, force=True)))
             said["usage"] = usage_json(usage())
             if not judged_by_place:
                 return said

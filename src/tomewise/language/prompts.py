@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent.parent / "prompts"
 TAGS = (
     "evidence", "note", "question", "options", "instructions", "passage", "names", "name", "description",
-    "text", "items", "tried", "finding", "probe", "reference", "prediction",
+    "text", "items", "tried", "finding", "missing", "probe", "reference", "prediction",
 )  # fmt: skip
 # What a model could take for the start of a tag: case, blanks, wide signs and invisible characters do not hide it.
 # Possessive, or a sign before a long gap would take time that is quadratic in it.

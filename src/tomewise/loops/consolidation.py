@@ -14,7 +14,9 @@ from tomewise.working.pool import Unit
 class Consolidating(Protocol):
     """Turns evidence into cues, cues into one, and says what the prober reads of a step."""
 
-    async def cue(self, question: str, unit: Unit, evidence: Sequence[Evidence], known: Sequence[str]) -> str: ...
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str: ...
 
     async def fused(self, question: str, cues: Sequence[str]) -> str: ...
 
@@ -27,10 +29,13 @@ class Consolidation:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    async def cue(self, question: str, unit: Unit, evidence: Sequence[Evidence], known: Sequence[str]) -> str:
-        """What `evidence`, the unit's as it is shown, adds to the cues that are `known`; empty when nothing."""
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str:
+        """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
+        layers = ", ".join(unit.layer for unit in units)
         given = EncodeIn(
-            question=question, probe=unit.probe, layer=unit.layer, evidence=shown(evidence), known=list(known)
+            question=question, probe=units[0].probe, layer=layers, evidence=shown(evidence), known=list(known)
         )
         return (await self._model.ask(ENCODE, given)).cue
 
@@ -40,13 +45,15 @@ class Consolidation:
 
     def findings(self, units: Sequence[Unit]) -> list[str]:
         """The cues. An empty cue means that nothing was found, and the evidence does not take its place."""
-        return [unit.cue for unit in units if unit.cue]
+        return list(dict.fromkeys(unit.cue for unit in units if unit.cue))
 
 
 class NoConsolidation:
     """Leaves evidence as it is (table 2, without metacognition)."""
 
-    async def cue(self, question: str, unit: Unit, evidence: Sequence[Evidence], known: Sequence[str]) -> str:
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str:
         """Nothing."""
         return ""
 
@@ -65,9 +72,11 @@ class WithoutKnown:
     def __init__(self, consolidating: Consolidating) -> None:
         self._consolidating = consolidating
 
-    async def cue(self, question: str, unit: Unit, evidence: Sequence[Evidence], known: Sequence[str]) -> str:
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str:
         """The other's cue, made without the earlier ones."""
-        return await self._consolidating.cue(question, unit, evidence, ())
+        return await self._consolidating.cue(question, units, evidence, ())
 
     async def fused(self, question: str, cues: Sequence[str]) -> str:
         """The other's."""

@@ -13,7 +13,7 @@ from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
 HISTORY = "history"
-_NOTES = 2  # notes take at most one part in so many of the context, beside the share of history
+_NOTES = 4  # notes take at most one part in so many of the context, beside the share of history
 _KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])")
 _NEAR = 0.8  # of a text that is cut: a word that begins further back is cut too, as where there are no spaces
@@ -32,7 +32,7 @@ class Context:
 class Contexts:
     """Fits evidence and cues into `budget` tokens. `shares` are those of the layers, in their order, and of `HISTORY`.
 
-    Rank decides what gets in, document order how it is shown. Notes take at most half of the context, and the share of
+    Rank decides what gets in, document order how it is shown. Notes take at most a quarter of the context, and the share of
     history; evidence has the rest. Cues that are too long are cut short, evidence is left out. Tokens of a text are
     counted once.
     """

@@ -9,8 +9,8 @@ Where paper and released code differ, the paper is followed; where the paper lea
   (equation 3).
 - Seen is what was read: evidence that had no room in its layer's share stays for later searches to find. A search that
   read nothing but what another one of its step read has no cue of its own.
-- A reply that stays unusable after its repair is skipped and reported: no probe, no cue, or an attempt that failed. Only
-  the forced answer must be one.
+- A reply that stays unusable after its repair is skipped and reported: no probe, no cue, or an attempt that failed.
+  Only the forced answer must be one.
 - After the last cycle the question is declined, with what is missing; or, where a guess was asked for, the model is
   made to answer once more, from the whole pool. That answer is flagged as forced.
 """
@@ -186,12 +186,12 @@ class Probe:
         return self._selection.units(probes, found, pool, self._bounds.limit)
 
     async def _cued(self, course: _Course) -> list[Unit]:
-        """The units as they were read, with their cues; units that read nothing of their own are left out."""
+        """The units as they were read, with their cues; what brings nothing of its own is left out."""
         known = await self._cues(course, 1.0, 1, course.contexts.known)
-        read = await asyncio.to_thread(_read, course.units, course.contexts)
-        asked = [self._consolidating.cue(course.question.text, unit, shown, known) for unit, shown in read]
+        groups = await asyncio.to_thread(_read, self._selection.groups(course.units), course.contexts)
+        asked = [self._consolidating.cue(course.question.text, units, shown, known) for units, shown in groups]
         cues = await each(course.skipped.usable(one, "") for one in asked)
-        return [replace(unit, cue=cue) for (unit, _), cue in zip(read, cues, strict=True)]
+        return [replace(unit, cue=cue) for (units, _), cue in zip(groups, cues, strict=True) for unit in units]
 
     async def _fused(self, course: _Course) -> str:
         """What the relevant cues of the pool say together."""
@@ -209,7 +209,8 @@ class Probe:
         return await asyncio.to_thread(fit, [unit.cue for unit in units]) if units else []
 
     def _context(self, course: _Course, units: Sequence[Unit], cued: Sequence[Unit], fused: str) -> Context:
-        ranked = {layer: self._selection.rank(layer, units, course.pool) for layer in self._recall.layers}
+        question = course.question.text
+        ranked = {layer: self._selection.rank(question, layer, units, course.pool) for layer in self._recall.layers}
         return course.contexts.context(ranked, cued, fused)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
@@ -253,19 +254,19 @@ class _Course:
         return self.answer.missing if self.answer else ""
 
 
-def _read(units: Sequence[Unit], contexts: Contexts) -> list[tuple[Unit, list[Evidence]]]:
-    """Each unit cut to the evidence that fits, and that evidence in the order in which it is shown.
+def _read(groups: Sequence[Sequence[Unit]], contexts: Contexts) -> list[tuple[list[Unit], list[Evidence]]]:
+    """The units of each group cut to the evidence that fits, and all that evidence in the order in which it is shown.
 
-    Units that hold nothing but what others before them hold are left out: a call would repeat theirs.
+    A group that holds nothing but what others before it hold is left out: a call would repeat theirs.
     """
-    read: list[tuple[Unit, list[Evidence]]] = []
-    nodes: set[tuple[str, NodeId]] = set()
-    for unit in units:
-        evidence = contexts.read(unit)
-        own = {(unit.layer, piece.node) for piece in evidence}
-        if not own <= nodes:
-            read.append((replace(unit, evidence=evidence), contexts.in_order(evidence)))
-            nodes |= own
+    read: list[tuple[list[Unit], list[Evidence]]] = []
+    nodes: set[NodeId] = set()
+    for group in groups:
+        units = [replace(unit, evidence=contexts.read(unit)) for unit in group if unit.evidence]
+        evidence = [piece for unit in units for piece in unit.evidence]
+        if not nodes.issuperset(piece.node for piece in evidence):
+            read.append((units, contexts.in_order(evidence)))
+            nodes.update(piece.node for piece in evidence)
     return read
 
 
@@ -276,8 +277,11 @@ async def _recalled(course: _Course) -> AsyncIterator[Event]:
 
 
 def _consolidation_events(course: _Course) -> Iterator[Event]:
+    layers: dict[tuple[str, str], list[str]] = {}
     for unit in course.units:
-        detail = {"probe": unit.probe, "layer": unit.layer, "cue": unit.cue}
+        layers.setdefault((unit.probe, unit.cue), []).append(unit.layer)
+    for (probe, cue), some in layers.items():
+        detail = {"probe": probe, "layer": ", ".join(some), "cue": cue}
         yield Event(name="encoded", step=course.step, detail=detail)
     if course.step:
         yield Event(name="fused", step=course.step, detail={"cue": course.notes})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol
@@ -9,6 +10,8 @@ from typing import Protocol
 from tomewise.recall.trilayer import Found
 from tomewise.types import Evidence, NodeId
 from tomewise.working.pool import Pool, Unit
+
+_WORD = re.compile(r"\w+")
 
 
 class Selection(Protocol):
@@ -21,7 +24,11 @@ class Selection(Protocol):
         """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
         ...
 
-    def rank(self, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """Units that are encoded together, into one cue."""
+        ...
+
+    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """The evidence of a layer, the first to be shown first, each piece once; `units` are those of this step."""
         ...
 
@@ -29,8 +36,8 @@ class Selection(Protocol):
 class BestSoFar:
     """Each search keeps its own best hits; an attempt shows the best of everything found so far.
 
-    Taken in turn are what the question's own search ranked high, what lies under a cue, and what is new; then what
-    most searches found. Ours: with 1,200 tokens, later attempts lost the passages that the first one had.
+    Taken in turn are what the question's own search ranked high, and what cues rest on, the cue nearest to the question
+    first; then what is new. Ours: with 1,200 tokens, later attempts lost the passages that the first one had.
     """
 
     least_fused = 2
@@ -43,12 +50,20 @@ class BestSoFar:
             for layer, ranked in layers.items()
         ]
 
-    def rank(self, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
-        """The question's hits, evidence under cues and new evidence in turn; then the rest of the pool."""
+    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """Those of one probe: what the layers say of it belongs together, and one call does."""
+        by_probe: dict[str, list[Unit]] = {}
+        for unit in units:
+            by_probe.setdefault(unit.probe, []).append(unit)
+        return list(by_probe.values())
+
+    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """The question's own hits and what cues rest on in turn; then what is new, then the rest of the pool."""
         fresh = [unit.evidence for unit in units if unit.layer == layer]
-        cued = [unit.evidence for unit in (*pool.units, *units) if unit.layer == layer and unit.cue]
-        lists = [pool.first_found(layer), list(take_turns(cued)), list(take_turns(fresh))]
-        return _once_each(chain(take_turns(lists), pool.gathered(layer)))
+        of_layer = [unit for unit in (*pool.units, *units) if unit.layer == layer]
+        cued = [_by_words(unit) for unit in pool.nearest(question, of_layer)]
+        best = take_turns([pool.first_found(layer), _once_each(take_turns(cued))])
+        return _once_each(chain(best, take_turns(fresh), pool.gathered(layer)))
 
 
 class NewestFirst:
@@ -70,7 +85,11 @@ class NewestFirst:
                 units.append(Unit(probe, layer, tuple(evidence), ""))
         return units
 
-    def rank(self, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """Each alone: one cue a probe and layer."""
+        return [[unit] for unit in units]
+
+    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """New evidence, best first from each search in turn; then the rest of the pool."""
         fresh = [unit.evidence for unit in units if unit.layer == layer]
         return _once_each(chain(take_turns(fresh), pool.gathered(layer)))
@@ -80,6 +99,12 @@ def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
     """The first of each list, then the second of each, and so on."""
     deepest = max(map(len, lists), default=0)
     return (some[rank] for rank in range(deepest) for some in lists if rank < len(some))
+
+
+def _by_words(unit: Unit) -> list[Evidence]:
+    """The evidence of a unit, first what shares most words with the cue: a cue rests on some of it only."""
+    words = set(_WORD.findall(unit.cue.casefold()))
+    return sorted(unit.evidence, key=lambda piece: -len(words.intersection(_WORD.findall(piece.text.casefold()))))
 
 
 def _once_each(evidence: Iterable[Evidence]) -> list[Evidence]:

@@ -86,12 +86,23 @@ class Pool:
     def relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
         """The given fraction of the units, `least` or more unless it is 0, whose cues are nearest to the question.
 
-        The paper's "Mem-Fuse threshold" (appendix B.4) is this fraction, not a cosine.
+        Of units with the same cue the first stands for all. The paper's "Mem-Fuse threshold" (appendix B.4) is this
+        fraction, not a cosine.
         """
-        cued = [unit for unit in self._units if unit.cue]
-        if not cued or not fraction:
+        if not fraction:
             return []
+        first: dict[str, Unit] = {}
+        for unit in self._units:
+            first.setdefault(unit.cue, unit)
+        ranked = self.nearest(question, list(first.values()))
+        return ranked[: max(least, int(fraction * len(ranked)))]
+
+    def nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
+        """Those of the units that have a cue, first the one whose cue is nearest to the question."""
+        cued = [unit for unit in units if unit.cue]
+        if not cued:
+            return []
+        self.prepare(cued)
         vector = self._embedder.embed([question])[0]
         scores = np.round(np.stack([self._vectors[unit.cue] for unit in cued]) @ vector, 6)
-        order = np.argsort(-scores, kind="stable")[: max(least, int(fraction * len(cued)))]
-        return [cued[place] for place in order]
+        return [cued[place] for place in np.argsort(-scores, kind="stable")]
