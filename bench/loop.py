@@ -87,16 +87,18 @@ class Declining:
 class Outcome:
     """What attempts at one question saw of its supporting excerpts, from 0 to 1, and what it cost."""
 
-    seen: tuple[float, ...]  # by attempts that could be declined, in turn
-    final: float  # by the call whose answer counts
+    seen: tuple[float, ...]  # in passages, by attempts that could be declined, in turn
+    noted: float  # by the last of these, in its notes as well
+    final: float  # in passages, by the call whose answer counts
     calls: int
     tokens: int
 
 
-def share_seen(attempt: AnswerIn, question: SampleQuestion) -> float:
-    """The share of supporting excerpts that stand word for word in the evidence of an attempt."""
-    texts = [piece.text for piece in attempt.evidence]
-    return sum(any(excerpt in text for text in texts) for excerpt in question.supporting) / len(question.supporting)
+def share_in(texts: Sequence[str], question: SampleQuestion) -> float:
+    """The share of supporting excerpts that stand word for word in some text, white space apart."""
+    flat = [" ".join(text.split()) for text in texts]
+    excerpts = [" ".join(excerpt.split()) for excerpt in question.supporting]
+    return mean([any(excerpt in text for text in flat) for excerpt in excerpts])
 
 
 async def ask_one(tome: Tome, system: str, settings: Mapping[str, Any], question: SampleQuestion) -> Outcome:
@@ -105,9 +107,11 @@ async def ask_one(tome: Tome, system: str, settings: Mapping[str, Any], question
     with meter() as used:
         await answered(made, Question(text=question.question, force=True))
     total = used.usage().total
-    seen = [share_seen(attempt, question) for attempt in model.attempts]
-    open_ones = [share for share, attempt in zip(seen, model.attempts, strict=True) if attempt.may_decline]
-    return Outcome(tuple(open_ones or seen), seen[-1], total.calls, total.input_tokens + total.output_tokens)
+    attempts = [attempt for attempt in model.attempts if attempt.may_decline] or model.attempts
+    seen = [share_in([piece.text for piece in attempt.evidence], question) for attempt in attempts]
+    noted = share_in([*(piece.text for piece in attempts[-1].evidence), *attempts[-1].notes], question)
+    final = share_in([piece.text for piece in model.attempts[-1].evidence], question)
+    return Outcome(tuple(seen), noted, final, total.calls, total.input_tokens + total.output_tokens)
 
 
 async def ask_all(tome: Tome, system: str, settings: Mapping[str, Any]) -> list[Outcome]:
@@ -134,9 +138,10 @@ def line_of(name: str, outcomes: Sequence[Outcome], cycles: bool) -> str:
     groups = [outcomes[0::2], outcomes[1::2], outcomes]
     first = " / ".join(f"{100 * mean([one.seen[0] for one in some]):.0f}" for some in groups)
     last = " / ".join(f"{100 * mean([one.seen[-1] for one in some]):.0f}" for some in groups)
+    noted = " / ".join(f"{100 * mean([one.noted for one in some]):.0f}" for some in groups)
     final = " / ".join(f"{100 * mean([one.final for one in some]):.0f}" for some in groups)
     calls, tokens = mean([one.calls for one in outcomes]), mean([one.tokens for one in outcomes])
-    row = f"| {name} | {first} | {last} | {final} | {calls:.1f} | {tokens:,.0f} |"
+    row = f"| {name} | {first} | {last} | {noted} | {final} | {calls:.1f} | {tokens:,.0f} |"
     if not cycles:
         return row
     deepest = max(len(one.seen) for one in outcomes)
@@ -161,8 +166,8 @@ def main() -> None:
         with Tome.open(place, model=ExtractiveModel(embedder), embedder=embedder) as tome:
             for budget in given.budget or BUDGETS:
                 print(f"\n{budget:,} tokens; odd / even / all questions, percent\n")
-                print("| system | first attempt | last attempt | answering call | calls | tokens |")
-                print("| --- | --- | --- | --- | --- | --- |")
+                print("| system | first attempt | last attempt | with notes | forced answer | calls | tokens |")
+                print("| --- | --- | --- | --- | --- | --- | --- |")
                 for variant in variants_named(given.systems):
                     settings = {**variant.settings, "context": budget}
                     outcomes = asyncio.run(ask_all(tome, variant.system, settings))

@@ -32,9 +32,9 @@ class Context:
 class Contexts:
     """Fits evidence and cues into `budget` tokens. `shares` are those of the layers, in their order, and of `HISTORY`.
 
-    Rank decides what gets in, document order how it is shown. Notes take at most a quarter of the context, and the share of
-    history; evidence has the rest. Cues that are too long are cut short, evidence is left out. Tokens of a text are
-    counted once.
+    Rank decides what gets in, document order how it is shown. Notes take at most a quarter of the context and the
+    share of history; evidence has the rest. Cues that are too long are cut short, evidence is left out. Tokens of a
+    text are counted once.
     """
 
     def __init__(self, shelf: Shelf, count: Count, budget: int, shares: Mapping[str, int]) -> None:
