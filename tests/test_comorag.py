@@ -339,7 +339,7 @@ async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
         model = speaking([DECLINED] * 3 + [ANSWERED])
         *_, answer = [
             what
-            async for what in assemble("comorag", Kit(store, model, EMBEDDER), cycles=2, **settings).loop.run(
+            async for what in assemble("comorag", Kit(store, model, EMBEDDER), cycles=2, limit=2, **settings).loop.run(
                 Question(text=STEM)
             )
         ]

@@ -86,14 +86,15 @@ class Pool:
     def relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
         """The given fraction of the units, `least` or more unless it is 0, whose cues are nearest to the question.
 
-        Of units with the same cue the first stands for all. The paper's "Mem-Fuse threshold" (appendix B.4) is this
+        Of units that share one cue, made for one probe, the first stands for all. The paper's "Mem-Fuse threshold" (appendix B.4) is this
         fraction, not a cosine.
         """
         if not fraction:
             return []
-        first: dict[str, Unit] = {}
+        first: dict[tuple[str, str], Unit] = {}
         for unit in self._units:
-            first.setdefault(unit.cue, unit)
+            if unit.cue:
+                first.setdefault((unit.probe, unit.cue), unit)
         ranked = self.nearest(question, list(first.values()))
         return ranked[: max(least, int(fraction * len(ranked)))]
 
