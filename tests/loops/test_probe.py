@@ -273,7 +273,7 @@ async def test_a_later_attempt_shows_the_best_of_everything_found_so_far(store, 
     )
     size = token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
     found = three(passages, first=[0, 1, 2, 3], a=[4, 5], b=[6, 7])
-    budget = 4 * size + 60
+    budget = 4 * size + 40
     await conversation(build(store, model, {"veridical": found["veridical"]}, cycles=2, budget=budget))
     last = [call.given for call in model.calls if call.role == "answer"][2]
     shown = [piece.text for piece in last.evidence]

@@ -86,8 +86,8 @@ class Pool:
     def relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
         """The given fraction of the units, `least` or more unless it is 0, whose cues are nearest to the question.
 
-        Of units that share one cue, made for one probe, the first stands for all. The paper's "Mem-Fuse threshold" (appendix B.4) is this
-        fraction, not a cosine.
+        Of units that share one cue, made for one probe, the first stands for all. The paper's "Mem-Fuse threshold"
+        (appendix B.4) is this fraction, not a cosine.
         """
         if not fraction:
             return []
