@@ -97,7 +97,7 @@ def store(library: Path, tmp_path: Path):
 async def run(store: SqliteStore, name: str, settings: Mapping[str, Any]) -> Ran:
     model = speaking()
     system = assemble(name, Kit(store, model, EMBEDDER), **settings)
-    answer = await answered(system, Question(text=QUESTION))
+    answer = await answered(system, Question(text=QUESTION, force=True))
     layers = tuple(layer.name for layer in system.layers)
     return Ran(layers, Counter(call.role for call in model.calls), answer.evidence)
 
@@ -190,6 +190,11 @@ def one_shot(full: Ran, ablated: Ran) -> None:
     assert full.calls["answer"] > ablated.calls["answer"] == 1
 
 
+def as_published(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert full.calls["encode"] < ablated.calls["encode"], "a cue for each layer, not for each probe"
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -209,6 +214,7 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without metacognition"): no_call_of("encode"),
     ("comorag", "without regulation"): no_call_of("probe"),
     ("comorag", "without both"): one_shot,
+    ("comorag", "as published"): as_published,
 }
 NAMED = [(system, ablation) for system, some in ABLATIONS.items() for ablation in some]
 

@@ -67,7 +67,8 @@ def test_from_a_file_to_a_cited_answer(command, log):
     asked = command("ask", "Who put out the light?", "--json")
     answer = json.loads(asked.out)
     assert list(answer) == [
-        "answer", "choice", "resolved", "forced", "system", "model", "citations", "dropped_quotes", "usage",
+        "answer", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
+        "dropped_quotes", "usage", "nearest",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
@@ -84,11 +85,27 @@ def test_from_a_file_to_a_cited_answer(command, log):
 
 
 def test_the_answer_for_people_says_who_answered_and_where_it_stands(command, filled):
-    out = command("ask", "Who put out the light?").out
-    assert "Ada Marsh" in out
-    assert "log.txt, passage 0, characters" in out
-    assert "extractive model" in out
-    assert "--model" in out
+    ran = command("ask", "Who put out the light?")
+    assert "Ada Marsh" in ran.out
+    assert "log.txt, passage 0, characters" in ran.out
+    assert "extractive model" in ran.err
+    assert "--model" in ran.err
+    assert "extractive model" not in ran.out, "a notice is no part of the answer"
+
+
+def test_a_question_may_be_declined_and_then_the_nearest_passages_are_shown(command, filled):
+    question = "Who painted the harbour of Sker?"
+    ran = command("ask", question)
+    assert ran.code == 0
+    assert ran.out.startswith("not answered: ")
+    assert "log.txt, passage 0 The keeper, Ada Marsh, put out the light" in ran.out
+    declined = json.loads(command("ask", question, "--json").out)
+    assert (declined["answer"], declined["resolved"], declined["forced"]) == ("", False, False)
+    assert (declined["supported"], declined["citations"]) == ("none", [])
+    assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
+    assert set(declined["nearest"][0]) == {"document", "passage", "position", "title", "text"}
+    forced = json.loads(command("ask", question, "--json", "--force").out)
+    assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
 
 
 def test_multiple_choice(command, filled):
@@ -168,7 +185,7 @@ def test_a_system_with_settings_has_layers_of_its_own_and_is_named_with_them(com
     assert (answer["system"], answer["usage"]["calls"]) == (named[1], 1)
     ablated = json.loads(command("ask", "Who?", "--system", "comorag:without both", "--json", "--trace").out)
     assert [event["name"] for event in ablated["trace"]].count("tried") == 1
-    one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 6 systems")
+    one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 7 systems")
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])

@@ -1,4 +1,4 @@
-"""ComoRAG as assembled, with a scripted model: each way in which the released code strays from the paper is absent.
+"""ComoRAG as published, with a scripted model: each way in which the released code strays from the paper is absent.
 
 The rows are numbered as in the comparison of code and paper: window, duplicates, budgets, options, failure test, end,
 probes, inputs of the prober, attempts, fusing, encoding, errors of the model, the rest.
@@ -32,6 +32,7 @@ from tomewise.types import Answer, Document, Event, Question
 
 PASSAGES = 30
 STEM = "When did the tide turn?"
+PUBLISHED = ABLATIONS["comorag"]["as published"]
 DECLINED = {"answer": "*"}
 ANSWERED = {"answer": "at nine"}
 
@@ -111,8 +112,8 @@ async def building(store: SqliteStore, model: ScriptedModel) -> None:
 async def asked(
     store: SqliteStore, model: ScriptedModel, question: Question | str = STEM, embedder: Any = EMBEDDER, **settings: Any
 ) -> tuple[list[Event], Answer]:
-    """The events and the answer of ComoRAG over the story."""
-    system = assemble("comorag", Kit(store, model, embedder), **settings)
+    """The events and the answer of ComoRAG over the story, as published but for the settings given."""
+    system = assemble("comorag", Kit(store, model, embedder), **{**PUBLISHED, **settings})
     question = Question(text=question) if isinstance(question, str) else question
     *events, answer = [what async for what in system.loop.run(question)]
     return events, answer
@@ -330,6 +331,22 @@ def test_row_13_no_text_is_lost_and_equal_passages_stay_apart(tmp_path):
 async def test_row_13_no_part_is_needed_for_the_others_to_run(store, label):
     _, answer = await asked(store, speaking([ANSWERED] * 2), **ABLATIONS["comorag"][label])
     assert answer.text == "at nine"
+
+
+async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
+    calls: dict[str, Counter[str]] = {}
+    for label, settings in {"best so far": {}, "as published": PUBLISHED}.items():
+        model = speaking([DECLINED] * 3 + [ANSWERED])
+        *_, answer = [
+            what
+            async for what in assemble("comorag", Kit(store, model, EMBEDDER), cycles=2, limit=2, **settings).loop.run(
+                Question(text=STEM)
+            )
+        ]
+        calls[label] = Counter(call.role for call in model.calls)
+        assert answer.resolved == (label == "as published")
+    assert calls["as published"] == {"answer": 4, "probe": 2, "fuse": 2, "encode": 14}
+    assert calls["best so far"] == {"answer": 3, "probe": 2, "fuse": 1, "encode": 7}
 
 
 def test_row_13_choices_are_scored():

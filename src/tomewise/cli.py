@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tomewise.settings import Settings
     from tomewise.tome import Tome
-    from tomewise.types import Answer, Event, Progress
+    from tomewise.types import Answer, Event, Passage, Progress
 
 INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
@@ -203,6 +203,9 @@ def ask(
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
     instructions: Annotated[str, typer.Option(help="How to answer, for the answering role alone.")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Guess where the memory does not hold the answer, and do not decline.")
+    ] = False,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -211,7 +214,8 @@ def ask(
     trace: Annotated[bool, typer.Option("--trace", help="Show what was retrieved and asked on the way.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Answer a question from the memory, with the passages the answer rests on."""
+    """Answer a question from the memory, with the passages the answer rests on, or say what the memory lacks."""
+    from tomewise import showing
     from tomewise.variants import variant_named
 
     variant = variant_named(system)
@@ -223,14 +227,18 @@ def ask(
                 question,
                 options=option or (),
                 instructions=instructions,
+                force=force,
                 system=variant.system,
                 on_event=show,
                 **variant.settings,
             )
+        nearest = showing.nearest(answer, book.store)
     if as_json:
-        _print_answer_json(answer, trace)
-    else:
-        _print_answer(answer)
+        _print_answer_json(answer, nearest, trace)
+        return
+    showing.print_answer(answer, nearest, _console())
+    if answer.model == "extractive":
+        _console(stderr=True).print(f"[dim]{showing.EXTRACTIVE_NOTE}[/dim]")
 
 
 @app.command()
@@ -476,17 +484,11 @@ def _print_json(data: object) -> None:
     typer.echo(json.dumps(data, ensure_ascii=False))
 
 
-def _print_answer_json(answer: Answer, trace: bool) -> None:
-    from tomewise.reports import as_json
+def _print_answer_json(answer: Answer, nearest: Sequence[Passage], trace: bool) -> None:
+    from tomewise.reports import as_json, nearest_json
 
     events = {"trace": [asdict(event) for event in answer.events]} if trace else {}
-    _print_json({**as_json(answer), **events})
-
-
-def _print_answer(answer: Answer) -> None:
-    from tomewise import showing
-
-    showing.print_answer(answer, _console())
+    _print_json({**as_json(answer), "nearest": nearest_json(nearest), **events})
 
 
 def _show_event(event: Event) -> None:

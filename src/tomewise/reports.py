@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tomewise.types import Answer, LayerReport, Usage
+from tomewise.types import Answer, LayerReport, Passage, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,28 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "choice": answer.choice,
         "resolved": answer.resolved,
         "forced": answer.forced,
+        "supported": answer.supported,
+        "missing": answer.missing,
         "system": answer.system,
         "model": answer.model,
         "citations": [asdict(citation) for citation in answer.citations],
         "dropped_quotes": answer.dropped_quotes,
         "usage": usage_json(answer.usage),
     }
+
+
+def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """Passages near to a question that was declined, as `tome ask --json` prints them."""
+    return [
+        {
+            "document": passage.document,
+            "passage": passage.id,
+            "position": passage.position,
+            "title": passage.title,
+            "text": passage.text,
+        }
+        for passage in passages
+    ]
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

@@ -14,18 +14,23 @@ from tomewise.memory.grounds import grounds
 from tomewise.reports import usage_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from tomewise.reports import BuildReport
     from tomewise.store.sqlite import SqliteStore
     from tomewise.tome import Tome
-    from tomewise.types import Answer, Citation, Estimate, Event, Usage
+    from tomewise.types import Answer, Citation, Estimate, Event, Passage, Usage
     from tomewise.variants import Variant
 
 EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which quotes and does not write. "
     "For a real one: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
+_SUPPORT = {"partly": "The evidence holds a part of this answer only.", "none": "A guess: no evidence holds it."}
+_NEAREST = 3  # passages shown where a question is declined
+_FIRST_LINES = 200  # characters of each
 _FAILURES = 20  # listed
 _PIECES = 5  # of the evidence of one search
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
@@ -36,13 +41,18 @@ def escape(text: str) -> str:
     return markup.escape(text.translate(_CONTROLS))
 
 
-def print_answer(answer: Answer, out: Console) -> None:
-    """The answer, what it rests on, what it cost."""
+def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> None:
+    """The answer, what it rests on, what it cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:
-        out.print("[yellow]No answer was found in this memory.[/yellow]")
+        missing = answer.missing or "the evidence does not say"
+        out.print(f"[yellow]not answered:[/yellow] {escape(_brief(missing))}")
+        for passage in nearest:
+            out.print(_passage_lines(passage))
     else:
         choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
+        if answer.supported != "full":
+            out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
     if answer.forced:
         out.print("[yellow]The model was made to answer although it would have declined.[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
@@ -54,8 +64,23 @@ def print_answer(answer: Answer, out: Console) -> None:
     for cut in left_out(answer):
         out.print(f"[yellow]{cut}[/yellow]")
     out.print(f"[dim]{escape(answer.system)} · {escape(answer.model)} · {usage_line(answer.usage)}[/dim]")
-    if answer.model == "extractive":
-        out.print(f"[dim]{EXTRACTIVE_NOTE}[/dim]")
+
+
+def nearest(answer: Answer, store: SqliteStore) -> list[Passage]:
+    """The passages nearest to a question that was declined, of those that were shown; none for an answer."""
+    if answer.resolved:
+        return []
+    ranked = sorted(answer.evidence, key=lambda piece: (piece.node not in piece.sources, -piece.score))
+    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_NEAREST]
+    keys = store.keys_of(sources)
+    passages = store.passages(keys.values())
+    return [passages[keys[source]] for source in sources if keys.get(source) in passages]
+
+
+def _passage_lines(passage: Passage) -> str:
+    name = passage.title or passage.document.rsplit("/", 1)[-1]
+    where = f"[dim]{escape(name)}, passage {passage.position}[/dim]"
+    return f"  {where} {escape(_brief(passage.text, _FIRST_LINES))}"
 
 
 def left_out(answer: Answer) -> list[str]:

@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin,
 from tomewise.embedding.remembered import Remembered
 from tomewise.errors import UnknownName, UsageError
 from tomewise.loops.citing import Citer
+from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
 from tomewise.loops.once import Once
-from tomewise.loops.probe import (
-    Bounds,
-    Consolidating,
-    Consolidation,
-    NoConsolidation,
-    Probe,
-    Probing,
-    SameQuestion,
-    SelfProbe,
-)
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probing import Probing, SameQuestion, SelfProbe, WithoutMissing
+from tomewise.loops.selection import BestSoFar, NewestFirst, Selection
 from tomewise.loops.showing import Shelf, token_counter
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
@@ -82,6 +76,7 @@ class System:
 
 
 Recipe = Callable[..., System]
+_Workspace = tuple[Probing, Consolidating, Selection]  # what the probing loop asks for, notes and shows
 
 
 def naive(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
@@ -237,7 +232,8 @@ def comorag(
     probes: int = 3,
     cycles: int = 5,
     fuse: float = 0.5,
-    on_exhaustion: Literal["force", "fail"] = "force",
+    workspace: Literal["best so far", "as published"] = "best so far",
+    on_exhaustion: Literal["decline", "force"] = "decline",
     stride: int = 0,
     levels: int = 1,
     limit: int = 20,
@@ -248,7 +244,8 @@ def comorag(
     ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`; how the gaps of the
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
     Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
-    so many `levels` (1: the windows alone).
+    so many `levels` (1: the windows alone). With the `workspace` as published an attempt sees what is new first, each
+    layer has a cue of its own, and no role is told what earlier cues say or what the last attempt lacked.
 
     Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """
@@ -268,9 +265,12 @@ def comorag(
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
     probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
     consolidating: Mapping[str, Consolidating] = {"cues": Consolidation(kit.model), "none": NoConsolidation()}
+    best = probing[regulation], consolidating[consolidation], BestSoFar()
+    published = WithoutMissing(best[0]), WithoutKnown(best[1]), NewestFirst()
+    workspaces: Mapping[str, _Workspace] = {"best so far": best, "as published": published}
     layers = tuple(layer for _, _, layer in used.values())
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares=shares, fuse=fuse, on_exhaustion=on_exhaustion)
-    return _probing(kit, retrievers, probing[regulation], consolidating[consolidation], bounds, layers)
+    return _probing(kit, retrievers, workspaces[workspace], bounds, layers)
 
 
 def raptor_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
@@ -342,23 +342,21 @@ def _probed(kit: Kit) -> Kit:
 
 def _plugged(kit: Kit, system: System, probes: int, cycles: int, limit: int, context: int) -> System:
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    probing, consolidating = SelfProbe(kit.model, limit=probes), Consolidation(kit.model)
-    return _probing(kit, {"passages": system.retriever}, probing, consolidating, bounds, system.layers)
+    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model), BestSoFar()
+    return _probing(kit, {"passages": system.retriever}, best, bounds, system.layers)
 
 
 def _probing(
     kit: Kit,
     retrievers: Mapping[str, Retriever],
-    probing: Probing,
-    consolidating: Consolidating,
+    workspace: _Workspace,
     bounds: Bounds,
     layers: tuple[Layer, ...],
 ) -> System:
     loop = Probe(
         LayeredRecall(retrievers),
         kit.model,
-        probing,
-        consolidating,
+        *workspace,
         partial(Pool, kit.embedder),
         Citer(kit.store),
         Shelf(kit.store),
@@ -405,6 +403,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "without metacognition": {"consolidation": "none"},
         "without regulation": {"regulation": "none"},
         "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
+        "as published": {"workspace": "as published", "on_exhaustion": "force"},
     },
     "hipporag2+probe": {"without recognition": {"recognition": "none"}},
 }

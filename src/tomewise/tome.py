@@ -309,18 +309,19 @@ class Tome:
         *,
         options: Sequence[str] = (),
         instructions: str = "",
+        force: bool = False,
         system: str = DEFAULT,
         on_event: OnEvent | None = None,
         **settings: Any,
     ) -> Answer:
-        """Answer a question, free or multiple-choice. `settings` go to the system's recipe.
+        """Answer a question, free or multiple-choice, or decline it. `settings` go to the system's recipe.
 
-        Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
+        `force` asks for a guess where the memory does not hold the answer; without it the answer is then not
+        `resolved` and says what is `missing`. Raises UsageError for an empty question, UnknownName, NotBuilt,
+        ModelError.
         """
-        work = self.aask(
-            question, options=options, instructions=instructions, system=system, on_event=on_event, **settings
-        )
-        return self._thread.run(work)
+        asked: dict[str, Any] = {"options": options, "instructions": instructions, "force": force, "system": system}
+        return self._thread.run(self.aask(question, on_event=on_event, **asked, **settings))
 
     async def aask(
         self,
@@ -328,15 +329,18 @@ class Tome:
         *,
         options: Sequence[str] = (),
         instructions: str = "",
+        force: bool = False,
         system: str = DEFAULT,
         on_event: OnEvent | None = None,
         **settings: Any,
     ) -> Answer:
         """See `ask`."""
         if isinstance(question, str):
-            question = Question(text=question, options=tuple(options), instructions=instructions)
+            question = Question(text=question, options=tuple(options), instructions=instructions, force=force)
         elif options or instructions:
             raise UsageError("a Question brings its own options and instructions: put them there")
+        elif force:
+            question = replace(question, force=True)
         _check(question)
         with meter() as used:
             answer = await self._run(question, system, on_event, settings)

@@ -12,7 +12,7 @@ from tomewise.loops.showing import Shelf
 from tomewise.store.sqlite import SqliteStore
 from tomewise.testing import document_of, put
 from tomewise.types import Evidence
-from tomewise.working.pool import Pool, Unit
+from tomewise.working.pool import Unit
 
 FENCE = 12  # tokens around each piece
 
@@ -41,45 +41,24 @@ def contexts(store, pieces_of_room: float, **shares: int) -> Contexts:
     return Contexts(Shelf(store), words, budget, {**(shares or {"v": 1}), HISTORY: 0})
 
 
-def pool_of(*units: Unit) -> Pool:
-    pool = Pool(HashEmbedder(32))
-    for unit in units:
-        pool.credit(unit.evidence)
-    pool.take(units)
-    return pool
-
-
 def numbers(context) -> list[int]:
     return [int(piece.text.split()[1]) for piece in context.evidence]
 
 
-def test_new_evidence_comes_before_that_of_the_pool_and_is_shown_in_document_order(store, pieces):
-    pool = pool_of(Unit("q", "v", tuple(pieces[:3]), ""))
-    fresh = [Unit("p", "v", (pieces[6], pieces[4]), "")]
-    tight = contexts(store, 2).context(fresh, "", pool)
+def test_rank_decides_what_gets_in_and_document_order_how_it_is_shown(store, pieces):
+    ranked = {"v": [pieces[number] for number in (6, 4, 0, 1, 2)]}
+    tight = contexts(store, 2).context(ranked, [], "")
     assert (numbers(tight), tight.cut) == ([4, 6], 3)
-    roomy = contexts(store, 3).context(fresh, "", pool)
-    assert (numbers(roomy), roomy.cut) == ([0, 4, 6], 2), "room that is left goes to the best of the pool"
+    roomy = contexts(store, 3).context(ranked, [], "")
+    assert (numbers(roomy), roomy.cut) == ([0, 4, 6], 2)
 
 
-def test_new_units_take_turns(store, pieces):
-    fresh = [Unit("p", "v", (pieces[7], pieces[6]), ""), Unit("r", "v", (pieces[1], pieces[0]), "")]
-    assert numbers(contexts(store, 2).context(fresh, "", pool_of())) == [1, 7]
-
-
-def test_the_whole_pool_is_read_by_how_often_and_how_high_it_was_found(store, pieces):
-    pool = pool_of(Unit("q", "v", (pieces[5], pieces[2]), ""), Unit("p", "v", (pieces[3],), ""))
-    pool.credit([pieces[2]])
-    assert numbers(contexts(store, 1).whole(pool.units, pool)) == [2]
-    assert numbers(contexts(store, 2).whole(pool.units, pool)) == [2, 5], "of two found once the one found first"
-
-
-def test_cues_take_at_most_half_of_their_layers_share(store, pieces):
-    cue = "so " * 19 + "on"
+def test_cues_take_at_most_a_quarter_of_the_context_and_each_text_counts_once(store, pieces):
+    cue = "so " * 18 + "on"
     units = [Unit(f"p{number}", "v", (pieces[number],), f"{number} {cue}") for number in range(4)]
-    context = contexts(store, 4).context(units, "", pool_of())
-    assert len(context.notes) == 1, "two would take more than half: a cue is one token longer than a piece"
-    assert len(context.evidence) == 2
+    context = contexts(store, 8).context({"v": pieces}, [units[0], units[0], *units], "")
+    assert [note.split()[0] for note in context.notes] == ["0", "1"], "the first ones have room"
+    assert len(context.evidence) == 6
 
 
 @given(st.lists(st.integers(1, 400), max_size=12), st.integers(0, 1500))
@@ -92,12 +71,24 @@ def test_shortened_cues_keep_to_the_budget_and_short_ones_stay_whole(lengths, bu
         assert seen == cues
 
 
-async def test_a_long_note_of_the_past_is_cut_short_and_not_left_out(store, pieces):
-    context = Contexts(Shelf(store), words, 130, {"v": 12, HISTORY: 1}).context([], "so " * 90, pool_of())
-    assert context.notes == (), "not even a word has room beside its fence"
-    context = Contexts(Shelf(store), words, 520, {"v": 12, HISTORY: 1}).context([], "so " * 90, pool_of())
+def test_a_long_note_of_the_past_is_cut_short_and_not_left_out(store):
+    assert Contexts(Shelf(store), words, 36, {"v": 12, HISTORY: 1}).context({"v": []}, [], "so " * 90).notes == (), (
+        "not even a word has room beside its fence"
+    )
+    context = Contexts(Shelf(store), words, 130, {"v": 12, HISTORY: 1}).context({"v": []}, [], "so " * 90)
     assert context.notes[0].endswith("so …")
-    assert len(context.notes[0].split()) <= 40 - FENCE
+    assert len(context.notes[0].split()) <= 130 // 13 + (130 - 130 // 13) // 4 - FENCE
+
+
+@pytest.mark.parametrize("end", [". ", '." ', "! ", "。"])
+def test_what_is_cut_short_keeps_its_conclusion(end):
+    text = f"First came the boat{end}{'Then it rained and rained' + end}" * 9 + "So the keeper lied."
+    (kept,) = Contexts(None, words, 20 + FENCE, {"v": 1}).cues([text])  # type: ignore[arg-type]
+    assert kept.startswith("First came the boat")
+    assert kept.endswith("… So the keeper lied.")
+    assert len(kept.split()) <= 20
+    (kept,) = Contexts(None, words, 6 + FENCE, {"v": 1}).cues([text])  # type: ignore[arg-type]
+    assert kept.startswith("First"), "a conclusion that would take more than half is cut with the rest"
 
 
 @pytest.mark.parametrize("text", ["第一章 " + "文" * 900, "文" * 900, "Holmes\n" + "文" * 900, "   " + "文" * 900])

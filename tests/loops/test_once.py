@@ -28,15 +28,46 @@ def store(here):
     made.close()
 
 
+def test_what_is_emphasised_is_no_refusal():
+    assert not AnswerOut(answer="*Dracula*").failed
+    assert not AnswerOut(answer="**At nine.**").failed
+    assert AnswerOut(answer="* at nine *").failed
+    assert AnswerOut(answer="**").failed
+
+
+async def test_a_question_may_be_declined_with_what_is_missing(store):
+    reply = {"answer": "*", "missing": "who paid the clerk", "supported": "none"}
+    model, found = await answer(store, reply)
+    assert model.calls[0].given.may_decline
+    assert (found.text, found.resolved, found.forced) == ("", False, False)
+    assert (found.missing, found.supported) == ("who paid the clerk", "none")
+    assert len(found.evidence) == 6, "the nearest passages can be shown"
+
+
+async def test_what_no_evidence_supports_is_an_answer_only_where_a_guess_was_asked_for(store):
+    guess = {"answer": "the widow", "supported": "none"}
+    _, found = await answer(store, guess)
+    assert (found.text, found.resolved) == ("", False)
+    model, found = await answer(store, guess, force=True)
+    assert not model.calls[0].given.may_decline
+    assert (found.text, found.resolved, found.forced, found.supported) == ("the widow", True, False, "none")
+
+
+async def test_an_answer_says_how_far_it_is_supported(store):
+    _, found = await answer(store, {"answer": "the clerk", "supported": "partly"})
+    assert (found.resolved, found.supported) == (True, "partly")
+
+
 def once(store, *replies, window=128_000, budget=None, limit=20, retriever=None):
     model = ScriptedModel({"answer": list(replies)}, window=window)
     loop = Once(retriever or Everything(store), model, Citer(store), COUNT, limit=limit, budget=budget)
     return model, loop
 
 
-async def answer(store, *replies, question="Who?", options=(), **settings):
+async def answer(store, *replies, question="Who?", options=(), force=False, **settings):
     model, loop = once(store, *replies, **settings)
-    return model, await check_loop(loop, Question(text=question, options=options, instructions="Be brief."))
+    asked = Question(text=question, options=options, instructions="Be brief.", force=force)
+    return model, await check_loop(loop, asked)
 
 
 async def test_an_answer_with_verified_quotations(store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,15 +13,11 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.loops.citing import Citer
+from tomewise.loops.consolidation import Consolidation, NoConsolidation
 from tomewise.loops.context import HISTORY
-from tomewise.loops.probe import (
-    Bounds,
-    Consolidation,
-    NoConsolidation,
-    Probe,
-    SameQuestion,
-    SelfProbe,
-)
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probing import SameQuestion, SelfProbe
+from tomewise.loops.selection import BestSoFar
 from tomewise.loops.showing import Shelf, token_counter
 from tomewise.recall.trilayer import LayeredRecall
 from tomewise.store.sqlite import SqliteStore
@@ -30,7 +27,7 @@ from tomewise.working.pool import Pool
 
 ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
 DECLINED = {"answer": "*"}
-QUESTION = Question(text="When did the tide turn?")
+QUESTION = Question(text="When did the tide turn?", force=True)
 LAYERS = ("veridical", "semantic", "episodic")
 SHARES = {"veridical": 8, "semantic": 2, "episodic": 2, HISTORY: 1}
 
@@ -75,6 +72,7 @@ def build(store, model, recall, *, probing=None, consolidating=None, **bounds: A
         model,
         probing or SelfProbe(model),
         consolidating or Consolidation(model),
+        BestSoFar(),
         partial(Pool, embedder),
         Citer(store),
         Shelf(store),
@@ -122,25 +120,16 @@ async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store,
             "answer": [DECLINED, ANSWERED],
             "encode": lambda given: {"cue": f"cue of {given.probe} in {given.layer}"},
             "probe": [{"probes": ["where is the keeper"]}],
-            "fuse": [{"cue": "all in all"}],
         }
     )
     recall = three(passages, first=[0, 1], where_is_the_keeper=[2])
     events, answer = await conversation(build(store, model, recall))
-    assert roles(model)[:5] == ["answer", "encode", "encode", "encode", "probe"]
-    assert sorted(roles(model)[5:9]) == ["encode", "encode", "encode", "fuse"]
-    assert roles(model)[9:] == ["answer"]
-    probe, fuse, last = (
-        model.calls[4].given,
-        next(c.given for c in model.calls if c.role == "fuse"),
-        model.calls[-1].given,
-    )
+    assert roles(model) == ["answer", "encode", "probe", "encode", "answer"], "one cue is not fused"
+    probe, last = model.calls[2].given, model.calls[-1].given
     assert probe.past_probes == [QUESTION.text]
-    assert probe.cues == [f"cue of {QUESTION.text} in {layer}" for layer in LAYERS]
-    assert len(fuse.cues) == 1  # half of three units, rounded down, at least one
-    assert last.notes[0] == "all in all"
-    assert set(last.notes[1:]) == {f"cue of where is the keeper in {layer}" for layer in LAYERS}
-    assert {item.text for item in last.evidence} == {passages[number].text for number in (0, 1, 2)}, "room was left"
+    assert probe.cues == [f"cue of {QUESTION.text} in {', '.join(LAYERS)}"]
+    assert last.notes == [*probe.cues, f"cue of where is the keeper in {', '.join(LAYERS)}"]
+    assert {item.text for item in last.evidence} == {passages[number].text for number in (0, 1, 2)}
     assert last.may_decline
     assert answer.resolved
     names = [event.name for event in events]
@@ -178,20 +167,145 @@ async def test_gives_up_after_the_last_cycle_and_is_forced(store, passages):
     assert events[-2].detail["reason"] == "no cycle is left (allowed: 2)"
     assert [call.given.may_decline for call in model.calls if call.role == "answer"] == [True, True, True, False]
     assert roles(model).count("probe") == 2  # nothing is probed or fused after the last failure
-    assert roles(model).count("fuse") == 2
+    assert roles(model).count("fuse") == 1  # in the first cycle there is one cue
     probes = [call.given for call in model.calls if call.role == "probe"]
     assert probes[1].past_probes == [QUESTION.text, "one"]
     assert all(cue.startswith("one/") for cue in probes[1].cues), "only the cues of the previous step"
 
 
-async def test_failure_by_option(store, passages):
-    model = ScriptedModel({"answer": [DECLINED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
-    loop = build(store, model, three(passages, first=[0]), on_exhaustion="fail")
-    events, answer = await conversation(loop)
-    assert not answer.resolved
-    assert not answer.forced
-    assert answer.text == ""
+async def test_without_force_the_question_is_declined_in_the_end(store, passages):
+    declined = {"answer": "*", "missing": "the hour of the tide"}
+    model = ScriptedModel({"answer": [declined], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
+    loop = build(store, model, three(passages, first=[0]))
+    events, answer = await conversation(loop, replace(QUESTION, force=False))
+    assert (answer.text, answer.resolved, answer.forced) == ("", False, False)
+    assert (answer.missing, answer.supported) == ("the hour of the tide", "none")
+    assert [piece.text for piece in answer.evidence] == [passages[0].text] * 3, "what was read stays to be shown"
     assert events[-1].detail["reason"] == "no new probe was thought of"
+
+
+async def test_a_loop_can_force_every_question(store, passages):
+    model = ScriptedModel(
+        {"answer": [DECLINED, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]}
+    )
+    loop = build(store, model, three(passages, first=[0]), on_exhaustion="force")
+    _, answer = await conversation(loop, replace(QUESTION, force=False))
+    assert (answer.resolved, answer.forced) == (True, True)
+
+
+async def test_without_cycles_the_question_is_asked_once(store, passages):
+    for force in (True, False):
+        model = ScriptedModel({"answer": [ANSWERED]})
+        loop = build(store, model, three(passages, first=[0]), cycles=0)
+        _, answer = await conversation(loop, replace(QUESTION, force=force))
+        assert [call.given.may_decline for call in model.calls] == [not force]
+        assert (answer.resolved, answer.forced) == (True, False)
+
+
+async def test_the_prober_reads_what_was_missing(store, passages):
+    model = ScriptedModel(
+        {
+            "answer": [{"answer": "*", "missing": "who kept the light"}, ANSWERED],
+            "encode": lambda given: {"cue": ""},
+            "probe": [{"probes": ["more"]}],
+        }
+    )
+    await conversation(build(store, model, three(passages, first=[0], more=[1])))
+    (probe,) = [call.given for call in model.calls if call.role == "probe"]
+    assert probe.missing == "who kept the light"
+    assert probe.cues == [], "an empty cue means that nothing was found, and no evidence takes its place"
+
+
+async def test_probes_of_one_cycle_do_not_starve_each_other(store, passages):
+    model = ScriptedModel(
+        {
+            "answer": [DECLINED, ANSWERED],
+            "encode": lambda given: {"cue": f"cue of {given.probe}"},
+            "probe": [{"probes": ["a", "b"]}],
+        }
+    )
+    found = three(passages, first=[0], a=[1, 2], b=[2, 3])
+    events, _ = await conversation(build(store, model, {"veridical": found["veridical"]}, limit=2))
+    units = [event.detail for event in events if event.name == "recalled" and event.step == 1]
+    assert [[piece["node"] for piece in unit["evidence"]] for unit in units] == [
+        ["veridical-1", "veridical-2"],
+        ["veridical-2", "veridical-3"],
+    ], "each keeps its own best hits"
+    shown = [piece.text for piece in model.calls[-1].given.evidence]
+    assert sorted(shown) == sorted(passages[number].text for number in range(4)), "each piece once"
+
+
+async def test_a_search_that_repeats_another_of_its_cycle_is_encoded_once(store, passages):
+    model = ScriptedModel(
+        {
+            "answer": [DECLINED, ANSWERED],
+            "encode": lambda given: {"cue": f"cue of {given.probe}"},
+            "probe": [{"probes": ["a", "b"]}],
+        }
+    )
+    await conversation(build(store, model, three(passages, first=[0], a=[1, 2], b=[2, 1])))
+    assert [call.given.probe for call in model.calls if call.role == "encode"] == [QUESTION.text, "a"]
+
+
+async def test_the_encoder_sees_the_earlier_cues_nearest_first(store, passages):
+    model = ScriptedModel(
+        {
+            "answer": [DECLINED, DECLINED, ANSWERED],
+            "encode": lambda given: {"cue": f"cue {given.probe}"},
+            "probe": [{"probes": ["boat"]}, {"probes": ["lamp"]}],
+            "fuse": [{"cue": "so"}],
+        }
+    )
+    await conversation(build(store, model, three(passages, first=[0], boat=[1], lamp=[2])))
+    known = [call.given.known for call in model.calls if call.role == "encode"]
+    assert known == [[], [f"cue {QUESTION.text}"], [f"cue {QUESTION.text}", "cue boat"]]
+
+
+async def test_a_later_attempt_shows_the_best_of_everything_found_so_far(store, passages):
+    """With room for three pieces: the question's best hit, what a cue rests on, and the question's second hit."""
+    cues = {"a": f"cue {passages[5].text}"}
+    model = ScriptedModel(
+        {
+            "answer": [DECLINED, DECLINED, ANSWERED],
+            "encode": lambda given: {"cue": cues.get(given.probe, "")},
+            "probe": [{"probes": ["a"]}, {"probes": ["b"]}],
+        }
+    )
+    size = token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
+    found = three(passages, first=[0, 1, 2, 3], a=[4, 5], b=[6, 7])
+    budget = 4 * size + 40
+    await conversation(build(store, model, {"veridical": found["veridical"]}, cycles=2, budget=budget))
+    last = [call.given for call in model.calls if call.role == "answer"][2]
+    shown = [piece.text for piece in last.evidence]
+    assert {passages[0].text, passages[5].text} <= set(shown)
+    assert passages[3].text not in shown
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"answer": "*", "choice": "null"},
+        {"answer": "*", "choice": "None"},
+        {"answer": "*", "choice": "N/A"},
+        {"answer": "*", "choice": "A"},
+        {"answer": "* (not stated)"},
+        {"answer": "*not stated"},
+        {"answer": "At nine, perhaps.", "supported": "none"},
+    ],
+)
+async def test_a_refusal_in_any_spelling_goes_on(store, passages, reply):
+    model = ScriptedModel({"answer": [reply, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
+    _, answer = await conversation(build(store, model, three(passages, first=[0])))
+    assert (answer.text, answer.forced) == ("at nine", True)
+
+
+@pytest.mark.parametrize("choice", ["B", "(b)", "null"])
+async def test_a_star_beside_a_letter_is_a_refusal_while_declining_is_allowed(store, passages, choice):
+    question = replace(QUESTION, options=("at nine", "at ten"))
+    replies = [{"answer": "* unclear", "choice": choice}, {"answer": "* unclear", "choice": "B"}]
+    model = ScriptedModel({"answer": replies, "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]})
+    _, answer = await conversation(build(store, model, three(passages, first=[0])), question)
+    assert (answer.choice, answer.forced) == ("B", True), "made to answer, its letter counts"
 
 
 @pytest.mark.parametrize("said", ["*", " * ", "*.", "**", '"*"', ""])
@@ -218,9 +332,9 @@ async def test_probes_already_tried_are_not_new(store, passages):
 
 async def test_at_most_three_probes_each_once(store, passages):
     probe = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "A ", "b", "", "c", "d"]}]}))
-    assert await probe.probes("q", ["q"], []) == ["a", "b", "c"]
+    assert await probe.probes("q", ["q"], [], "") == ["a", "b", "c"]
     again = SelfProbe(ScriptedModel({"probe": [{"probes": ["a", "b", "", "c", "d"]}]}), limit=2)
-    assert await again.probes("q", ["q"], []) == ["a", "b"]
+    assert await again.probes("q", ["q"], [], "") == ["a", "b"]
 
 
 async def test_stops_when_nothing_new_is_found(store, passages):
@@ -257,7 +371,7 @@ async def test_evidence_seen_before_gives_its_place_to_what_lies_deeper(store, p
 
 
 async def test_options_reach_the_answering_role_alone(store, passages):
-    question = Question(text=QUESTION.text, options=("at nine", "at ten"), instructions="Be brief.")
+    question = replace(QUESTION, options=("at nine", "at ten"), instructions="Be brief.")
     model = ScriptedModel(
         {
             "answer": [DECLINED, {"answer": "at ten", "choice": "B"}],
@@ -277,7 +391,7 @@ async def test_options_reach_the_answering_role_alone(store, passages):
 
 
 async def test_a_choice_is_an_answer_even_where_the_text_is_empty(store, passages):
-    question = Question(text=QUESTION.text, options=("at nine", "at ten"))
+    question = replace(QUESTION, options=("at nine", "at ten"))
     model = ScriptedModel({"answer": [{"answer": "", "choice": "a"}]})
     _, answer = await conversation(build(store, model, three(passages, first=[0])), question)
     assert (answer.choice, answer.text, answer.resolved) == ("A", "at nine", True)

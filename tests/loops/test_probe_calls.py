@@ -1,4 +1,4 @@
-"""Every branch of ComoRAG's algorithm 1, call by call: what each is given, and which run side by side."""
+"""Every branch of ComoRAG's algorithm 1 as published, call by call: what each is given, which run side by side."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
 from tomewise.language.scripted import Call, ScriptedModel
 from tomewise.loops.citing import Citer
+from tomewise.loops.consolidation import Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
-from tomewise.loops.probe import Bounds, Consolidation, NoConsolidation, Probe, SameQuestion, SelfProbe
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
+from tomewise.loops.selection import NewestFirst
 from tomewise.loops.showing import Shelf, token_counter
 from tomewise.recall.trilayer import LayeredRecall
 from tomewise.store.sqlite import SqliteStore
@@ -101,13 +104,14 @@ async def conversation(
     loop = Probe(
         LayeredRecall(layers),
         model,
-        SelfProbe(model) if regulation else SameQuestion(),
-        Consolidation(model) if metacognition else NoConsolidation(),
+        WithoutMissing(SelfProbe(model) if regulation else SameQuestion()),
+        WithoutKnown(Consolidation(model) if metacognition else NoConsolidation()),
+        NewestFirst(),
         partial(Pool, EMBEDDER),
         Citer(store),
         Shelf(store),
         token_counter(EMBEDDER),
-        Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **bounds),
+        Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **{"on_exhaustion": "force", **bounds}),
     )
     events: list[Event] = []
     async for what in loop.run(Question(text=STEM, options=options)):
@@ -203,7 +207,7 @@ async def test_exhausted_and_forced(store):
 async def test_exhausted_and_failing(store):
     found = {STEM: ([0], [0]), "a": ([1], [])}
     calls, events, answer = await conversation(
-        store, found, [DECLINED] * 2, [["a"]], cycles=1, on_exhaustion="fail", fuse=1.0
+        store, found, [DECLINED] * 2, [["a"]], cycles=1, on_exhaustion="decline", fuse=1.0
     )
     side_by_side(
         calls, FIRST, CUES, PROBE, ["encode a v: v1", "fuse <When? v> <When? s>"], "answer v0 v1 s0 <fused A> <a v>"
@@ -289,11 +293,11 @@ async def test_the_error_that_is_raised_is_that_of_an_attempt(store):
             [Refused("the attempt")],
             [[]],
             cue=lambda given: BadReply("a cue"),
-            on_exhaustion="fail",
+            on_exhaustion="decline",
         )
 
 
-@pytest.mark.parametrize("bounds", [{}, {"on_exhaustion": "fail"}, {"cycles": 0}])
+@pytest.mark.parametrize("bounds", [{}, {"on_exhaustion": "decline"}, {"cycles": 0}])
 async def test_where_no_attempt_had_a_usable_reply_that_is_an_error_and_no_failure_to_answer(store, bounds):
     with pytest.raises(Refused, match="not at all"):
         await conversation(store, {STEM: ([0], [0])}, [Refused("not at all")] * 9, [[]], **bounds)
@@ -301,7 +305,7 @@ async def test_where_no_attempt_had_a_usable_reply_that_is_an_error_and_no_failu
 
 async def test_without_cycles_the_first_attempt_may_be_declined_where_exhaustion_is_failure(store):
     found = {STEM: ([0], [0])}
-    calls, events, answer = await conversation(store, found, [DECLINED], cycles=0, on_exhaustion="fail")
+    calls, events, answer = await conversation(store, found, [DECLINED], cycles=0, on_exhaustion="decline")
     assert calls == [FIRST]
     assert (answer.resolved, answer.forced, events[-1].name) == (False, False, "stopped")
 
@@ -334,6 +338,7 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
         model,
         SelfProbe(model),
         Consolidation(model),
+        NewestFirst(),
         partial(Pool, EMBEDDER),
         Citer(store),
         Shelf(store),

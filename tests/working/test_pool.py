@@ -21,31 +21,32 @@ def unit(cue: str, *nodes: str) -> Unit:
 def test_what_was_seen_is_dropped_before_the_cut():
     pool = Pool(HashEmbedder(32))
     pool.take([unit("a cue", "n1", "n2")])
-    also: set[str] = set()
-    fresh = pool.unseen([piece("n1"), piece("n3"), piece("n2"), piece("n4"), piece("n5")], 2, also)
+    fresh = pool.unseen([piece("n1"), piece("n3"), piece("n2"), piece("n4"), piece("n5")], 2)
     assert [found.node for found in fresh] == ["n3", "n4"]
-    assert also == {"n3", "n4"}
-    assert [found.node for found in pool.unseen([piece("n3"), piece("n5")], 2, also)] == ["n5"]
     assert pool.size == 2, "what is merely looked at is not in the pool"
 
 
 def test_half_of_the_pool_nearest_first():
     pool = Pool(HashEmbedder(1024))
     pool.take([unit("bread and butter"), unit("the tide turned at nine"), unit("a red boat"), unit("tide tables")])
-    assert [found.cue for found in pool.relevant("when did the tide turn", 0.5)] == [
+    assert [found.cue for found in pool.relevant("when did the tide turn", 0.5, 2)] == [
         "the tide turned at nine",
         "tide tables",
     ]
-    assert len(pool.relevant("tide", 1.0)) == 4
+    assert len(pool.relevant("tide", 1.0, 2)) == 4
 
 
-def test_at_least_one_and_none_without_cues():
+def test_at_least_so_many_and_none_without_cues():
     pool = Pool(HashEmbedder(32))
-    assert pool.relevant("tide", 0.5) == []
+    assert pool.relevant("tide", 0.5, 2) == []
     pool.take([unit("", "n1")])
-    assert pool.relevant("tide", 0.5) == []
-    pool.take([unit("tide")])
-    assert [found.cue for found in pool.relevant("tide", 0.5)] == ["tide"]
+    assert pool.relevant("tide", 0.5, 2) == []
+    pool.take([unit("tide"), unit("tide", "n2"), unit("boat"), unit("lamp")])
+    assert [found.cue for found in pool.relevant("tide", 0.1, 1)] == ["tide"]
+    two = pool.relevant("tide", 0.5, 2)
+    assert len(two) == 2, "half of three different cues, rounded down, would be one"
+    assert two[0].cue == "tide"
+    assert pool.relevant("tide", 0.0, 2) == []
 
 
 @given(st.lists(st.lists(st.integers(0, 9), unique=True, max_size=8), max_size=6))
@@ -53,8 +54,8 @@ def test_gathered_is_reciprocal_rank_fusion_of_all_searches(searches):
     pool, credit = Pool(HashEmbedder(32)), defaultdict(float)
     for search in searches:
         found = [piece(f"n{number}") for number in search]
-        pool.credit(found)
-        pool.take([Unit("probe", "veridical", tuple(pool.unseen(found, 20, set())), "")])
+        pool.credit("veridical", found)
+        pool.take([Unit("probe", "veridical", tuple(pool.unseen(found, 20)), "")])
         for rank, number in enumerate(search):
             credit[f"n{number}"] += 1 / (10 + rank)
     gathered = [found.node for found in pool.gathered("veridical")]
@@ -77,4 +78,4 @@ def test_what_was_prepared_is_not_embedded_again():
     assert pool.units == (), "only what is taken is in the pool"
     pool.take([*units, unit("river")])
     assert asked == [["tide", "boat"], ["river"]]
-    assert [found.cue for found in pool.relevant("boat", 0.25)] == ["boat"]
+    assert [found.cue for found in pool.relevant("boat", 0.25, 1)] == ["boat"]

@@ -16,7 +16,7 @@ from tomewise.errors import UsageError
 
 TAGS = (
     "evidence", "note", "question", "options", "instructions", "passage", "names", "name", "description",
-    "text", "items", "tried", "finding", "probe", "reference", "prediction",
+    "text", "items", "tried", "finding", "missing", "probe", "reference", "prediction",
 )  # fmt: skip
 # Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.
 INVISIBLE = (

@@ -6,6 +6,7 @@ Field descriptions reach the model with the schema, so they say what is wanted.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
@@ -15,6 +16,7 @@ from tomewise.types import Support
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 FAILURE = "*"  # what an answering role says when the evidence does not suffice
+_EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
 class Shown(BaseModel):
@@ -51,9 +53,15 @@ class AnswerOut(BaseModel):
     missing: Text = Field(default="", description="what the evidence lacks, when the answer is declined")
 
     @property
+    def refused(self) -> bool:
+        """Whether the answer begins with the failure signal, whatever follows: "* (not stated)". Emphasis is none."""
+        said = self.answer.lstrip(" \"'`([")
+        return said.startswith(FAILURE) and not _EMPHASIS.match(said)
+
+    @property
     def failed(self) -> bool:
-        """The failure signal of ComoRAG, section 2.3: nothing was answered."""
-        return not self.choice and self.answer.strip(" .*\"'`") == ""
+        """The failure signal of ComoRAG, section 2.3, or nothing at all: the text answers nothing."""
+        return self.refused or self.answer.strip(" .*\"'`") == ""
 
 
 ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=512)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -9,10 +10,12 @@ from itertools import accumulate
 from tomewise.loops.budget import shared
 from tomewise.loops.showing import FENCE, Count, Shelf
 from tomewise.types import Evidence
-from tomewise.working.pool import Pool, Unit
+from tomewise.working.pool import Unit
 
 HISTORY = "history"
-_CUE_ROOM = 2  # cues take at most one part in so many of their layer's share
+_NOTES = 4  # notes take at most one part in so many of the context, beside the share of history
+_KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])")
 _NEAR = 0.8  # of a text that is cut: a word that begins further back is cut too, as where there are no spaces
 _LEAST = 100  # tokens to which a cue is cut short at most, where there are too many
 
@@ -27,10 +30,11 @@ class Context:
 
 
 class Contexts:
-    """Fits units into `budget` tokens. `shares` are those of the layers, in their order, and of `HISTORY`.
+    """Fits evidence and cues into `budget` tokens. `shares` are those of the layers, in their order, and of `HISTORY`.
 
-    Relevance decides what gets in, document order how it is shown. A cue takes room in the share of its layer, at most
-    half of it. Cues that are too long are cut short, evidence is left out. Tokens of a text are counted once.
+    Rank decides what gets in, document order how it is shown. Notes take at most a quarter of the context and the
+    share of history; evidence has the rest. Cues that are too long are cut short, evidence is left out. Tokens of a
+    text are counted once.
     """
 
     def __init__(self, shelf: Shelf, count: Count, budget: int, shares: Mapping[str, int]) -> None:
@@ -54,44 +58,43 @@ class Contexts:
         """Cues as a role sees them that is shown nothing else."""
         return self._shortened(cues, self._budget)
 
-    def context(self, units: Sequence[Unit], fused: str, pool: Pool) -> Context:
-        """What the answering role sees of new units: their cues, their evidence, best first from each in turn.
+    def known(self, cues: Sequence[str]) -> list[str]:
+        """Earlier cues as the encoding role sees them beside new evidence: the first ones that have room."""
+        return self._shortened(cues, self._budget // _KNOWN)
 
-        Room that is left goes to the evidence of the pool. `fused` is what the cues of the past say together.
+    def context(self, ranked: Mapping[str, Sequence[Evidence]], cued: Sequence[Unit], fused: str) -> Context:
+        """What the answering role sees: by layer the first pieces of `ranked`, the cues of units, as many as have room.
+
+        `fused` is what the cues of the past say together.
         """
-        ranked = {layer: [*_in_turn(units, layer), *pool.gathered(layer)] for layer in self._layers}
-        notes = self._shortened([fused], self._room(HISTORY)) if fused.strip() else []
-        return self._filled(units, ranked, notes)
-
-    def whole(self, units: Sequence[Unit], pool: Pool) -> Context:
-        """What it sees of the whole pool. `units` are those whose cues it sees, as many as have room."""
-        return self._filled(units, {layer: pool.gathered(layer) for layer in self._layers}, [])
-
-    @property
-    def _layers(self) -> list[str]:
-        return [layer for layer in self._shares if layer != HISTORY]
-
-    def _filled(self, cued: Sequence[Unit], ranked: Mapping[str, Sequence[Evidence]], notes: list[str]) -> Context:
-        cues = {layer: self._cues(cued, layer) for layer in ranked}
-        texts = {layer: [*cues[layer], *map(_text, ranked[layer])] for layer in ranked} | {HISTORY: notes}
-        kept = shared(self._budget, self._shares, texts, self._tokens)
-        evidence: list[Evidence] = []
-        said = [notes[place] for place in kept.pop(HISTORY)]
-        for layer, places in kept.items():
-            first = len(cues[layer])
-            said += [cues[layer][place] for place in places if place < first]
-            evidence += [ranked[layer][place - first] for place in places if place >= first]
+        notes = self._notes(cued, fused)
+        left = self._budget - sum(size + FENCE for size in self._tokens(notes))
+        shares = {layer: self._shares[layer] for layer in ranked}
+        texts = {layer: [_text(piece) for piece in pieces] for layer, pieces in ranked.items()}
+        kept = shared(left, shares, texts, self._tokens)
+        evidence = [ranked[layer][place] for layer, places in kept.items() for place in places]
         cut = sum(map(len, ranked.values())) - len(evidence)
-        return Context(tuple(self._shelf.in_order(evidence)), tuple(said), cut)
+        return Context(tuple(self._shelf.in_order(evidence)), tuple(notes), cut)
 
-    def _cues(self, units: Sequence[Unit], layer: str) -> list[str]:
-        cues = [unit.cue for unit in units if unit.layer == layer and unit.cue.strip()]
-        return self._shortened(cues, self._room(layer) // _CUE_ROOM)
+    def _notes(self, cued: Sequence[Unit], fused: str) -> list[str]:
+        """What is fused and the cues that have room, in the order given; shown layer by layer, each text once."""
+        layers = list(self._shares)
+        of_layer = {fused: -1} if fused.strip() else {}
+        for unit in cued:
+            if unit.cue.strip():
+                of_layer.setdefault(unit.cue, layers.index(unit.layer))
+        history = self._room(HISTORY)
+        short = self._short(list(of_layer), (self._budget - history) // _NOTES + history) if of_layer else []
+        placed = sorted(zip(of_layer.values(), short, strict=False), key=lambda one: one[0])
+        return [text for _, text in placed if text]
 
     def _room(self, layer: str) -> int:
         return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())
 
     def _shortened(self, texts: Sequence[str], room: int) -> list[str]:
+        return [short for short in self._short(texts, room) if short]
+
+    def _short(self, texts: Sequence[str], room: int) -> list[str]:
         """Texts that fit into `room` tokens, the longest cut short; the last ones go where all would be crumbs."""
         sizes = self._tokens(texts)
         needs = accumulate(min(size, _LEAST) + FENCE for size in sizes)
@@ -102,14 +105,23 @@ class Contexts:
             if size > most:
                 break
             left, most = left - size, size
-        return [short for text in texts[:count] if (short := self._cut(text, most))]
+        return [self._cut(text, most) for text in texts[:count]]
 
     def _cut(self, text: str, most: int) -> str:
+        """The beginning of a text and its last sentence, which concludes it, in up to `most` tokens."""
+        text = text.strip()
+        if most <= 0 or self._count([text])[0] <= most:
+            return text if most > 0 else ""
+        begin, conclusion = _parted(text)
+        if conclusion and (size := self._count([conclusion])[0]) <= most // 2:
+            kept = f"{self._beginning(begin, most - size)} {conclusion}"
+            if self._count([kept])[0] <= most:
+                return kept
+        return self._beginning(text, most)
+
+    def _beginning(self, text: str, most: int) -> str:
         """The beginning of a text, up to `most` tokens, between two words where one is near."""
-        if most <= 0:
-            return ""
-        text = kept = text.strip()
-        length = len(text)
+        kept, length = text, len(text)
         while (size := self._count([kept])[0]) > most:
             length = int(0.95 * length * most / size)  # a little less, so that few rounds do
             begun = text[:length].strip()
@@ -129,8 +141,7 @@ def _text(piece: Evidence) -> str:
     return f"{piece.title}\n{piece.text}" if piece.title else piece.text
 
 
-def _in_turn(units: Sequence[Unit], layer: str) -> list[Evidence]:
-    """The evidence of all units of a layer: the first of each, then the second of each, and so on."""
-    lists = [unit.evidence for unit in units if unit.layer == layer]
-    deepest = max((len(some) for some in lists), default=0)
-    return [some[rank] for rank in range(deepest) for some in lists if rank < len(some)]
+def _parted(text: str) -> tuple[str, str]:
+    """All but the last sentence of a text, and the last; the latter empty where there is one only."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() < len(text)]
+    return (text[: ends[-1]].strip(), text[ends[-1] :]) if ends else (text, "")

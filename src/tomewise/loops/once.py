@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from tomewise.language.fences import letter
@@ -17,7 +17,7 @@ _LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) t
 
 
 class Once:
-    """Retrieve, show what fits into the budget best first, answer.
+    """Retrieve, show what fits into the budget best first, answer, or decline unless a guess is asked for.
 
     `limit` pieces of evidence are asked for; `budget` is in tokens, None for as much as the model's window holds.
     Options reach the answering role alone.
@@ -36,14 +36,17 @@ class Once:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
         found = await self._retriever.retrieve(question.text, self._limit)
-        evidence = await asyncio.to_thread(self._shown, question, found)
+        given = partial(answering, question, may_decline=not question.force)
+        evidence = await asyncio.to_thread(self._shown, found, given)
         yield Event(name="retrieved", detail=retrieved(evidence, found))
-        reply = await self._model.ask(ANSWER, answering(question, evidence))
-        yield await asyncio.to_thread(answer_from, reply, question, evidence, self._citer)
+        reply = await self._model.ask(ANSWER, given(evidence))
+        yield await asyncio.to_thread(
+            answer_from, reply, question, evidence, self._citer, may_decline=not question.force
+        )
 
-    def _shown(self, question: Question, found: Sequence[Evidence]) -> list[Evidence]:
+    def _shown(self, found: Sequence[Evidence], given: Callable[[Sequence[Evidence]], AnswerIn]) -> list[Evidence]:
         best = found if self._budget is None else fitting(found, self._budget, self._count)
-        return within(best, self._model, ANSWER, partial(answering, question))
+        return within(best, self._model, ANSWER, given)
 
 
 def answering(
@@ -60,18 +63,26 @@ def answering(
     )
 
 
-def answer_from(reply: AnswerOut, question: Question, evidence: Sequence[Evidence], citer: Citer) -> Answer:
-    """An answer from what the answering role said, its quotations verified."""
+def answer_from(
+    reply: AnswerOut, question: Question, evidence: Sequence[Evidence], citer: Citer, *, may_decline: bool
+) -> Answer:
+    """An answer from what the answering role said, its quotations verified.
+
+    While declining is allowed, a reply is taken as declined that says so beside a letter, or that no evidence
+    supports it: then it is a guess that nobody asked for.
+    """
+    refused = may_decline and (reply.refused or reply.supported == "none")
+    choice = None if refused else chosen(reply, question)
+    resolved = choice is not None or not (question.options or refused or reply.failed)
+    if not resolved:
+        return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=reply.missing)
     cited = citer.cite(reply.quotes, evidence)
-    choice = chosen(reply, question)
-    text = question.options[ord(choice) - ord("A")] if choice else reply.answer
-    resolved = choice is not None or not (question.options or reply.failed)
     return Answer(
-        text=text if resolved else "",
+        text=question.options[ord(choice) - ord("A")] if choice else reply.answer,
         choice=choice,
         citations=cited.citations,
         evidence=tuple(evidence),
-        resolved=resolved,
+        supported=reply.supported,
         dropped_quotes=cited.dropped,
     )
 

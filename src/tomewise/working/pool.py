@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,7 @@ class Pool:
         self._vectors: dict[str, NDArray[np.float32]] = {}  # by cue
         self._seen: set[NodeId] = set()
         self._credit: dict[NodeId, float] = {}
+        self._first: dict[str, tuple[Evidence, ...]] = {}  # by layer
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -54,44 +56,54 @@ class Pool:
         self._units += units
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
 
-    def credit(self, ranked: Sequence[Evidence]) -> None:
+    def credit(self, layer: str, ranked: Sequence[Evidence]) -> None:
         """Take note of what a search found, best first, seen before or not."""
+        self._first.setdefault(layer, tuple(ranked))
         for rank, piece in enumerate(ranked):
             self._credit[piece.node] = self._credit.get(piece.node, 0.0) + 1 / (_DAMPING + rank)
 
+    def first_found(self, layer: str) -> tuple[Evidence, ...]:
+        """What the first search of a layer, that for the question itself, found, best first."""
+        return self._first.get(layer, ())
+
     def gathered(self, layer: str) -> list[Evidence]:
         """The evidence of a layer's units: first what most searches found and ranked high (reciprocal rank fusion)."""
-        pieces = [piece for unit in self._units if unit.layer == layer for piece in unit.evidence]
-        return sorted(pieces, key=lambda piece: -self._credit.get(piece.node, 0.0))
+        pieces = {piece.node: piece for unit in self._units if unit.layer == layer for piece in unit.evidence}
+        return sorted(pieces.values(), key=lambda piece: -self._credit.get(piece.node, 0.0))
 
-    def unseen(self, evidence: Iterable[Evidence], limit: int, also: set[NodeId]) -> list[Evidence]:
-        """The first `limit` pieces whose node neither the pool nor `also` holds; `also` gains them.
+    def unseen(self, evidence: Iterable[Evidence], limit: int) -> list[Evidence]:
+        """The first `limit` pieces whose node the pool does not hold.
 
         Seen pieces are dropped before the cut, so that a search goes deeper where its top is known.
         """
-        fresh: list[Evidence] = []
-        for piece in evidence:
-            if len(fresh) == limit:
-                break
-            if piece.node not in self._seen and piece.node not in also:
-                fresh.append(piece)
-                also.add(piece.node)
-        return fresh
+        return list(islice((piece for piece in evidence if piece.node not in self._seen), limit))
 
     @property
     def size(self) -> int:
         """How many nodes the pool has seen."""
         return len(self._seen)
 
-    def relevant(self, question: str, fraction: float) -> list[Unit]:
-        """The given fraction of the units, at least one unless it is 0, whose cues are nearest to the question.
+    def relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
+        """The given fraction of the units, `least` or more unless it is 0, whose cues are nearest to the question.
 
-        The paper's "Mem-Fuse threshold" (appendix B.4) is this fraction, not a cosine.
+        Of units that share one cue, made for one probe, the first stands for all. The paper's "Mem-Fuse threshold"
+        (appendix B.4) is this fraction, not a cosine.
         """
-        said = [unit for unit in self._units if unit.cue]
-        if not said or not fraction:
+        if not fraction:
             return []
+        first: dict[tuple[str, str], Unit] = {}
+        for unit in self._units:
+            if unit.cue:
+                first.setdefault((unit.probe, unit.cue), unit)
+        ranked = self.nearest(question, list(first.values()))
+        return ranked[: max(least, int(fraction * len(ranked)))]
+
+    def nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
+        """Those of the units that have a cue, first the one whose cue is nearest to the question."""
+        cued = [unit for unit in units if unit.cue]
+        if not cued:
+            return []
+        self.prepare(cued)
         vector = self._embedder.embed([question])[0]
-        scores = np.round(np.stack([self._vectors[unit.cue] for unit in said]) @ vector, 6)
-        order = np.argsort(-scores, kind="stable")[: max(1, int(fraction * len(said)))]
-        return [said[place] for place in order]
+        scores = np.round(np.stack([self._vectors[unit.cue] for unit in cued]) @ vector, 6)
+        return [cued[place] for place in np.argsort(-scores, kind="stable")]

@@ -1,0 +1,87 @@
+"""Turning evidence into cues, and cues into one (ComoRAG's Mem-Encode and Mem-Fuse, section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tomewise.language.roles import ENCODE, FUSE, EncodeIn, FuseIn
+from tomewise.loops.showing import shown
+from tomewise.types import Evidence, LanguageModel
+from tomewise.working.pool import Unit
+
+
+class Consolidating(Protocol):
+    """Turns evidence into cues, cues into one, and says what the prober reads of a step."""
+
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str: ...
+
+    async def fused(self, question: str, cues: Sequence[str]) -> str: ...
+
+    def findings(self, units: Sequence[Unit]) -> list[str]: ...
+
+
+class Consolidation:
+    """Asks the model for both."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str:
+        """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
+        layers = ", ".join(unit.layer for unit in units)
+        given = EncodeIn(
+            question=question, probe=units[0].probe, layer=layers, evidence=shown(evidence), known=list(known)
+        )
+        return (await self._model.ask(ENCODE, given)).cue
+
+    async def fused(self, question: str, cues: Sequence[str]) -> str:
+        """What cues of earlier searches say together."""
+        return (await self._model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
+
+    def findings(self, units: Sequence[Unit]) -> list[str]:
+        """The cues. An empty cue means that nothing was found, and the evidence does not take its place."""
+        return list(dict.fromkeys(unit.cue for unit in units if unit.cue))
+
+
+class NoConsolidation:
+    """Leaves evidence as it is (table 2, without metacognition)."""
+
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str:
+        """Nothing."""
+        return ""
+
+    async def fused(self, question: str, cues: Sequence[str]) -> str:
+        """Nothing."""
+        return ""
+
+    def findings(self, units: Sequence[Unit]) -> list[str]:
+        """The best evidence of each search, as there are no cues."""
+        return [unit.evidence[0].text for unit in units if unit.evidence]
+
+
+class WithoutKnown:
+    """Consolidation that does not know the earlier cues when it makes a new one, as in the paper."""
+
+    def __init__(self, consolidating: Consolidating) -> None:
+        self._consolidating = consolidating
+
+    async def cue(
+        self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
+    ) -> str:
+        """The other's cue, made without the earlier ones."""
+        return await self._consolidating.cue(question, units, evidence, ())
+
+    async def fused(self, question: str, cues: Sequence[str]) -> str:
+        """The other's."""
+        return await self._consolidating.fused(question, cues)
+
+    def findings(self, units: Sequence[Unit]) -> list[str]:
+        """The other's."""
+        return self._consolidating.findings(units)

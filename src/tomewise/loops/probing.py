@@ -1,0 +1,62 @@
+"""What to search for next (ComoRAG's Self-Probe, section 2.3, equation 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tomewise.errors import UsageError
+from tomewise.language.roles import PROBE, ProbeIn
+from tomewise.types import LanguageModel
+
+
+class Probing(Protocol):
+    """Says what to search for next. `missing` is what the last attempt to answer said it lacked."""
+
+    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]: ...
+
+
+class SelfProbe:
+    """Asks the model for new probes; what was tried before, in whatever spelling, is not new."""
+
+    def __init__(self, model: LanguageModel, *, limit: int = 3) -> None:
+        if limit < 1:
+            raise UsageError(f"{limit} probes a cycle find nothing: give 1 or more, or 0 cycles")
+        self._model = model
+        self._limit = limit
+
+    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
+        """At most `limit` probes, none when the model has no new one."""
+        given = ProbeIn(
+            question=question, past_probes=list(tried), cues=list(findings), missing=missing, limit=self._limit
+        )
+        reply = await self._model.ask(PROBE, given)
+        known = {"", *(_fold(probe) for probe in tried)}
+        fresh: dict[str, str] = {}
+        for probe in reply.probes:
+            if _fold(probe) not in known:
+                fresh.setdefault(_fold(probe), probe)
+        return list(fresh.values())[: self._limit]
+
+
+class SameQuestion:
+    """Searches with the question itself again, deeper each time (table 2, without regulation)."""
+
+    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
+        """The question."""
+        return [question]
+
+
+class WithoutMissing:
+    """Probing that is not told what the last attempt lacked, as in equation 1."""
+
+    def __init__(self, probing: Probing) -> None:
+        self._probing = probing
+
+    async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
+        """What the other finds without knowing what is missing."""
+        return await self._probing.probes(question, tried, findings, "")
+
+
+def _fold(probe: str) -> str:
+    return " ".join(probe.casefold().split()).strip(" ?.!\"'")

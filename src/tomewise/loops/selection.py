@@ -1,0 +1,116 @@
+"""What each search reads, and which evidence an attempt to answer sees first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Protocol
+
+from tomewise.recall.trilayer import Found
+from tomewise.types import Evidence, NodeId
+from tomewise.working.pool import Pool, Unit
+
+_WORD = re.compile(r"\w+")
+
+
+class Selection(Protocol):
+    """Selects from what searches found. `least_fused` is how many cues are worth a fusion."""
+
+    @property
+    def least_fused(self) -> int: ...
+
+    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """One unit a probe and layer, with up to `limit` pieces of evidence that no earlier step has read."""
+        ...
+
+    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """Units that are encoded together, into one cue."""
+        ...
+
+    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """The evidence of a layer, the first to be shown first, each piece once; `units` are those of this step."""
+        ...
+
+
+class BestSoFar:
+    """Each search keeps its own best hits; an attempt shows the best of everything found so far.
+
+    Taken in turn are what the question's own search ranked high, and what cues rest on, the cue nearest to the question
+    first; then what is new. Ours: with 1,200 tokens, later attempts lost the passages that the first one had. Of one to
+    one, two to one and three to one, two to one saw most on the odd questions of the sample story (`bench/loop.py`).
+    """
+
+    least_fused = 2
+
+    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """Searches of one step may find the same."""
+        return [
+            Unit(probe, layer, tuple(pool.unseen(ranked, limit)), "")
+            for probe, layers in zip(probes, found, strict=True)
+            for layer, ranked in layers.items()
+        ]
+
+    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """Those of one probe: what the layers say of it belongs together, and one call does."""
+        by_probe: dict[str, list[Unit]] = {}
+        for unit in units:
+            by_probe.setdefault(unit.probe, []).append(unit)
+        return list(by_probe.values())
+
+    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """Two of the question's own hits for one that a cue rests on; then what is new, then the rest of the pool."""
+        fresh = [unit.evidence for unit in units if unit.layer == layer]
+        of_layer = [unit for unit in (*pool.units, *units) if unit.layer == layer]
+        cued = [_by_words(unit) for unit in pool.nearest(question, of_layer)]
+        own = pool.first_found(layer)
+        best = take_turns([own[0::2], own[1::2], _once_each(take_turns(cued))])
+        return _once_each(chain(best, take_turns(fresh), pool.gathered(layer)))
+
+
+class NewestFirst:
+    """Searches of one step share out what they find; an attempt shows what is new, then what room is left for.
+
+    ComoRAG, equation 3: an attempt is made from the new units and from what the past says when fused.
+    """
+
+    least_fused = 1
+
+    def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
+        """What one search finds is new to no other of the same step."""
+        claimed: set[NodeId] = set()
+        units: list[Unit] = []
+        for probe, layers in zip(probes, found, strict=True):
+            for layer, ranked in layers.items():
+                evidence = pool.unseen((piece for piece in ranked if piece.node not in claimed), limit)
+                claimed.update(piece.node for piece in evidence)
+                units.append(Unit(probe, layer, tuple(evidence), ""))
+        return units
+
+    def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
+        """Each alone: one cue a probe and layer."""
+        return [[unit] for unit in units]
+
+    def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
+        """New evidence, best first from each search in turn; then the rest of the pool."""
+        fresh = [unit.evidence for unit in units if unit.layer == layer]
+        return _once_each(chain(take_turns(fresh), pool.gathered(layer)))
+
+
+def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
+    """The first of each list, then the second of each, and so on."""
+    deepest = max(map(len, lists), default=0)
+    return (some[rank] for rank in range(deepest) for some in lists if rank < len(some))
+
+
+def _by_words(unit: Unit) -> list[Evidence]:
+    """The evidence of a unit, first what shares most words with the cue: a cue rests on some of it only."""
+    words = set(_WORD.findall(unit.cue.casefold()))
+    return sorted(unit.evidence, key=lambda piece: -len(words.intersection(_WORD.findall(piece.text.casefold()))))
+
+
+def _once_each(evidence: Iterable[Evidence]) -> list[Evidence]:
+    unique: dict[NodeId, Evidence] = {}
+    for piece in evidence:
+        unique.setdefault(piece.node, piece)
+    return list(unique.values())

@@ -1,0 +1,37 @@
+"""Replies of one question that could not be used, although every other may be."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator
+from typing import TypeVar
+
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
+from tomewise.fallbacks import REPLY_SKIPPED, record_fallback
+from tomewise.types import Event
+
+T = TypeVar("T")
+
+
+class Skipped:
+    """Collects errors of calls whose reply the loop can do without."""
+
+    def __init__(self) -> None:
+        self.last: ModelError | None = None
+        self._unreported: list[ModelError] = []
+
+    async def usable(self, asked: Awaitable[T], otherwise: T) -> T:
+        """What a model says, else `otherwise`. Raises what every further call would meet as well."""
+        try:
+            return await asked
+        except (ModelUnavailable, BudgetExceeded):
+            raise
+        except ModelError as error:
+            self.last = error
+            record_fallback(REPLY_SKIPPED)
+            self._unreported.append(error)
+            return otherwise
+
+    def events(self, step: int) -> Iterator[Event]:
+        """One for each that was not reported yet."""
+        while self._unreported:
+            yield Event(name="skipped", step=step, detail={"reason": str(self._unreported.pop(0))})
