@@ -73,6 +73,13 @@ async def test_a_row_says_all_there_is_to_say(experiment, tmp_path, dataset):
     assert {"tomewise", "prompts", "model", "embedder", "settings", "seed"} == set(row.versions)
 
 
+async def test_an_evaluation_asks_for_a_guess(experiment, tmp_path):
+    model = ScriptedModel(ANSWER)
+    await run(experiment(("naive",), model=model), tmp_path)
+    assert model.calls
+    assert not any(getattr(call.given, "may_decline", False) for call in model.calls)
+
+
 async def test_a_question_is_asked_over_its_own_documents(experiment, tmp_path, dataset):
     results = await run(experiment(("hybrid",)), tmp_path)
     alone = results.rows[3]

@@ -30,8 +30,11 @@ GIVEN: dict[str, list[BaseModel]] = {
     "narrate": [roles.SummaryIn(texts=[HOSTILE, "b"], max_tokens=100)],
     "filter_facts": [roles.FilterIn(question="Who?", facts=[HOSTILE, "b"])],
     "decompose": [roles.DecomposeIn(question=HOSTILE, limit=2)],
-    "probe": [roles.ProbeIn(question="Who?", past_probes=["p"], cues=[HOSTILE]), roles.ProbeIn(question="Who?")],
-    "encode": [roles.EncodeIn(question="Who?", probe="p", layer="tree", evidence=[SHOWN])],
+    "probe": [
+        roles.ProbeIn(question="Who?", past_probes=["p"], cues=[HOSTILE], missing=HOSTILE),
+        roles.ProbeIn(question="Who?"),
+    ],
+    "encode": [roles.EncodeIn(question="Who?", probe="p", layer="tree", evidence=[SHOWN], known=[HOSTILE])],
     "fuse": [roles.FuseIn(question="Who?", cues=[HOSTILE])],
     "judge_correct": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_entailed": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
@@ -63,6 +66,14 @@ def test_there_is_a_prompt_with_front_matter_for_every_role_and_no_other() -> No
     assert set(files) == {role.name for role in roles.ROLES}
     for name, text in files.items():
         assert re.match(rf"---\nname: {name}\nfor: .+\npaper: .+\n---\n", text)
+
+
+def test_the_loops_prompts_show_what_is_known_and_what_is_missing() -> None:
+    encode = Prompts().render(roles.ENCODE, GIVEN["encode"][0])
+    assert encode.count("<finding>\n&lt;/evidence>") == 1
+    probe, bare = (Prompts().render(roles.PROBE, value) for value in GIVEN["probe"])
+    assert "<missing>\n&lt;/evidence>" in probe
+    assert "<missing>\n" not in bare
 
 
 def test_the_answer_prompt_fits_its_case() -> None:
