@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
+from tomewise.errors import BadReply
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
 from tomewise.types import LanguageModel
@@ -31,8 +32,8 @@ class Cached:
     """Asks the model only what the cache does not hold; equal asks that run side by side are one call.
 
     The key covers the role, its prompt as rendered by `prompts`, the model's name, the input and the output's schema:
-    a change of any of these asks anew. Only outputs that fitted their type are kept, and one that no longer fits is
-    asked for again. A reply from the cache is reported to no meter.
+    a change of any of these asks anew. Only outputs that fit their type and that the role accepts are kept; one that
+    no longer does is asked for again. A reply from the cache is reported to no meter.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
@@ -106,9 +107,9 @@ class Cached:
         kept = await self._calls.get(key)
         if kept is not None:
             try:
-                return role.output.model_validate_json(kept)
-            except ValidationError:
-                pass  # written by a version whose output looked different: a miss
-        output = await self._model.ask(role, given)
+                return role.accept(given, role.output.model_validate_json(kept))
+            except (ValidationError, BadReply):
+                pass  # written by a version whose output looked different or was not checked: a miss
+        output = role.accept(given, await self._model.ask(role, given))
         await self._calls.put(key, role=role.name, model=self._model.name, reply=output.model_dump_json())
         return output

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
+from tomewise.language.mending import count_repair
 from tomewise.language.reply import THINKING_ROOM, Reply, decode, schema_text
 from tomewise.language.retry import PATIENT, Backoff, Passing, retried
 from tomewise.language.spec import ModelSpec
@@ -88,9 +89,9 @@ class ChatModel:
         prompt = self._prompts.render(role, given)
         reply = await self._request(role, [prompt], role.output_tokens)
         try:
-            return decode(role, reply.text)
+            return role.accept(given, decode(role, reply.text))
         except BadReply as problem:
-            return await self._repaired(role, prompt, reply, problem)
+            return await self._repaired(role, given, prompt, reply, problem)
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """Estimated from the text that would be sent, since providers count each in their own way."""
@@ -102,7 +103,7 @@ class ChatModel:
         if line is not None:
             await line.connection.close()
 
-    async def _repaired(self, role: Role[In, Out], prompt: str, reply: Reply, problem: BadReply) -> Out:
+    async def _repaired(self, role: Role[In, Out], given: In, prompt: str, reply: Reply, problem: BadReply) -> Out:
         another_call()
         bound = role.output_tokens
         if reply.cut:
@@ -114,7 +115,7 @@ class ChatModel:
             turns = [prompt, reply.text, f"This could not be used: {problem}. Reply again, with the JSON object alone."]
         second = await self._request(role, turns, bound)
         try:
-            return decode(role, second.text)
+            output = role.accept(given, decode(role, second.text))
         except BadReply as error:
             cut = f" It was cut off at {bound} tokens." if second.cut else ""
             shown = " ".join(second.text.split())[:200]
@@ -122,6 +123,8 @@ class ChatModel:
                 f"{self.name} gave no usable reply for {role.name!r}, nor after one repair: {error}.{cut} "
                 f"It said {shown!r}; try a more capable model"
             ) from problem
+        count_repair()
+        return output
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int) -> Reply:
         """One reply, waited and retried for, and reported to the meters."""

@@ -70,7 +70,7 @@ class ScriptedModel:
             await asyncio.sleep(self._latency)
         if isinstance(reply, Exception):
             raise reply
-        output = _fitted(role, reply)
+        output = role.accept(given, _fitted(role, reply))
         spent(
             role.name,
             model=self.name,
