@@ -25,6 +25,7 @@ _STEM = 4  # letters by which words are compared, so that endings do not matter
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_TAG = re.compile(r"\W*[<\[{][\w /|-]{1,40}[>\]}]\W*")
 _PLACEHOLDER = re.compile(
     r"\W*(?:strings?|texts?|summar(?:y|ies)|gists?|memory|notes?|none|null|nil|undefined|unknown|n/?a|todo|tbd"
     r"|placeholder|output|reply|(?:your|the|a) (?:summary|memory|text|reply)|(?:summary|memory|text) (?:goes )?here"
@@ -119,7 +120,7 @@ def _find_excuse(text: str, source: str) -> str | None:
 
 
 def _is_placeholder(text: str, source: str) -> bool:
-    if not _WORD.search(text) or (text.lstrip().startswith("<") and text.rstrip().endswith(">") and len(text) < 60):
+    if not _WORD.search(text) or _TAG.fullmatch(text):
         return text.strip() not in source
     return bool(_PLACEHOLDER.fullmatch(text)) and _plain(text).strip(" .<>[]()") not in _plain(source)
 
