@@ -161,6 +161,12 @@ def build(
         str | None,
         typer.Option(metavar="FILE", help="Take entities and facts from this file instead of asking for them."),
     ] = None,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LAYER|PASSAGE", help="Forget this layer, or all that rests on a passage (by its id); ask anew."
+        ),
+    ] = None,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -181,7 +187,9 @@ def build(
             _print_json(costs) if as_json else showing.print_costs(costs, _console())
             return
         with _progress() as show:
-            report = book.build(variant.system, extractions=extractions, on_progress=show, **variant.settings)
+            report = book.build(
+                variant.system, extractions=extractions, again=again or (), on_progress=show, **variant.settings
+            )
     if as_json:
         _print_json(showing.build_json(report))
     else:

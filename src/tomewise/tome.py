@@ -18,6 +18,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.loop_thread import LoopThread
 from tomewise.making import settle
+from tomewise.memory.again import take_back
 from tomewise.memory.building import Provide, behind, build, estimate
 from tomewise.memory.graph import GraphLayer
 from tomewise.memory.imported import read_extractions
@@ -218,6 +219,7 @@ class Tome:
         system: str = DEFAULT,
         *,
         extractions: str | Path | None = None,
+        again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
         **settings: Any,
     ) -> BuildReport:
@@ -225,10 +227,11 @@ class Tome:
 
         Replies of the model are kept as they come: a build that was stopped repeats none of them. A passage whose call
         fails for good is reported, and tried again by the next build. `extractions` names a file of entities and facts
-        extracted elsewhere (see `memory.imported`), taken in instead of asking. Raises ModelError, BudgetExceeded,
-        ReadingError, Locked.
+        extracted elsewhere (see `memory.imported`), taken in instead of asking. `again` names layers, or passages by
+        their ids, to be made anew: what was remembered of them goes, and the model is asked again. Raises ModelError,
+        BudgetExceeded, ReadingError, UnknownName, Locked.
         """
-        work = self.abuild(system, extractions=extractions, on_progress=on_progress, **settings)
+        work = self.abuild(system, extractions=extractions, again=again, on_progress=on_progress, **settings)
         return self._thread.run(work)
 
     async def abuild(
@@ -236,6 +239,7 @@ class Tome:
         system: str = DEFAULT,
         *,
         extractions: str | Path | None = None,
+        again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
         **settings: Any,
     ) -> BuildReport:
@@ -245,6 +249,7 @@ class Tome:
         with self._store.exclusive(), meter() as used:
             given = (layers, Path(extractions), self._store, report) if extractions else None
             provide = await asyncio.to_thread(_provider, *given) if given else None
+            await asyncio.to_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
             made_by = {layer: record.get("model") for layer, record in self._store.builds().items()}
             reports = await build(layers, self._store, report, provide=provide)
             return BuildReport(tuple(self._told_apart(one, made_by.get(one.layer)) for one in reports), used.usage())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
+from tomewise.language.mending import count_repair
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
-from tomewise.language.mending import count_repair
 from tomewise.language.reply import THINKING_ROOM, Reply, decode, schema_text
 from tomewise.language.retry import PATIENT, Backoff, Passing, retried
 from tomewise.language.spec import ModelSpec

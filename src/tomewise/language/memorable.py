@@ -32,7 +32,10 @@ _PLACEHOLDER = re.compile(
     r"|not applicable|no (?:summary|memory|content|text|information)|empty|lorem ipsum.*)\W*",
     re.IGNORECASE | re.DOTALL,
 )
-_DO = r"(?:assist|help(?! but)|compl|fulfil|provid|creat|generat|continu|summari|process|access|answer|respond|engag|produc|writ)"
+_DO = (
+    r"(?:assist|help(?! but)|compl|fulfil|provid|creat|generat|continu|summari|process|access|answer|respond|engag"
+    r"|produc|writ)"
+)
 _NOT = r"(?:can(?:no|'|\s+no)t|could(?:n'| no)t|won't|will not|(?:am|'m) (?:not able|unable) to|must decline)"
 _REFUSAL = re.compile(
     rf"(?:(?:i'?m|i am|we'?re|we are)?\s*(?:(?:very|so|really) )?sorry\W+(?:but )?|i apologi[sz]e\W+(?:but )?"

@@ -165,9 +165,7 @@ GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_gist_fault)
 EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_triples_fault)
 EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_tokens=256, find_fault=_names_fault)
 EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_triples_fault)
-EXTRACT_RELATIONS = Role(
-    "extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_relations_fault
-)
+EXTRACT_RELATIONS = Role("extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_relations_fault)
 MERGE_DESCRIPTIONS = Role(
     "merge_descriptions", DescriptionsIn, SummaryOut, output_tokens=300, find_fault=_description_fault
 )

@@ -92,6 +92,7 @@ calls = Table(
     Column("role", Text, nullable=False),
     Column("model", Text, nullable=False),
     Column("reply", Text, nullable=False),
+    Column("since", Text, nullable=False),  # the mark under which it was asked for anew, empty for most
 )
 
 traces = Table(
@@ -130,7 +131,9 @@ CREATE TABLE traces (key INTEGER PRIMARY KEY AUTOINCREMENT, asked TEXT NOT NULL,
 CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+_VERSION_2 = "ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT ''"
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
 LATEST = len(MIGRATIONS)
 
 
