@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from tomewise import settings as configuration
+from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.evaluate.command import app as evaluation
 
@@ -307,7 +308,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda message, *_, **__: print(f"tome: {message}", file=sys.stderr)
+            warnings.showwarning = lambda message, *_, **__: print(
+                f"tome: {hide_credentials(str(message))}", file=sys.stderr
+            )
             code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
     except TomewiseError as error:
         return _failed(error, str(error), error.exit_code, debug)
@@ -319,11 +322,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:
-        if debug:
-            raise
-        return _failed(
-            error, f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where", 1, False
-        )
+        message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
+        return _failed(error, message, 1, debug)
     if code == INTERRUPTED:
         print(_State.kept, file=sys.stderr)
     return code or 0
@@ -331,8 +331,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _failed(error: Exception, message: str, code: int, debug: bool) -> int:
     if debug:
-        traceback.print_exception(error)
-    print(f"tome: {' '.join(line.strip() for line in message.splitlines())}", file=sys.stderr)
+        print(hide_credentials("".join(traceback.format_exception(error))), file=sys.stderr)
+    print(f"tome: {hide_credentials(' '.join(line.strip() for line in message.splitlines()))}", file=sys.stderr)
     return code
 
 
@@ -347,7 +347,7 @@ def _interrupt(*_: object) -> None:
 def _at(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
     """How the next command names the same memory and model: as this one did."""
     given = {"--tome": tome or _State.tome, "--model": model, "--base-url": base_url}
-    return "".join(f" {option} {quote(value)}" for option, value in given.items() if value)
+    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in given.items() if value)
 
 
 def _goes_on() -> None:

@@ -94,8 +94,14 @@ class Tome:
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose import embedder_named
+        from tomewise.language.choose import check_model
+        from tomewise.language.spec import check_address
 
         wording = Prompts(Path(prompts) if prompts else None)
+        if isinstance(model, str):
+            check_model(model, model_settings.get("base_url"))
+        if embedder_base_url:
+            check_address(embedder_base_url)
         store = SqliteStore.open(Path(path), create=create)
         try:
             made_with = store.meta("embedder")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from tomewise.credentials import know_credentials
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.language.mending import count_repair
 from tomewise.language.places import Places
@@ -67,6 +68,7 @@ class ChatModel:
     ) -> None:
         self._spec = ModelSpec.parse(spec, base_url)
         self._api_key = api_key
+        know_credentials(api_key, self._spec.address)
         self._limit = limit
         self._timeout = timeout
         self._window = window
