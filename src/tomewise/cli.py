@@ -290,6 +290,7 @@ app.add_typer(evaluation)
 def main() -> NoReturn:
     """The command: as `run` on the arguments it was called with; an interrupt ends it within two seconds."""
     signal.signal(signal.SIGINT, _interrupt)
+    _fill_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
@@ -298,8 +299,21 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:
         code = code or 1
+    except OSError as error:
+        code = _failed(error, f"standard output cannot be written: {error.strerror}", code or 1, False)
     sys.stderr.flush()
     os._exit(code)  # threads of a library may still be computing: do not wait for them
+
+
+def _fill_streams() -> None:
+    """Put something in place of standard streams that are closed: the next file opened, a tome, would take theirs."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            place = os.open(os.devnull, os.O_RDWR)
+            if place != number:
+                os.dup2(place, number)
+                os.close(place)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -308,9 +322,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda message, *_, **__: print(
-                f"tome: {hide_credentials(str(message))}", file=sys.stderr
-            )
+            warnings.showwarning = _warn
             code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
     except TomewiseError as error:
         return _failed(error, str(error), error.exit_code, debug)
@@ -321,12 +333,16 @@ def run(arguments: Sequence[str]) -> int:
         return 1
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a mistake of ours, told without the keys that it may hold
         message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
         return _failed(error, message, 1, debug)
     if code == INTERRUPTED:
         print(_State.kept, file=sys.stderr)
     return code or 0
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"tome: {hide_credentials(str(message))}", file=sys.stderr)
 
 
 def _failed(error: Exception, message: str, code: int, debug: bool) -> int:

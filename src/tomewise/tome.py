@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tomewise.errors import NotBuilt, StoreError, UsageError
 from tomewise.language.cached import Cached
@@ -47,6 +47,7 @@ from tomewise.variants import name_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 OnEvent = Callable[[Event], None]
 _STARTING = 4  # questions on their way to their first event: a model is asked early, not once all have retrieved
@@ -145,6 +146,14 @@ class Tome:
             await closing()
         await asyncio.to_thread(self.close)
 
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            self._store.check()
+        except StoreError:
+            work.close()
+            raise
+        return self._thread.run(work)
+
     @property
     def store(self) -> SqliteStore:
         """The store, for those who build parts of their own."""
@@ -163,7 +172,7 @@ class Tome:
         A document that is there unchanged is recognised and costs nothing; one whose text changed is replaced. Each
         document is kept whole or not at all, also when the process is killed. Raises ReadingError, Locked.
         """
-        return self._thread.run(self.aadd(*sources, on_progress=on_progress))
+        return self._wait(self.aadd(*sources, on_progress=on_progress))
 
     async def aadd(self, *sources: str | Path | Document, on_progress: OnProgress | None = None) -> AddReport:
         """See `add`."""
@@ -193,7 +202,7 @@ class Tome:
 
     def remove(self, document: str) -> RemoveReport:
         """Forget a document, named by id, path, title or unique part of its id, and all that rested on it alone."""
-        return self._thread.run(self.aremove(document))
+        return self._wait(self.aremove(document))
 
     async def aremove(self, document: str) -> RemoveReport:
         """See `remove`."""
@@ -238,7 +247,7 @@ class Tome:
         BudgetExceeded, ReadingError, UnknownName, Locked.
         """
         work = self.abuild(system, extractions=extractions, again=again, on_progress=on_progress, **settings)
-        return self._thread.run(work)
+        return self._wait(work)
 
     async def abuild(
         self,
@@ -269,13 +278,14 @@ class Tome:
 
     def estimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
         """What `build` would ask of the model, layer by layer, before anything is spent."""
-        return self._thread.run(self.aestimate(system, **settings))
+        return self._wait(self.aestimate(system, **settings))
 
     async def aestimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
         """See `estimate`."""
         return await estimate(self._layers(system, settings), self._store)
 
     def _layers(self, system: str, settings: Mapping[str, Any]) -> tuple[Layer, ...]:
+        self._store.check()
         remembering = Cached(self._model, self._prompts, self._store.calls)
         return assemble(system, Kit(self._store, remembering, self._embedder), **settings).layers
 
@@ -298,7 +308,7 @@ class Tome:
         work = self.aask(
             question, options=options, instructions=instructions, system=system, on_event=on_event, **settings
         )
-        return self._thread.run(work)
+        return self._wait(work)
 
     async def aask(
         self,
@@ -324,12 +334,13 @@ class Tome:
 
     def ask_many(self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any) -> list[Answer]:
         """Answer several questions side by side, within the model's limit; answers in the order of questions."""
-        return self._thread.run(self.aask_many(questions, system=system, **settings))
+        return self._wait(self.aask_many(questions, system=system, **settings))
 
     async def aask_many(
         self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any
     ) -> list[Answer]:
         """See `ask_many`."""
+        self._store.check()
         starting = asyncio.Semaphore(_STARTING)
 
         async def one(question: str | Question) -> Answer:
@@ -379,6 +390,8 @@ class Tome:
             raise NotBuilt(f"{said} needs layers that are not up to date: {lacks}; run `{make}`")
 
     def _keep(self, question: Question, answer: Answer) -> None:
+        if self._store.read_only:
+            return
         record = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
         try:
             with self._tracing:

@@ -42,7 +42,7 @@ def rows(path: Path, source: str) -> Iterator[Document]:
 def _document(line: bytes, source: str, number: int) -> Document:
     row = _row(line, source, number)
     given = row.get("id")
-    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int) or given == ""):
+    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip()):
         raise _error(source, number, f"`id` is {given!r}", "make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
     if not isinstance(title, str):
