@@ -112,8 +112,8 @@ def _address(path: Path) -> URL:
     if not is_read_only(path):
         return URL.create("sqlite+pysqlite", database=str(path))
     log = path.with_name(path.name + "-wal")
-    folds = os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0)
-    query = {"mode": "ro", "uri": "true"} | ({} if folds else {"immutable": "1"})
+    changes = os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0)
+    query = {"mode": "ro", "uri": "true"} | ({} if changes else {"immutable": "1"})
     return URL.create("sqlite+pysqlite", database=f"file:{quote_address(str(path))}", query=query)
 
 
