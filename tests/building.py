@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tomewise.language.roles import EXTRACT_FACTS, NARRATE, SUMMARISE, ExtractIn
 LAYERS = {"extract_facts": "graph:passages-triples", "summarise": "tree", "narrate": "episodes"}
 # UMAP takes seconds to import, and what is clustered by does not matter to who is asked.
 PLAIN = "import sys; sys.modules['umap'] = None; from tomewise.cli import main; "
+_READ = re.compile(r"<passage[^>]*>[^<]*?(\w{4,})[^<]*</passage>")  # a word of what is read, for a reply has some
 _OPENINGS = {
     role.name: Prompts().render(role, given).partition("\n")[0]
     for role, given in (
@@ -50,7 +52,9 @@ def played(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
     """A good reply, the same for the same request."""
     name = mark(request)
     if role(request) == "extract_facts":
-        reply: dict[str, Any] = {"entities": [name], "triples": [[name, "is a part of", "the whole"]]}
+        word = _READ.search(request["messages"][1]["content"])
+        assert word is not None
+        reply: dict[str, Any] = {"entities": [name], "triples": [[name, f"is with {word[1]} a part of", "the whole"]]}
     elif role(request):
         reply = {"summary": f"All that {name} tells."}
     else:

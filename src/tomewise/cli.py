@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from tomewise import settings as configuration
+from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.evaluate.command import app as evaluation
 
@@ -167,6 +168,12 @@ def build(
         str | None,
         typer.Option(metavar="FILE", help="Take entities and facts from this file instead of asking for them."),
     ] = None,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LAYER|PASSAGE", help="Forget this layer, or all that rests on a passage (by its id); ask anew."
+        ),
+    ] = None,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -187,7 +194,9 @@ def build(
             _print_json(costs) if as_json else showing.print_costs(costs, _console())
             return
         with _progress() as show:
-            report = book.build(variant.system, extractions=extractions, on_progress=show, **variant.settings)
+            report = book.build(
+                variant.system, extractions=extractions, again=again or (), on_progress=show, **variant.settings
+            )
     if as_json:
         _print_json(showing.build_json(report))
     else:
@@ -333,6 +342,7 @@ app.add_typer(evaluation)
 def main() -> NoReturn:
     """The command: as `run` on the arguments it was called with; an interrupt ends it within two seconds."""
     signal.signal(signal.SIGINT, _interrupt)
+    _fill_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
@@ -341,8 +351,21 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:
         code = code or 1
+    except OSError as error:
+        code = _failed(error, f"standard output cannot be written: {error.strerror}", code or 1, False)
     sys.stderr.flush()
     os._exit(code)  # threads of a library may still be computing: do not wait for them
+
+
+def _fill_streams() -> None:
+    """Put something in place of standard streams that are closed: the next file opened, a tome, would take theirs."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            place = os.open(os.devnull, os.O_RDWR)
+            if place != number:
+                os.dup2(place, number)
+                os.close(place)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -351,7 +374,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = lambda message, *_, **__: print(f"tome: {message}", file=sys.stderr)
+            warnings.showwarning = _warn
             code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
     except TomewiseError as error:
         return _failed(error, str(error), error.exit_code, debug)
@@ -362,21 +385,22 @@ def run(arguments: Sequence[str]) -> int:
         return 1
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except Exception as error:
-        if debug:
-            raise
-        return _failed(
-            error, f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where", 1, False
-        )
+    except Exception as error:  # noqa: BLE001 - a mistake of ours, told without the keys that it may hold
+        message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
+        return _failed(error, message, 1, debug)
     if code == INTERRUPTED:
         print(_State.kept, file=sys.stderr)
     return code or 0
 
 
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"tome: {hide_credentials(str(message))}", file=sys.stderr)
+
+
 def _failed(error: Exception, message: str, code: int, debug: bool) -> int:
     if debug:
-        traceback.print_exception(error)
-    print(f"tome: {' '.join(line.strip() for line in message.splitlines())}", file=sys.stderr)
+        print(hide_credentials("".join(traceback.format_exception(error))), file=sys.stderr)
+    print(f"tome: {hide_credentials(' '.join(line.strip() for line in message.splitlines()))}", file=sys.stderr)
     return code
 
 
@@ -391,7 +415,7 @@ def _interrupt(*_: object) -> None:
 def _at(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
     """How the next command names the same memory and model: as this one did."""
     given = {"--tome": tome or _State.tome, "--model": model, "--base-url": base_url}
-    return "".join(f" {option} {quote(value)}" for option, value in given.items() if value)
+    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in given.items() if value)
 
 
 def _goes_on() -> None:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tomewise.credentials import hide_credentials
+
 
 class TomewiseError(Exception):
-    """Anything Tomewise refuses or could not do."""
+    """Anything Tomewise refuses or could not do. A message holds no key and no password, whoever worded it."""
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(hide_credentials(one) if isinstance(one, str) else one for one in args))
 
 
 class UsageError(TomewiseError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -20,19 +21,24 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
+        self._process = os.getpid()
         self._running: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
         self._guard = threading.Lock()
 
     @property
     def used(self) -> bool:
         """Whether there is a thread to stop."""
-        return self._running is not None
+        return self._running is not None and os.getpid() == self._process
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run to the end and return the result; an interrupt stops the work.
 
-        Raises UsageError inside of the work itself, which would wait for its own end.
+        Raises UsageError inside of the work itself, which would wait for its own end, and in a process that was forked
+        off, where nobody would do the work.
         """
+        if os.getpid() != self._process:
+            work.close()
+            raise UsageError("this process was forked from the one that opened the tome: open it anew in this one")
         if self._running is not None and threading.current_thread() is self._running[1]:
             work.close()
             raise UsageError("a callback cannot call a plain method of the tome that called it: note what it is told")
@@ -47,7 +53,7 @@ class LoopThread:
         """End the thread; what is still running there is cancelled."""
         with self._guard:
             running, self._running = self._running, None
-        if running is not None:
+        if running is not None and os.getpid() == self._process:  # a fork has no such thread
             loop, thread = running
             loop.call_soon_threadsafe(loop.stop)
             thread.join(_PATIENCE)

@@ -233,6 +233,7 @@ def contents(book: Tome) -> dict[str, Any]:
             }
             for record in book.documents()
         ],
+        "replies": {layer: record["replies"] for layer, record in store.builds().items() if "replies" in record},
         "failed": _failed(store),
     }
 
@@ -262,6 +263,9 @@ def print_contents(found: dict[str, Any], out: Console) -> None:
     for name, layer in found["layers"].items():
         layers.add_row(escape(name), f"{layer['nodes']:,}", str(layer["failed"]) if layer["failed"] else "")
     out.print(layers)
+    for name, replies in found["replies"].items():
+        counts = " and ".join(f"{count:,} {word}" for word, count in replies.items())
+        out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
     for failed in found["failed"][:_FAILURES]:
         places = ", ".join(map(str, failed["passages"]))
         where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from threading import Lock
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from tomewise.errors import NotBuilt, StoreError, UsageError
 from tomewise.fallbacks import EVENT as FALLBACKS
@@ -20,6 +20,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.loop_thread import LoopThread
 from tomewise.making import settle
+from tomewise.memory.again import take_back
 from tomewise.memory.building import Provide, behind, build, estimate
 from tomewise.memory.graph import GraphLayer
 from tomewise.memory.imported import read_extractions
@@ -52,6 +53,7 @@ from tomewise.variants import name_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 OnEvent = Callable[[Event], None]
 _STARTING = 4  # questions on their way to their first event: a model is asked early, not once all have retrieved
@@ -111,9 +113,15 @@ class Tome:
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose import embedder_named
+        from tomewise.language.choose import check_model
+        from tomewise.language.spec import check_address
 
         wording = Prompts(Path(prompts) if prompts else None)
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
+        if isinstance(model, str):
+            check_model(model, model_settings.get("base_url"))
+        if embedder_base_url:
+            check_address(embedder_base_url)
         store = SqliteStore.open(Path(path), create=create)
         try:
             made_with = store.meta("embedder")
@@ -159,6 +167,14 @@ class Tome:
             await closing()
         await asyncio.to_thread(self.close)
 
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            self._store.check()
+        except StoreError:
+            work.close()
+            raise
+        return self._thread.run(work)
+
     @property
     def store(self) -> SqliteStore:
         """The store, for those who build parts of their own."""
@@ -186,7 +202,7 @@ class Tome:
         `prefix/` before the ids of rows and of documents given here. `follow` reads files outside of a folder to which
         links in it lead. Raises ReadingError, UsageError, Locked.
         """
-        return self._thread.run(self.aadd(*sources, prefix=prefix, follow=follow, on_progress=on_progress))
+        return self._wait(self.aadd(*sources, prefix=prefix, follow=follow, on_progress=on_progress))
 
     async def aadd(
         self,
@@ -219,7 +235,7 @@ class Tome:
 
     def remove(self, document: str) -> RemoveReport:
         """Forget a document, named by id, path, title or unique part of its id, and all that rested on it alone."""
-        return self._thread.run(self.aremove(document))
+        return self._wait(self.aremove(document))
 
     async def aremove(self, document: str) -> RemoveReport:
         """See `remove`."""
@@ -251,6 +267,7 @@ class Tome:
         system: str = DEFAULT,
         *,
         extractions: str | Path | None = None,
+        again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
         **settings: Any,
     ) -> BuildReport:
@@ -258,17 +275,19 @@ class Tome:
 
         Replies of the model are kept as they come: a build that was stopped repeats none of them. A passage whose call
         fails for good is reported, and tried again by the next build. `extractions` names a file of entities and facts
-        extracted elsewhere (see `memory.imported`), taken in instead of asking. Raises ModelError, BudgetExceeded,
-        ReadingError, Locked.
+        extracted elsewhere (see `memory.imported`), taken in instead of asking. `again` names layers, or passages by
+        their ids, to be made anew: what was remembered of them goes, and the model is asked again. Raises ModelError,
+        BudgetExceeded, ReadingError, UnknownName, Locked.
         """
-        work = self.abuild(system, extractions=extractions, on_progress=on_progress, **settings)
-        return self._thread.run(work)
+        work = self.abuild(system, extractions=extractions, again=again, on_progress=on_progress, **settings)
+        return self._wait(work)
 
     async def abuild(
         self,
         system: str = DEFAULT,
         *,
         extractions: str | Path | None = None,
+        again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
         **settings: Any,
     ) -> BuildReport:
@@ -278,6 +297,7 @@ class Tome:
         with self._store.exclusive(), meter() as used:
             given = (layers, Path(extractions), self._store, report) if extractions else None
             provide = await asyncio.to_thread(_provider, *given) if given else None
+            await asyncio.to_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
             made_by = {layer: record.get("model") for layer, record in self._store.builds().items()}
             reports = await build(layers, self._store, report, provide=provide)
             return BuildReport(tuple(self._told_apart(one, made_by.get(one.layer)) for one in reports), used.usage())
@@ -291,13 +311,14 @@ class Tome:
 
     def estimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
         """What `build` would ask of the model, layer by layer, before anything is spent."""
-        return self._thread.run(self.aestimate(system, **settings))
+        return self._wait(self.aestimate(system, **settings))
 
     async def aestimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
         """See `estimate`."""
         return await estimate(self._layers(system, settings), self._store)
 
     def _layers(self, system: str, settings: Mapping[str, Any]) -> tuple[Layer, ...]:
+        self._store.check()
         remembering = Cached(self._model, self._prompts, self._store.calls)
         return assemble(system, Kit(self._store, remembering, self._embedder), **settings).layers
 
@@ -321,7 +342,7 @@ class Tome:
         ModelError.
         """
         asked: dict[str, Any] = {"options": options, "instructions": instructions, "force": force, "system": system}
-        return self._thread.run(self.aask(question, on_event=on_event, **asked, **settings))
+        return self._wait(self.aask(question, on_event=on_event, **asked, **settings))
 
     async def aask(
         self,
@@ -350,12 +371,13 @@ class Tome:
 
     def ask_many(self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any) -> list[Answer]:
         """Answer several questions side by side, within the model's limit; answers in the order of questions."""
-        return self._thread.run(self.aask_many(questions, system=system, **settings))
+        return self._wait(self.aask_many(questions, system=system, **settings))
 
     async def aask_many(
         self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any
     ) -> list[Answer]:
         """See `ask_many`."""
+        self._store.check()
         starting = asyncio.Semaphore(_STARTING)
 
         async def one(question: str | Question) -> Answer:
@@ -405,6 +427,8 @@ class Tome:
             raise NotBuilt(f"{said} needs layers that are not up to date: {lacks}; run `{make}`")
 
     def _keep(self, question: Question, answer: Answer) -> None:
+        if self._store.read_only:
+            return
         record = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
         try:
             with self._tracing:

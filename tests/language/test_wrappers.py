@@ -24,12 +24,15 @@ class Calls:
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
 
-    async def get(self, key: str) -> str | None:
+    async def get(self, key: str, *, since: str = "") -> str | None:
         return self.kept.get(key)
 
-    async def put(self, key: str, *, role: str, model: str, reply: str) -> None:
+    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         await asyncio.sleep(0)
         self.kept[key] = reply
+
+    async def drop(self, key: str) -> None:
+        self.kept.pop(key, None)
 
 
 def model(**options: Any) -> ScriptedModel:

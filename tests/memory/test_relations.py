@@ -43,7 +43,7 @@ def stated(given: Any) -> dict[str, object]:
 
 
 def summed(given: DescriptionsIn) -> dict[str, str]:
-    return {"summary": f"{given.name}, in {len(given.descriptions)} ways"}
+    return {"summary": f"{given.name}, told of in {len(given.descriptions)} ways"}
 
 
 def scripted() -> ScriptedModel:
@@ -110,16 +110,16 @@ async def test_long_descriptions_are_summed_up_as_long_as_what_they_rest_on_is_t
     assert of(store, "ada")[2].count("\n") == 1
     put(store, EMBEDDER, document_of("d2", texts[2]))
     await build([layer], store, quiet)
-    assert of(store, "ada")[2] == "Ada, in 3 ways"
+    assert of(store, "ada")[2] == "Ada, told of in 3 ways"
     put(store, EMBEDDER, document_of("d3", texts[2].replace("2", "3")))
     await build([layer], store, quiet)
-    assert of(store, "ada")[2] == "Ada, in 4 ways"
+    assert of(store, "ada")[2] == "Ada, told of in 4 ways"
     assert len(store.nodes(NAMES.descriptions)) == 1
     with store.write() as change:
         change.remove_document("d3")
     assert of(store, "ada")[2].count("\n") == 2  # right at once, if long
     await build([layer], store, quiet)
-    assert of(store, "ada")[2] == "Ada, in 3 ways"
+    assert of(store, "ada")[2] == "Ada, told of in 3 ways"
     with store.write() as change:
         change.remove_document("d2")
     await build([layer], store, quiet)
@@ -142,7 +142,7 @@ async def test_descriptions_past_one_call_are_summed_up_in_rounds(tmp_path: Path
     asked = [call.given for call in model.calls if call.role == "merge_descriptions"]
     assert all(sum(map(len, given.descriptions)) <= 24_000 for given in asked)  # type: ignore[attr-defined]
     assert len(asked) == 3
-    assert of(store, "ada")[2] == "Ada, in 2 ways"
+    assert of(store, "ada")[2] == "Ada, told of in 2 ways"
 
 
 def test_dirty_replies_are_cleaned_and_counted() -> None:

@@ -64,8 +64,12 @@ async def test_a_reply_is_on_disk_when_put_returns(store: SqliteStore) -> None:
     await store.calls.put("k", role="answer", model="m", reply='{"text": "潮"}')
     assert kept(store.path) == {"k": '{"text": "潮"}'}
     assert await store.calls.get("k") == '{"text": "潮"}'
-    await store.calls.put("k", role="answer", model="m", reply="another")
-    assert kept(store.path) == {"k": '{"text": "潮"}'}
+    await store.calls.put("k", role="answer", model="m", reply="another", since="now")
+    assert kept(store.path) == {"k": "another"}
+    assert await store.calls.get("k", since="then") is None
+    assert await store.calls.get("k", since="now") == await store.calls.get("k") == "another"
+    await store.calls.drop("k")
+    assert kept(store.path) == {}
 
 
 async def test_those_who_wait_share_a_commit(calls: StoredCalls, gate: Gate) -> None:

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from tomewise.credentials import know_credentials
 from tomewise.embedding.rows import rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
+from tomewise.language.spec import check_address
 from tomewise.settings import key, variable
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ class OpenAIEmbedder:
     ) -> None:
         if dimensions is not None and dimensions < 1:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
+        if base_url:
+            check_address(base_url)
+        know_credentials(api_key, base_url or variable("OPENAI_BASE_URL"))
         self._model = model
         self._base_url = base_url
         self._api_key = api_key

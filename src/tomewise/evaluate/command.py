@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -96,6 +97,7 @@ def run(
         "max_cost": max_cost,
     }
     chosen = replace(configuration.load(), **{name: value for name, value in given.items() if value is not None})
+    _check_folder("--out", out)  # before hours of work whose results nothing could keep
     names = _Names(tuple(systems), tuple(metric or ()), tuple(judge or ()), judge_model)
     experiment = _experiment(names, chosen, data, layout, questions, retrieval_only)
     with _progress() as show:
@@ -157,6 +159,8 @@ def report(
     """Print the table of an experiment, and draw its pictures."""
     from tomewise.evaluate.table import tabulate
 
+    if plots is not None:
+        _check_folder("--plots", plots)
     results = _read(out, experiment)
     _show(tabulate(results, columns=metric, baseline=_one(baseline), by=by or ()), as_json, form)
     if plots is not None:
@@ -197,6 +201,16 @@ def export(
     results = _read(out, experiment)
     write_parquet(results, path)
     typer.echo(f"{len(results.rows):,} rows in {path}")
+
+
+def _check_folder(option: str, folder: Path) -> None:
+    """Raises UsageError where the folder is none, or cannot be made."""
+    from tomewise.errors import UsageError
+
+    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        why = "may not be written to" if nearest.is_dir() else "is a file"
+        raise UsageError(f"{option} {folder}: {nearest} {why}; name a folder that is there or can be made")
 
 
 class _Names:

@@ -7,7 +7,9 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from tomewise.credentials import know_credentials
 from tomewise.errors import BadReply
+from tomewise.language.mending import count_repair
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
@@ -59,6 +61,7 @@ class ChatModel:
     ) -> None:
         self._spec = ModelSpec.parse(spec, base_url)
         self._api_key = api_key
+        know_credentials(api_key, self._spec.address)
         self._limit = limit
         self._timeout = timeout
         self._window = window
@@ -81,9 +84,9 @@ class ChatModel:
         prompt = self._prompts.render(role, given)
         reply = await self._request(role, [prompt], role.output_tokens)
         try:
-            return await decode_reply(role, reply.text)
+            return role.accept(given, await decode_reply(role, reply.text))
         except BadReply as problem:
-            return await self._repaired(role, prompt, reply, problem)
+            return await self._repaired(role, given, prompt, reply, problem)
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """Estimated from the text that would be sent, since providers count each in their own way."""
@@ -95,7 +98,7 @@ class ChatModel:
         if line is not None:
             await line.connection.close()
 
-    async def _repaired(self, role: Role[In, Out], prompt: str, reply: Reply, problem: BadReply) -> Out:
+    async def _repaired(self, role: Role[In, Out], given: In, prompt: str, reply: Reply, problem: BadReply) -> Out:
         bound = role.output_tokens
         if reply.cut:
             bound = bound * 2 + (THINKING_ROOM if reply.thought or not reply.text.strip() else 0)
@@ -107,7 +110,7 @@ class ChatModel:
             turns = [prompt, shown, f"This could not be used: {problem}. Reply again, with the JSON object alone."]
         second = await self._request(role, turns, bound)
         try:
-            return await decode_reply(role, second.text)
+            output = role.accept(given, await decode_reply(role, second.text))
         except BadReply as error:
             cut = f" It was cut off at {bound} tokens." if second.cut else ""
             shown = " ".join(second.text[:2000].split())[:200]
@@ -115,6 +118,8 @@ class ChatModel:
                 f"{self.name} gave no usable reply for {role.name!r}, nor after one repair: {error}.{cut} "
                 f"It said {shown!r}; try a more capable model"
             ) from problem
+        count_repair()
+        return output
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int) -> Reply:
         """One reply, waited and retried for. The meters are told of every request that was sent, also if none came."""

@@ -35,6 +35,14 @@ def model_named(
     return Budgeted(model, calls=max_calls, tokens=max_tokens, money=max_cost)
 
 
+def check_model(spec: str, base_url: str | None) -> None:
+    """Raises `UsageError` where `model_named` would, before anything is made."""
+    if spec.strip() != "extractive":
+        from tomewise.language.spec import ModelSpec
+
+        ModelSpec.parse(spec, base_url)
+
+
 def _unbounded(
     spec: str,
     embedder: Embedder,

@@ -76,7 +76,7 @@ class ScriptedModel:
                 await asyncio.sleep(self._latency)
                 if isinstance(reply, Exception):
                     raise reply
-                output = _fitted(role, reply)
+                output = role.accept(given, _fitted(role, reply))
                 received = estimated_tokens(output.model_dump_json())
                 bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received)
                 return output

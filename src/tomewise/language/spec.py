@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.settings import key, variable
@@ -58,8 +59,8 @@ class ModelSpec:
         address = base_url or variable(f"{provider.upper()}_BASE_URL") if provider in ("openai", "ollama") else base_url
         if provider == "ollama":
             address = address or OLLAMA_ADDRESS
-        if address and not address.startswith(("http://", "https://")):
-            raise UsageError(f"{address!r} is no address of a model server: it must start with http:// or https://")
+        if address:
+            check_address(address)
         return cls(provider, model, address)
 
     def __str__(self) -> str:
@@ -93,3 +94,17 @@ class ModelSpec:
         """Raises `ModelUnavailable` where a key is needed and none is set. Servers of one's own need none."""
         if self.provider in _KEYS and not self.address and not self.key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")
+
+
+def check_address(address: str) -> None:
+    """Raises `UsageError` where this is no address of a server."""
+    refusal = f"{address!r} is no address of a model server: write it as http://HOST:PORT/v1 or https://HOST/v1"
+    if not address.startswith(("http://", "https://")) or any(sign.isspace() for sign in address):
+        raise UsageError(refusal)
+    try:
+        parts = urlsplit(address)
+        sound = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise UsageError(refusal) from error
+    if not sound:
+        raise UsageError(refusal)

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
-from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
+from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
+from tomewise.language.mending import count_refusal
 from tomewise.language.places import queueing
 from tomewise.language.role import Role
 from tomewise.together import side_by_side
@@ -59,6 +60,8 @@ async def play_each(
         except ModelUnavailable:
             raise
         except ModelError as error:
+            if isinstance(error, BadReply | Refused):
+                count_refusal()
             replies.failed[key] = str(error)
         finally:
             room.release()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from tomewise.errors import BudgetExceeded
+from tomewise.language.cached import ask_anew
+from tomewise.language.mending import count_mended
 from tomewise.together import side_by_side
 from tomewise.types import Change, Estimate, Layer, LayerReport, Report
 
@@ -35,12 +37,13 @@ async def build(
         for need in layer.needs:
             if need in tasks and await tasks[need] is None:
                 return None
+        mark = (await asyncio.to_thread(store.builds)).get(layer.name, {}).get("again", "")
         provided = await provide(layer) if provide else None
         change = await asyncio.to_thread(pending, layer, store)
         if not change:
             return provided or LayerReport(layer=layer.name)
         try:
-            built = await layer.update(change, report)
+            built = await _update(layer, change, store, report, mark)
         except BudgetExceeded as error:
             refused.append(error)
             return None
@@ -87,6 +90,21 @@ def behind(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
         if waiting or change.removed:
             lag[layer.name] = len(waiting)
     return lag
+
+
+async def _update(layer: Layer, change: Change, store: SqliteStore, report: Report, mark: str) -> LayerReport:
+    """Update a layer, and count what became of the replies it had; `mark` has them asked for anew."""
+    with count_mended() as mended, ask_anew(mark):
+        try:
+            return await layer.update(change, report)
+        finally:
+            if mended:
+                await asyncio.to_thread(_count, store, layer.name, asdict(mended))
+
+
+def _count(store: SqliteStore, layer: str, counts: Mapping[str, int]) -> None:
+    with store.write() as change:
+        change.count_replies(layer, counts)
 
 
 def _both(first: LayerReport, then: LayerReport) -> LayerReport:

@@ -97,6 +97,11 @@ class GraphLayer:
         return self.names.layer
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The names under which its nodes are kept."""
+        return (self.names.entities, self.names.facts, self.names.mentions, self.names.descriptions)
+
+    @property
     def needs(self) -> tuple[str, ...]:
         return (self.names.source,)
 

@@ -39,7 +39,7 @@ class Arrays:
             with self._reading() as connection:
                 version = version_of(connection, space)
                 held = self._held.get(space)
-                if held is not None and held.version == version:
+                if held is not None and held.version == version and held.is_whole:
                     return held
                 found = self._mirror(space).read(version)
                 missing = found is None

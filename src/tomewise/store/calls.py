@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, LargeBinary, cast, func, select
+from sqlalchemy import Connection, LargeBinary, cast, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.schema import calls
@@ -38,22 +38,35 @@ class StoredCalls:
         self._open: _Batch | None = None  # not yet being written
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tomewise-calls")
 
-    async def get(self, key: str) -> str | None:
+    async def get(self, key: str, *, since: str = "") -> str | None:
+        """The reply, or None; with a mark, only a reply that was put under it."""
+        query = select(calls.c.reply).where(calls.c.key == key)
         with self._read() as connection:
-            return connection.scalar(select(calls.c.reply).where(calls.c.key == key))
+            return connection.scalar(query.where(calls.c.since == since) if since else query)
 
-    async def put(self, key: str, *, role: str, model: str, reply: str) -> None:
-        """Keep a reply. A caller who is cancelled meanwhile learns of that only when it is written."""
+    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+        """Keep a reply in place of an earlier one.
+
+        A caller who is cancelled meanwhile learns of that only when it is written.
+        """
         with self._guard:
             if self._open is None:
                 self._open = _Batch([], self._writer.submit(self._commit))
-            self._open.rows.append({"key": key, "role": role, "model": model, "reply": reply})
+            self._open.rows.append({"key": key, "role": role, "model": model, "reply": reply, "since": since})
             written = asyncio.wrap_future(self._open.written)
         try:
             await asyncio.shield(written)
         except asyncio.CancelledError:
             await asyncio.wait([written])  # what comes next finds the reply in its place
             raise
+
+    async def drop(self, key: str) -> None:
+        """Forget a reply."""
+        await asyncio.to_thread(self._drop, key)
+
+    def _drop(self, key: str) -> None:
+        with self._write() as connection:
+            connection.execute(delete(calls).where(calls.c.key == key))
 
     def mean_reply_bytes(self, role: str, model: str) -> float | None:
         """How long the model's replies in a role were on average, once there are enough to tell."""
@@ -71,7 +84,9 @@ class StoredCalls:
         try:
             with self._write() as connection:
                 taken = self._take()  # only now, so that what arrived while this waited for its turn goes along
-                connection.execute(insert(calls).on_conflict_do_nothing(), taken)
+                statement = insert(calls)
+                fresh = {name: statement.excluded[name] for name in ("role", "model", "reply", "since")}
+                connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=fresh), taken)
         finally:
             if taken is None:
                 self._take()  # those who wait learn of the error; those who come later begin anew

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
+from urllib.parse import quote as quote_address
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -91,20 +93,43 @@ def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
         if application != APPLICATION_ID and not (create and _is_blank(connection)):
             raise StoreError(f"{path} is an SQLite file but no tome: name another file with -m")
     if application != APPLICATION_ID or version < LATEST:
+        if is_read_only(path):
+            raise StoreError(
+                f"{path} is of an older Tomewise (format {version}, this one has {LATEST}) and may only be read: "
+                "open it once where it can be written"
+            )
         with writing(engine, path) as connection:
             migrate(connection)
 
 
+def is_read_only(path: Path) -> bool:
+    """Whether a file that exists may only be read, or stands in a folder where nothing may be written beside it."""
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _address(path: Path) -> URL:
+    """How SQLite is to open the file: where no log can be written beside it, as one that nobody changes."""
+    if not is_read_only(path):
+        return URL.create("sqlite+pysqlite", database=str(path))
+    log = path.with_name(path.name + "-wal")
+    changes = os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size > 0)
+    query = {"mode": "ro", "uri": "true"} | ({} if changes else {"immutable": "1"})
+    return URL.create("sqlite+pysqlite", database=f"file:{quote_address(str(path))}", query=query)
+
+
 def _engine(path: Path) -> Engine:
     engine = create_engine(
-        URL.create("sqlite+pysqlite", database=str(path)),
+        _address(path),
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         max_overflow=-1,  # as many readers as there are threads
     )
+    read_only = is_read_only(path)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # SQLAlchemy's "begin" event below says BEGIN, not the driver
+        if read_only:
+            return
         connection.execute(f"PRAGMA page_size = {_PAGE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # a reply that was paid for outlives a power cut

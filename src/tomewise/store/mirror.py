@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 from zlib import crc32
 
@@ -28,6 +28,7 @@ Rows = NDArray[Any]  # (n, width), one dtype a space
 _DEAD_SHARE = 0.25  # past this share of dead rows the files are written anew
 _DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
+_BLOCK = 1 << 24  # bytes read at a time
 _UNFLUSHED = 1 << 20  # so many bytes may be appended before they are flushed; until then a checksum vouches for them
 
 
@@ -53,11 +54,25 @@ class Columns:
     def rows(self) -> Rows:
         return self._compact()[1]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file of mapped rows is still as long as they are: to read past its end would kill the process."""
+        file = self._file
+        try:
+            return file is None or file.size() >= len(file)
+        except OSError:  # Windows does not cut what is mapped
+            return True
+
     def let_go(self) -> None:
         """Take mapped rows out of this process's memory until they are read again; they stay in their file."""
-        file = getattr(self.stored_rows.base, "base", None)  # of a plain view of a memmap
-        if isinstance(file, mmap.mmap) and hasattr(file, "madvise"):
+        file = self._file
+        if file is not None and hasattr(file, "madvise"):
             file.madvise(mmap.MADV_DONTNEED)
+
+    @property
+    def _file(self) -> mmap.mmap | None:
+        file = getattr(self.stored_rows.base, "base", None)  # of a plain view of a memmap
+        return file if isinstance(file, mmap.mmap) else None
 
     def _compact(self) -> tuple[Keys, Rows]:
         if not self._cut:
@@ -116,11 +131,17 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One file: so many bytes count, the first `flushed` are safely on disk, the checksum covers the others."""
+    """One file: so many bytes count, the first `flushed` are safely on disk, the checksum covers the others.
+
+    `whole` is the checksum of all of them. To reckon it takes as long as to read a large file, so it is only compared
+    when the file was touched (its time of change is not `stamp`, in nanoseconds).
+    """
 
     size: int
     flushed: int
     checksum: int
+    whole: int
+    stamp: int
 
 
 class Mirror:
@@ -170,7 +191,7 @@ class Mirror:
         for name, array in arrays.items():
             path = self._file({"generation": generation}, name)
             path.touch()
-            parts[name] = self._append(path, _Part(0, 0, 0), array)
+            parts[name] = self._append(path, _Part(0, 0, 0, 0, 0), array)
         self._mark(version, generation, rows.shape[1], parts)
         for old in self._folder.glob(f"{self._stem}.????????.*"):
             if f".{generation}." not in old.name:
@@ -200,10 +221,11 @@ class Mirror:
             file.seek(part.size)
             file.write(data)
             file.flush()
+            whole, stamp = crc32(data, part.whole), os.fstat(file.fileno()).st_mtime_ns
             if size - part.flushed > _UNFLUSHED:
                 os.fsync(file.fileno())
-                return _Part(size, size, 0)
-        return _Part(size, part.flushed, crc32(data, part.checksum))
+                return _Part(size, size, 0, whole, stamp)
+        return _Part(size, part.flushed, crc32(data, part.checksum), whole, stamp)
 
     def _header(self, version: int) -> dict[str, Any] | None:
         try:
@@ -254,9 +276,21 @@ def sealed(header: Mapping[str, Any]) -> bytes:
 
 
 def _is_sound(path: Path, part: _Part) -> bool:
-    """Whether the file is as long as it should be, and what was not flushed is what was written."""
+    """Whether the file is as long as it should be, and what was not flushed, or was touched, is what was written."""
     with path.open("rb") as file:
+        held = os.fstat(file.fileno())
+        if held.st_size < part.size:
+            return False
+        if held.st_mtime_ns != part.stamp and _checksum(file, part.size) != part.whole:
+            return False
         file.seek(part.flushed)
-        tail = file.read(part.size - part.flushed)
-        held = os.fstat(file.fileno()).st_size
-    return held >= part.size and crc32(tail) == part.checksum
+        return crc32(file.read(part.size - part.flushed)) == part.checksum
+
+
+def _checksum(file: IO[bytes], size: int) -> int:
+    """Of the first bytes of a file, read a little at a time."""
+    found = 0
+    file.seek(0)
+    for start in range(0, size, _BLOCK):
+        found = crc32(file.read(min(_BLOCK, size - start)), found)
+    return found

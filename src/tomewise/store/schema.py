@@ -92,6 +92,7 @@ calls = Table(
     Column("role", Text, nullable=False),
     Column("model", Text, nullable=False),
     Column("reply", Text, nullable=False),
+    Column("since", Text, nullable=False),  # the mark under which it was asked for anew, empty for most
 )
 
 traces = Table(
@@ -136,7 +137,9 @@ DELETE FROM vectors WHERE space IN ('gists', 'summaries');
 DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
+_VERSION_3 = "ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT ''"
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 LATEST = len(MIGRATIONS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store import lexical
 from tomewise.store.arrays import Arrays, version_of
 from tomewise.store.calls import StoredCalls
-from tomewise.store.database import connect, translated, writing
+from tomewise.store.database import connect, is_read_only, translated, writing
 from tomewise.store.mirror import Columns
 from tomewise.store.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.write import PASSAGES, Write, among
@@ -53,6 +54,8 @@ class SqliteStore:
 
     def __init__(self, path: Path, engine: Engine, identity: str) -> None:
         self.path = path
+        self.read_only = is_read_only(path)
+        self._process: int | None = os.getpid()  # None once closed
         self._engine = engine
         self._identity = identity
         self._busy = threading.Lock()  # one `exclusive` in this process
@@ -78,21 +81,34 @@ class SqliteStore:
         return self.path.with_name(self.path.name + "-cache")
 
     def close(self) -> None:
-        """Let go of the file, once replies that are being kept are written."""
-        self.calls.close()
-        self._engine.dispose()
+        """Let go of the file, once replies that are being kept are written. Nothing can be done with it after that."""
+        forked = self._process not in (None, os.getpid())
+        self._process = None
+        if not forked:
+            self.calls.close()
+        self._engine.dispose(close=not forked)  # what a fork holds belongs to the process that opened it
+
+    def check(self) -> None:
+        """Raises StoreError where the store is closed, or was opened by the process that this one was forked from."""
+        if self._process == os.getpid():
+            return
+        if self._process is None:
+            raise StoreError(f"{self.path} is closed: open it again")
+        raise StoreError(f"{self.path} was opened before this process was forked: open it anew in this one")
 
     # ------------------------------------------------------------ transactions
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A consistent view of the tome."""
+        """A consistent view of the tome. Raises StoreError."""
+        self.check()
         with translated(self.path), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Be the only one who adds, removes or builds. Raises Locked at once where somebody else does."""
+        self._check_writable()
         refusal = Locked(f"{self.path} is being written by another program: try again when it has finished")
         if not self._busy.acquire(blocking=False):
             raise refusal
@@ -126,6 +142,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self, *, wait: bool = True) -> Iterator[Connection]:
+        self._check_writable()
         # Threads of one process wait for each other, however long; SQLite would give up on them.
         if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
             raise Locked(f"{self.path} is being written by another thread of this program: try again later")
@@ -134,6 +151,11 @@ class SqliteStore:
                 yield connection
         finally:
             self._turn.release()
+
+    def _check_writable(self) -> None:
+        self.check()
+        if self.read_only:
+            raise StoreError(f"{self.path} may only be read: check the permissions of it and its folder, or copy it")
 
     # ------------------------------------------------------------ meta
 

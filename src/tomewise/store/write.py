@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -70,6 +70,22 @@ class Write:
         gone = self.remove_nodes([key for key, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
         return gone
+
+    def renew_passage(self, key: int) -> int:
+        """Take a passage away, with all that rests on it, and add it again as it was. Returns its new key."""
+        columns = [column for column in nodes.c if column.name != "key"]
+        row = dict(self._connection.execute(select(*columns).where(nodes.c.key == key)).mappings().one())
+        title = self._connection.scalar(select(documents.c.title).where(documents.c.key == row["document"]))
+        query = select(vectors.c.space, vectors.c.vector).where(vectors.c.key == key)
+        held = self._connection.execute(query).all()
+        text = _indexed(title or "", row["text"])
+        lexical.forget(self._connection, [(key, text)])
+        self.remove_nodes([key])
+        (fresh,) = self._insert_nodes([row])
+        lexical.index(self._connection, [(fresh, text)])
+        for space, vector in held:
+            self.put_vectors(space, [fresh], np.frombuffer(vector, np.float32).reshape(1, -1))
+        return fresh
 
     # ------------------------------------------------------------ nodes
 
@@ -234,9 +250,31 @@ class Write:
         self._connection.execute(insert(meta).values(row).on_conflict_do_update(index_elements=["key"], set_=row))
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record how a layer was last built, after its intake: how much that is tells later whether some went."""
+        """Record how a layer was last built, after its intake: how much that is tells later whether some went.
+
+        What is counted of its replies stays; a mark to ask for them anew goes, for that is done now.
+        """
         seen = self._connection.scalar(select(func.count()).where(intake.c.layer == layer))
-        row = {"layer": layer, "record": _json({**record, "seen": seen})}
+        replies = self._build(layer).get("replies")
+        self._put_build(layer, {**record, "seen": seen, **({"replies": replies} if replies else {})})
+
+    def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
+        """Add to what the layer's record counts of its replies, by kind, over all builds."""
+        record = self._build(layer)
+        total = Counter(record.get("replies", {})) + Counter(counts)
+        self._put_build(layer, {**record, "replies": dict(sorted(total.items()))})
+
+    def mark_again(self, layer: str, mark: str) -> None:
+        """Mark a layer to be asked for anew (see `language.cached.ask_anew`) until it is next built."""
+        self._put_build(layer, {**self._build(layer), "again": mark})
+
+    def _build(self, layer: str) -> dict[str, Any]:
+        held = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
+        found: dict[str, Any] = json.loads(held or "{}")
+        return found
+
+    def _put_build(self, layer: str, record: Mapping[str, Any]) -> None:
+        row = {"layer": layer, "record": _json(record)}
         self._connection.execute(insert(builds).values(row).on_conflict_do_update(index_elements=["layer"], set_=row))
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
@@ -249,8 +287,9 @@ class Write:
             self._connection.execute(statement.on_conflict_do_update(index_elements=["layer", "node"], set_=keep), rows)
 
     def forget_layer(self, layer: str) -> None:
-        """Take back what a layer has taken in, so that the next build takes in everything anew."""
+        """Take back what a layer has taken in and what is recorded of it: the next build takes in everything anew."""
         self._connection.execute(delete(intake).where(intake.c.layer == layer))
+        self._connection.execute(delete(builds).where(builds.c.layer == layer))
 
     # ------------------------------------------------------------ what the arrays must follow
 

@@ -1,0 +1,68 @@
+"""Keeping keys and passwords out of every message, which may be printed, stored with a tome, and sent on with it."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import quote, unquote
+
+HIDDEN = "[hidden]"
+_SHORTEST = 8  # characters of a key; fewer stand in any text
+_VARIABLE = re.compile(r"_(?:API_KEY|KEY|TOKEN|SECRET|PASSWORD)\Z")
+_VALUE = r"[^\s\"'`,;&<>{}\[\]()]+"
+_PATTERNS = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (r"([a-z][a-z0-9+.-]*://)[^/?#\s\"']*@", rf"\g<1>{HIDDEN}@"),
+        (r"(?<![\w/])[\w.+-]+:[^\s/\"']+@(?=[\w.-]+)", f"{HIDDEN}@"),
+        (rf"\b(bearer|basic)(\s+)(?=\S*[\d=_-]|\S{{16}}){_VALUE}", rf"\1\2{HIDDEN}"),
+        (rf"(authorization[\"']?\s*[:=]\s*[\"']?)(?!bearer|basic|{re.escape(HIDDEN)}){_VALUE}", rf"\1{HIDDEN}"),
+        (
+            r"((?:\b|[?&_-])(?:(?:api|access|auth|secret|client|x-api|x-goog-api)[ _-]?(?:key|token|secret)|password"
+            rf"|passwd|secret)(?: provided)?[\"']?\s*[:=]\s*[\"']?)(?!{re.escape(HIDDEN)}){_VALUE}",
+            rf"\1{HIDDEN}",
+        ),
+        (rf"([?&](?:key|token|auth|sig|signature|code|pass|pwd)=){_VALUE}", rf"\1{HIDDEN}"),
+        (
+            r"\b(?:sk|pk|rk|gsk|xai|hf|r8|pplx|fw|nvapi|tgp|csk|ghp|gho|ghs|glpat|github_pat)[-_](?=[\w*-]*\d|[\w-]*\*)"
+            r"[\w*-]{10,}",
+            HIDDEN,
+        ),
+        (r"\bAIza[\w-]{20,}", HIDDEN),
+        (r"\bAKIA[A-Z0-9]{12,}", HIDDEN),
+        (r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*", HIDDEN),
+    )
+)
+_known: set[str] = set()
+
+
+def know_credentials(*values: str | None) -> None:
+    """Have these keys, and the passwords of these addresses, hidden wherever they stand in a message from now on."""
+    for value in values:
+        if not value:
+            continue
+        if "://" not in value:
+            _know(value)
+        elif "@" in value:
+            user, _, password = value.split("://", 1)[1].split("/", 1)[0].rpartition("@")[0].partition(":")
+            _know(password or user)
+
+
+def hide_credentials(text: str) -> str:
+    """The text without what gives access: known keys, those of the environment, and whatever looks like one.
+
+    Hidden are user names and passwords in addresses, values after `Authorization`, `Bearer`, `api_key=` and the like,
+    and strings in the form of the keys of known providers.
+    """
+    kept = {value for name, value in os.environ.items() if _VARIABLE.search(name)} | _known
+    for value in sorted(kept, key=len, reverse=True):
+        for form in {value, value.strip(), quote(value, safe="")}:
+            if len(form) >= _SHORTEST:
+                text = text.replace(form, HIDDEN)
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _know(value: str) -> None:
+    _known.update(form for form in (value, value.strip(), unquote(value)) if len(form) >= _SHORTEST)

@@ -1,0 +1,136 @@
+"""Keys and passwords stand in no message, so that none is printed, stored or exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.language.openai_server import Behaviour, OpenAIServer, failed
+
+from tomewise.credentials import HIDDEN, hide_credentials, know_credentials
+from tomewise.embedding.openai import OpenAIEmbedder
+from tomewise.errors import ModelError, ModelUnavailable, TomewiseError, UsageError
+from tomewise.language.chat import ChatModel
+from tomewise.language.retry import Backoff
+from tomewise.language.roles import GIST, GistIn
+from tomewise.tome import Tome
+
+KEY = "sk-proj-abcdefghijklmnop1234567890"
+PLAIN_KEY = "correct horse battery"  # in no form that is known
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("cannot reach https://ada:p4ss:w@rd@host.example/v1", "w@rd"),
+        ("cannot reach https://t0ken@host.example/v1", "t0ken"),
+        ("ada:hunter22@host.example:8080 is no address", "hunter22"),
+        (f"Incorrect API key provided: {KEY}.", KEY),
+        ("Incorrect API key provided: abc123xyz. Find yours", "abc123xyz"),
+        ("{'Authorization': 'Bearer abc.def-123'}", "abc.def-123"),
+        ("Authorization: Basic YWRhOmh1bnRlcg==", "YWRhOmh1bnRlcg"),
+        ("GET /v1?key=AbC123&alt=json failed", "AbC123"),
+        ("GET /v1?a=1&access_token=AbC123 failed", "AbC123"),
+        ("GET /v1?api_key=AbC123", "AbC123"),
+        ('{"x-api-key": "AbC123"}', "AbC123"),
+        ("api-key=AbC123", "AbC123"),
+        ("used AIzaSyA1234567890abcdefghijklmnopqrs", "AIzaSy"),
+        ("gsk_1234567890abcdef", "gsk_1234"),
+        ("token eyJhbGciOiJI.eyJzdWIiOiIx.sig", "eyJzdWIi"),
+    ],
+)
+def test_what_gives_access_is_hidden(text: str, secret: str) -> None:
+    assert secret not in hide_credentials(text)
+    assert HIDDEN in hide_credentials(text)
+    assert secret not in str(TomewiseError(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no key for openai:gpt-4o: set OPENAI_API_KEY, or name a server with a base URL",
+        "openai:gpt-4o-mini at http://127.0.0.1:8080/v1 keeps failing: status 500: out of memory",
+        "the token limit: 4096; ask-about-something-else-2024 was the task-identifier-of-the-day",
+        "a bearer of bad news; basic training; write to ada@host.example",
+        "/home/ada/notes: 3 documents",
+        "12:30 at https://host.example/a@b",
+    ],
+)
+def test_what_gives_no_access_stays(text: str) -> None:
+    assert hide_credentials(text) == text
+
+
+def test_a_known_key_is_hidden_in_any_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    know_credentials(PLAIN_KEY, "https://ada:s%40ve+me!@host.example/v1")
+    monkeypatch.setenv("SOME_API_KEY", "tr0ub4dor")
+    said = hide_credentials(f"{PLAIN_KEY} correct%20horse%20battery s@ve+me! s%40ve+me! tr0ub4dor")
+    assert said == " ".join([HIDDEN] * 5)
+
+
+async def asked(model: ChatModel) -> str:
+    with pytest.raises(ModelError) as caught:
+        await model.ask(GIST, GistIn(text="The tide turned."))
+    await model.close()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+async def test_a_key_that_a_server_echoes_is_in_no_error(here: Path, status: int) -> None:
+    echo = f"the key '{PLAIN_KEY}' and {KEY} will not do"
+    with OpenAIServer(lambda _: failed(status, echo)) as server:
+        address = server.url.replace("http://", "http://ada:hunter22@")
+        model = ChatModel("openai:test", base_url=address, api_key=PLAIN_KEY, backoff=Backoff(retries=0))
+        said = await asked(model)
+    assert PLAIN_KEY not in said
+    assert KEY not in said
+    assert "hunter22" not in said
+    assert f"{HIDDEN}@127.0.0.1" in said
+
+
+def test_no_secret_is_shown_exported_or_stored(here: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", PLAIN_KEY)
+    (here / "a.txt").write_text("The keeper lit 7 lamps at nine.")
+    command("add", "a.txt", "-m", "memory.tome")
+    with OpenAIServer(lambda _: failed(400, f"the key {PLAIN_KEY} is odd")) as server:
+        words = ("--model", "openai:test", "--base-url", server.url.replace("http://", "http://ada:hunter22@"))
+        built = command("build", "-s", "cogitorag", *words)
+    assert "failed for 1" in built.out
+    shown = [built.out, built.err, *(command(*words).out for words in (("show",), ("show", "--json"), ("export",)))]
+    stored = b"".join(path.read_bytes() for path in here.glob("memory.tome*") if path.is_file())
+    assert json.loads(shown[3])["failed"]
+    for text in (*shown, stored.decode("latin-1")):
+        assert PLAIN_KEY not in text
+        assert "hunter22" not in text
+
+
+def test_a_traceback_holds_no_key_either(command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", PLAIN_KEY)
+    (here / "a.txt").write_text("The keeper lit 7 lamps at nine.")
+    command("add", "a.txt", "-m", "memory.tome")
+    with OpenAIServer(lambda _: failed(401, f"the key {PLAIN_KEY} is odd")) as server:
+        ran = command("ask", "Who?", "--model", "openai:test", "--base-url", server.url, "--debug")
+    assert ran.code == 6
+    assert "Traceback" in ran.err
+    assert PLAIN_KEY not in ran.err
+
+
+def test_an_embedder_keeps_its_key_to_itself(here: Path) -> None:
+    with OpenAIServer(lambda _: Behaviour({"error": {"message": f"odd key {PLAIN_KEY}"}}, 401)) as server:
+        address = server.url.replace("http://", "http://ada:hunter22@")
+        embedder = OpenAIEmbedder("m", base_url=address, api_key=PLAIN_KEY, dimensions=4)
+        with pytest.raises(ModelUnavailable) as caught:
+            embedder.embed(["text"])
+    assert PLAIN_KEY not in str(caught.value)
+    assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["host.example/v1", "http://", "http://a b/v1", "http://h:99999/v1", "ftp://a:secret1@h"]
+)
+def test_an_address_is_checked_before_anything_is_written(here: Path, address: str) -> None:
+    for given in ({"model": "openai:m", "base_url": address}, {"embedder_base_url": address}):
+        with pytest.raises(UsageError, match="no address") as caught:
+            Tome.open(here / "new.tome", **given)
+        assert "secret1" not in str(caught.value)
+    assert list(here.iterdir()) == []
