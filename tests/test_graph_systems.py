@@ -65,7 +65,7 @@ async def test_from_texts_to_an_answer(store, name, label, options):
     assert behind(system.layers, store) == {}
     assert [layer.name for layer in system.layers if layer.name.startswith("graph:")]
     await check_retriever(system.retriever, QUESTION)
-    free = await check_loop(system.loop, Question(text=QUESTION))
+    free = await check_loop(system.loop, Question(text=QUESTION, force=True))
     assert free.resolved
     # Triples are in small letters, in which the extractive model finds no names.
     said = free.text if free.evidence[0].layer == "passages" else free.evidence[1].text
@@ -150,7 +150,7 @@ async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: st
     settings = {"carrier": carrier, "asking": "whole", "context": room}
     system = assemble("cogitorag", Kit(store, model, EMBEDDER), **settings)
     await build(system.layers, store, quiet)
-    evidence = (await check_loop(system.loop, Question(text=QUESTION))).evidence
+    evidence = (await check_loop(system.loop, Question(text=QUESTION, force=True))).evidence
     sizes = [size + FENCE for size in token_counter(EMBEDDER)([f"{one.title}\n{one.text}" for one in evidence])]
     assert room - max(sizes) < sum(sizes) <= room, "context is what bounds each carrier, a pair counted whole"
     store.close()

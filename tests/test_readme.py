@@ -56,7 +56,7 @@ def section(title):
 @pytest.fixture(autouse=True)
 def files(here, monkeypatch):
     """What the README's examples read, and the weightless embedder in place of the bundled one."""
-    (here / "novel.txt").write_text(prose(1) + " The clerk forged the letter, and the keeper put out the light.")
+    (here / "novel.txt").write_text(prose(1) + " Ada Marsh forged the letter. The keeper put out the light.")
     (here / "notes").mkdir()
     (here / "notes" / "one.md").write_text("# One\n\nThe doctor was away in May.")
     (here / "corpus.jsonl").write_text(json.dumps({"id": "r1", "title": "A row", "text": "The widow kept the coin."}))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from urllib.parse import quote, unquote
 
 HIDDEN = "[hidden]"
 _SHORTEST = 8  # characters of a key; fewer stand in any text
-_VARIABLE = re.compile(r"_(?:API_KEY|KEY|TOKEN|SECRET|PASSWORD)\Z")
 _VALUE = r"[^\s\"'`,;&<>{}\[\]()]+"
 _PATTERNS = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
@@ -49,13 +47,12 @@ def know_credentials(*values: str | None) -> None:
 
 
 def hide_credentials(text: str) -> str:
-    """The text without what gives access: known keys, those of the environment, and whatever looks like one.
+    """The text without what gives access: known keys, and whatever looks like one.
 
     Hidden are user names and passwords in addresses, values after `Authorization`, `Bearer`, `api_key=` and the like,
     and strings in the form of the keys of known providers.
     """
-    kept = {value for name, value in os.environ.items() if _VARIABLE.search(name)} | _known
-    for value in sorted(kept, key=len, reverse=True):
+    for value in sorted(_known, key=len, reverse=True):
         for form in {value, value.strip(), quote(value, safe="")}:
             if len(form) >= _SHORTEST:
                 text = text.replace(form, HIDDEN)

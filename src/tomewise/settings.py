@@ -16,6 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from tomewise.credentials import know_credentials
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.trust import TrustedFolders, refuse_folder
 
@@ -103,7 +104,7 @@ def variable(*names: str) -> str | None:
 def key(*names: str, given: str | None = None) -> str | None:
     """The key that was given, else that of the first variable that holds one, without blanks around it.
 
-    Raises ModelUnavailable, without showing the key, for one that no HTTP header can carry.
+    No message shows it from then on. Raises ModelUnavailable for one that no HTTP header can carry.
     """
     for place, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
         if stripped := (value or "").strip():
@@ -112,6 +113,7 @@ def key(*names: str, given: str | None = None) -> str | None:
                     f"{place} holds a blank, a control character or a letter that is not ASCII, which no key does: "
                     "copy the key anew, it is not shown here"
                 )
+            know_credentials(stripped)
             return stripped
     return None
 

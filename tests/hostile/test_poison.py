@@ -48,9 +48,7 @@ def is_sign_of_life(request: dict[str, Any]) -> bool:
 async def build_summaries(store: SqliteStore, server: OpenAIServer) -> LayerReport:
     model = ChatModel("openai:test", base_url=server.url, timeout=0.4, backoff=FAST)
     try:
-        (report,) = await build(
-            [SummariesLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER)], store, lambda _: None
-        )
+        (report,) = await build([SummariesLayer(store, Cached(model, Prompts(), store.calls))], store, lambda _: None)
     finally:
         await model.close()
     return report
@@ -76,7 +74,7 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
         assert "other requests were replied to meanwhile" in next(iter(again.failed.values()))
         assert sum(map(is_sign_of_life, server.requests)) == 1
         assert len(server.requests) == 4
-        assert behind([SummariesLayer(store, Cached(None, Prompts(), store.calls), EMBEDDER)], store) == {}  # type: ignore[arg-type]
+        assert behind([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store) == {}  # type: ignore[arg-type]
         server.handler = lambda request: SUMMARY
         assert (await build_summaries(store, server)).added == 1
     store.close()

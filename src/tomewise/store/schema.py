@@ -131,15 +131,14 @@ CREATE TABLE traces (key INTEGER PRIMARY KEY AUTOINCREMENT, asked TEXT NOT NULL,
 CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
 
-# Gists and summaries of passages have no vectors any more: nothing searched them.
+# Gists and summaries of passages have no vectors any more: nothing searched them. A call says which layer asked first.
 _VERSION_2 = """
 DELETE FROM vectors WHERE space IN ('gists', 'summaries');
 DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
+ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT '';
 """
 
-_VERSION_3 = "ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT ''"
-
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
 LATEST = len(MIGRATIONS)
 
 
