@@ -28,7 +28,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.places import Places
@@ -36,12 +36,13 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter, spent
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
-from tomewise.reading.passages import PassageSplitter
+from tomewise.reading.splitter import PassageSplitter
 from tomewise.sample import STORY
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import Kit, comorag
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.comorag import comorag
+from tomewise.systems.kit import Kit
 from tomewise.testing import HashEmbedder, ScriptedModel
-from tomewise.tome import answered
+from tomewise.tome.tome import answered
 from tomewise.types import Document, Embedder, Event, LanguageModel, Layer, Progress, Question
 
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.evaluate.datasets.qmsum import read_qmsum
 from tomewise.evaluate.datasets.sample import read_sample
 from tomewise.evaluate.items import Item
@@ -34,13 +34,14 @@ from tomewise.evaluate.metrics.answers import substring_match
 from tomewise.evaluate.metrics.rouge import rouge
 from tomewise.language.extractive import confidence as rule
 from tomewise.language.extractive.answering import answer
-from tomewise.language.extractive.asking import read_question
+from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import compare, lines_of, rank
 from tomewise.language.roles import AnswerIn
 from tomewise.loops.once import answering
 from tomewise.loops.showing import fitting, token_counter
-from tomewise.systems import CONTEXT, assemble
-from tomewise.tome import Tome
+from tomewise.systems.kit import CONTEXT
+from tomewise.systems.registry import assemble
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Evidence, Question
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

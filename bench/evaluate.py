@@ -18,15 +18,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.running import run
 from tomewise.language.scripted import ScriptedModel
-from tomewise.tome import Tome
+from tomewise.systems.spec import variants_named
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Question
-from tomewise.variants import variants_named
 
 DOCUMENTS, WORDS = 1000, 120
 REPLIES = {"answer": lambda given: {"answer": "Paris"}}

@@ -19,7 +19,7 @@ from statistics import median
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.recall.flat import Dense, Fused, Lexical
 from tomewise.sample import STORY
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 NOVEL = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "novels" / "gods_of_mars.txt"
 ROUNDS = 4
@@ -64,7 +64,7 @@ def asking(path: Path) -> None:
     """Peak memory of a cold `tome ask`, in a process of its own."""
     peaks = []
     for _ in range(3):
-        words = [sys.executable, "-m", "tomewise.cli", "-m", str(path), "ask", QUERIES[0]]
+        words = [sys.executable, "-m", "tomewise", "-m", str(path), "ask", QUERIES[0]]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         assert status == 0, f"tome ask ended with {status}"

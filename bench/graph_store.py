@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
-from tomewise.memory.graph import GraphLayer
-from tomewise.memory.graph_names import GraphNames
-from tomewise.memory.imported import read_extractions
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.memory.passages import PassagesLayer
-from tomewise.reading.passages import PassageSplitter
-from tomewise.store.sqlite import SqliteStore
+from tomewise.reading.splitter import PassageSplitter
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Document, Node, Passage, Progress, content_id
 
 ENTITIES, FACTS, DOCUMENTS, SYNONYMS, WIDTH = 140_000, 160_000, 4_000, 150_000, 384

@@ -16,14 +16,14 @@ import time
 from pathlib import Path
 
 from tomewise.sample import STORY
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 NOVEL = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "novels" / "gods_of_mars.txt"
 
 
 def adding(path: Path, texts: list[Path], embedder: str) -> subprocess.Popen[str]:
     """`tome add` in a process of its own."""
-    words = [sys.executable, "-m", "tomewise.cli", "-m", str(path), "add", *map(str, texts), "--embedder", embedder]
+    words = [sys.executable, "-m", "tomewise", "-m", str(path), "add", *map(str, texts), "--embedder", embedder]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 

@@ -22,7 +22,7 @@ from tomewise.language import roles
 from tomewise.language.chat import RULES, ChatModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
-from tomewise.language.role import Role
+from tomewise.types import Role
 
 ROOT = Path(__file__).parent.parent
 SENTENCE = "Mara carried the letter through the rain and hid it in the clock of the harbour office. "

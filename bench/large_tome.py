@@ -25,9 +25,9 @@ import graph_store
 from graph_store import RandomVectors, extraction, most_memory
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.language.scripted import ScriptedModel
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import assemble
-from tomewise.tome import Tome
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.registry import assemble
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Retriever
 
 PASSAGES = 40_000

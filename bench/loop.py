@@ -24,16 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.language.extractive.model import ExtractiveModel
-from tomewise.language.role import Role
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.language.usage import meter
 from tomewise.sample import STORY, SampleQuestion, questions
-from tomewise.systems import Kit, assemble
-from tomewise.tome import Tome, answered
-from tomewise.types import Embedder, In, LanguageModel, Out, Question
-from tomewise.variants import variants_named
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import assemble
+from tomewise.systems.spec import variants_named
+from tomewise.tome.tome import Tome, answered
+from tomewise.types import Embedder, In, LanguageModel, Out, Question, Role
 
 MEMORY = Path(__file__).resolve().parents[2] / "shared" / "data" / "story" / "memory.jsonl"
 ONE_SHOT = ("naive", "hybrid", "hipporag2", "cogitorag", "associative", "raptor")

@@ -20,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.evaluate.significance import interval, p_value, resampled
-from tomewise.memory.graph import GraphLayer
+from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
-from tomewise.recall.facts import NearestFacts
 from tomewise.recall.flat import Lexical
 from tomewise.recall.graph_index import GraphIndexes
+from tomewise.recall.linking import NearestFacts
 from tomewise.recall.seeding import ExpandedPassageSeeds, HippoSeeds, MentionSeeds, SumOfSeeds
-from tomewise.systems import Kit, assemble
-from tomewise.tome import Tome
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import assemble
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress, Retriever
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "musique"

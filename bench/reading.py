@@ -16,9 +16,9 @@ from time import perf_counter
 
 from tokenizers import Tokenizer
 
-from tomewise.reading.passages import PassageSplitter
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
+from tomewise.reading.splitter import PassageSplitter
 
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
 RUNS = 7

@@ -27,14 +27,14 @@ from tests.building import mark, played
 from tests.language.openai_server import Behaviour, OpenAIServer
 
 from tomewise.sample import STORY
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 NOVEL = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "novels" / "gods_of_mars.txt"
 
 
 def building(path: Path, system: str, limit: int, server: OpenAIServer) -> subprocess.Popen[str]:
     """`tome build` in a process of its own."""
-    words = [sys.executable, "-m", "tomewise.cli", "-m", str(path), "build", "--system", system]
+    words = [sys.executable, "-m", "tomewise", "-m", str(path), "build", "--system", system]
     words += ["--model", "openai:test", "--base-url", server.url]
     environment = {**os.environ, "TOMEWISE_LIMIT": str(limit), "NO_PROXY": "127.0.0.1"}
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from tests.language.openai_server import OpenAIServer, said  # noqa: E402
 
 from tomewise.sample import STORY  # noqa: E402
-from tomewise.tome import Tome  # noqa: E402
+from tomewise.tome.tome import Tome  # noqa: E402
 
 QUESTIONS, LIMIT, LATENCY, ROUNDS = 64, 16, 0.5, 4
 

@@ -34,15 +34,16 @@ from tests.language.openai_server import Behaviour, OpenAIServer
 from tests.texts import prose
 
 from tomewise.errors import StoreError
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 DOCUMENTS = 8
 LATENCY = 0.02  # seconds that a reply takes
 FORKING = """
 import json, os, sys
 sys.modules["umap"] = None
-import tomewise.language.provider, tomewise.showing, tomewise.tome, tomewise.reading.read, tomewise.memory.mixture
-from tomewise.cli import main
+import tomewise.language.provider, tomewise.memory.tree.mixture, tomewise.reading.read, tomewise.terminal.render
+import tomewise.tome.tome
+from tomewise.terminal.program import main
 for line in sys.stdin:
     child = os.fork()
     if not child:

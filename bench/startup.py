@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tomewise.sample import STORY
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 NOVEL = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "novels" / "gods_of_mars.txt"
 ROUNDS = 7
@@ -52,7 +52,7 @@ def main() -> None:
         path = str(Path(folder) / "a.tome")
         with Tome.open(path) as tome:
             tome.add(text)
-        tome_command = [sys.executable, "-m", "tomewise.cli"]
+        tome_command = [sys.executable, "-m", "tomewise"]
         commands = {
             "python -c pass": [sys.executable, "-c", "pass"],
             "python -c 'import numpy, sqlalchemy, onnxruntime'": [

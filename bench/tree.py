@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
-from tomewise.memory.clustering import Reduction, best_reduction, clusters, pca
 from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.tree import TreeLayer
-from tomewise.reading.passages import PassageSplitter
-from tomewise.store.sqlite import SqliteStore
+from tomewise.memory.tree.clustering import Reduction, best_reduction, clusters, pca
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.reading.splitter import PassageSplitter
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import ScriptedModel
 from tomewise.types import Document, Embedder, LanguageModel, Progress
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tomewise import cli
-from tomewise.tome import Tome
+from tomewise.terminal import program
+from tomewise.tome.tome import Tome
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def command(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran
         if embedder and "add" in words and "--embedder" not in words and "--help" not in words:
             words += ["--embedder", embedder]
         capsys.readouterr()
-        code = cli.run(words)
+        code = program.run(words)
         captured = capsys.readouterr()
         return Ran(code, captured.out, captured.err)
 

@@ -20,9 +20,10 @@ from tests.stories import put
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import ABLATIONS, Kit, assemble
-from tomewise.tome import answered
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import ABLATIONS, assemble
+from tomewise.tome.tome import answered
 from tomewise.types import Evidence, Question
 
 EMBEDDER = HashEmbedder()

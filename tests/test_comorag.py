@@ -25,9 +25,10 @@ from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
 from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.showing import token_counter
 from tomewise.memory.building import build
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import ABLATIONS, Kit, assemble
-from tomewise.tome import Tome
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import ABLATIONS, assemble
+from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
 
 PASSAGES = 30

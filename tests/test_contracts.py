@@ -18,8 +18,9 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.recording import Recorded
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.language.scripted import ScriptedModel
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import RECIPES, Kit, assemble
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import RECIPES, assemble
 from tomewise.testing import (
     check_embedder,
     check_language_model,

@@ -12,7 +12,7 @@ from tests.building import LAYERS, mark, played, remembered, role
 from tests.language.openai_server import OpenAIServer, failed, said
 from tests.texts import prose
 
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 MARKER = "quicksilver"
 LETTER = "a letter.txt"

@@ -16,11 +16,12 @@ from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.loops.showing import FENCE, token_counter
 from tomewise.memory.building import behind, build
-from tomewise.memory.graph_names import GraphNames
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import ABLATIONS, Carrier, Kit, assemble
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import ABLATIONS, Carrier, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put
-from tomewise.tome import Tome, answered
+from tomewise.tome.tome import Tome, answered
 from tomewise.types import Document, Event, Progress, Question
 
 EMBEDDER = HashEmbedder()

@@ -10,7 +10,7 @@ import time
 import pytest
 from tests.texts import prose
 
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def library(tmp_path_factory):
 
 
 def adding(folder, path):
-    words = [sys.executable, "-m", "tomewise.cli", "-m", str(path), "add", str(folder), "--embedder", "hash"]
+    words = [sys.executable, "-m", "tomewise", "-m", str(path), "add", str(folder), "--embedder", "hash"]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tomewise.store.database import connect
-from tomewise.store.schema import LATEST
-from tomewise.tome import Tome
+from tomewise.store.sqlite.database import connect
+from tomewise.store.sqlite.schema import LATEST
+from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 OLD = sorted((Path(__file__).parent / "files").glob("format-*.tome"))

@@ -10,13 +10,14 @@ import pytest
 import typer
 from tests.texts import REPOSITORY, prose
 
-from tomewise import cli, errors
+from tomewise import errors
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.settings import Settings
-from tomewise.systems import DEFAULT, RECIPES
+from tomewise.systems.registry import DEFAULT, RECIPES
+from tomewise.terminal import commands, program
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-COMMANDS = typer.main.get_command(cli.app).commands
+COMMANDS = typer.main.get_command(commands.app).commands
 
 
 def every_command(commands):
@@ -75,7 +76,7 @@ def test_console_lines_that_need_no_network_run(capsys):
     for words in lines():
         if "--model" in words or "eval" in words[:1]:
             continue
-        assert cli.run(words) == 0, (words, capsys.readouterr().err)
+        assert program.run(words) == 0, (words, capsys.readouterr().err)
         ran.append(words[0])
     assert {"add", "ask"} <= set(ran)
 
@@ -104,7 +105,7 @@ def test_every_command_and_option_has_help(name):
     assert command.help.strip().endswith((".", ")"))
     for parameter in command.params:
         assert getattr(parameter, "help", None), f"tome {name}: {parameter.name} has no help"
-    assert cli.run([name, "--help"]) == 0
+    assert program.run([name, "--help"]) == 0
 
 
 def test_the_table_of_systems_names_what_there_is():
@@ -121,9 +122,9 @@ def test_the_table_of_settings_names_what_there_is():
 
 
 def test_the_keys_of_an_answer_are_those_that_are_printed(capsys):
-    assert cli.run(["add", "novel.txt"]) == 0
+    assert program.run(["add", "novel.txt"]) == 0
     capsys.readouterr()
-    assert cli.run(["ask", "Who forged the letter?", "--json", "--trace"]) == 0
+    assert program.run(["ask", "Who forged the letter?", "--json", "--trace"]) == 0
     answer = json.loads(capsys.readouterr().out)
     table = section("What `tome ask --json` prints")
     for key in (*answer, *answer["citations"][0], *answer["usage"]):
@@ -143,7 +144,7 @@ def test_exit_codes():
         (errors.BudgetExceeded, "for a budget that is used up"),
     ):
         assert f"{error.exit_code} {words}" in text
-    assert f"{cli.INTERRUPTED} after Ctrl-C" in text
+    assert f"{program.INTERRUPTED} after Ctrl-C" in text
 
 
 def test_extras_that_are_named_exist():

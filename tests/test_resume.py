@@ -17,7 +17,7 @@ from tests.building import LAYERS, mark, played, remembered, role, started
 from tests.language.openai_server import OpenAIServer
 from tests.texts import prose
 
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 LIMIT = 4  # requests under way at a time
 LATENCY = 0.02  # seconds
@@ -144,7 +144,7 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
 # Dies while the given layer in turn is written, after all it asked for and before it is committed.
 DYING = """
 import os, signal
-from tomewise.store.write import Write
+from tomewise.store.sqlite.write import Write
 noted, left = Write.record_build, [None] * {left}
 def record(self, layer, record):
     noted(self, layer, record)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tomewise.errors import TomewiseError
-    from tomewise.tome import Tome
+    from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Citation, Document, Evidence, Question
 
 __version__ = "0.1.0"
 
 __all__ = ["Answer", "Citation", "Document", "Evidence", "Question", "Tome", "TomewiseError"]
 
-_HOMES = {"Tome": "tomewise.tome", "TomewiseError": "tomewise.errors"}
+_HOMES = {"Tome": "tomewise.tome.tome", "TomewiseError": "tomewise.errors"}
 
 
 def __getattr__(name: str) -> object:

@@ -11,13 +11,13 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from tomewise.credentials import know_credentials
 from tomewise.errors import ModelUnavailable, UsageError
+from tomewise.names import suggest
 from tomewise.trust import TrustedFolders, refuse_folder
 
 FILE = "tomewise.toml"
@@ -178,8 +178,7 @@ def _values(raw: bytes, path: Path) -> dict[str, Any]:
 def _checked(name: str, value: Any, place: str) -> Any:
     kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(Settings)}
     if name not in kinds:
-        near = get_close_matches(name, kinds, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = suggest(name, kinds)
         raise UsageError(f"{place}: there is no setting {name!r}: {hint}known are {', '.join(sorted(kinds))}")
     kind = kinds[name]
     if kind == "str":

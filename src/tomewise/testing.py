@@ -17,12 +17,11 @@ import numpy as np
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError, UsageError
-from tomewise.language.role import Role
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.memory.building import build
-from tomewise.store.export import export
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.export import export
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import (
     Answer,
     Document,
@@ -38,6 +37,7 @@ from tomewise.types import (
     Passage,
     Question,
     Retriever,
+    Role,
     content_id,
 )
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from tomewise.errors import BadReply
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from tokenizers import Tokenizer
 
-    from tomewise.language.role import Role
 
 DocumentId: TypeAlias = str
 NodeId: TypeAlias = str
@@ -264,6 +265,31 @@ class Progress:
 
 
 Report: TypeAlias = Callable[[Progress], None]
+
+
+# ---------------------------------------------------------------- what is asked of a model
+
+
+@dataclass(frozen=True, slots=True)
+class Role(Generic[In, Out]):
+    """One kind of question to a model.
+
+    `name` is also the name of its prompt, `prompts/<name>.md`; `output_tokens` bounds the reply and is what an
+    estimate reckons with. `find_fault` says what is wrong with an output that fits its type, or None: of roles whose
+    outputs become memory, which one bad reply would spoil for good.
+    """
+
+    name: str
+    input: type[In]
+    output: type[Out]
+    output_tokens: int = 1024
+    find_fault: Callable[[In, Out], str | None] | None = None
+
+    def accept(self, given: In, output: Out) -> Out:
+        """The output as it is. Raises `BadReply` where something is wrong with it."""
+        if self.find_fault is not None and (fault := self.find_fault(given, output)) is not None:
+            raise BadReply(f"the reply for {self.name!r} cannot be remembered: {fault}")
+        return output
 
 
 # ---------------------------------------------------------------- the verbs

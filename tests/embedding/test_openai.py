@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder, is_local
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.types import Embedder

@@ -9,9 +9,9 @@ from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.language.scripted import ScriptedModel
+from tomewise.systems.spec import variants_named
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question
-from tomewise.variants import variants_named
 
 NAMES = ("Ada Marsh", "Tom Hale", "Ida Poe", "Sam Reed")
 DONE = {"answer": lambda given: {"answer": "the " + given.question.split()[1], "quotes": []}}

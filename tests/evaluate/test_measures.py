@@ -15,7 +15,7 @@ from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
 from tomewise.language.scripted import ScriptedModel
-from tomewise.systems import System
+from tomewise.systems.kit import System
 from tomewise.types import Answer, Citation, Evidence, Question
 
 QUESTION = Question(text="Which lighthouse did Ada Marsh keep?")

@@ -15,7 +15,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter, spent
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 COUNTED = ("calls", "input_tokens", "output_tokens", "cost", "depth")
@@ -56,7 +56,7 @@ async def test_changed_code_asks_anew_and_pays_nothing(experiment, tmp_path, pac
 def test_every_source_and_prompt_counts_and_a_memory_is_of_what_made_it(experiment, package):
     made = experiment()
     seen = {}
-    for name in ("loops/once.py", "memory/graph.py", "prompts/answer.md", "cli.py"):
+    for name in ("loops/once.py", "memory/building.py", "prompts/answer.md", "terminal/commands.py"):
         for text in ("one", "two"):
             package(name, text)
             seen[name, text] = made.name(), made.memory_name("d")

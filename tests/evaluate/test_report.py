@@ -24,7 +24,7 @@ from tomewise.evaluate.running import run
 from tomewise.evaluate.slices import slice_names, sliced
 from tomewise.evaluate.table import tabulate
 from tomewise.language.scripted import ScriptedModel
-from tomewise.reports import usage_json
+from tomewise.tome.reports import usage_json
 from tomewise.types import Question, Spent, Usage
 
 ABOUT = About(

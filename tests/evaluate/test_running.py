@@ -20,8 +20,8 @@ from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
 from tomewise.language.budget import Budgeted
 from tomewise.language.scripted import ScriptedModel
-from tomewise.systems import assemble
-from tomewise.variants import Variant
+from tomewise.systems.registry import assemble
+from tomewise.systems.spec import Variant
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 RANKED = (metric_named("recall@2"),)
@@ -199,7 +199,7 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
     from tomewise.loops.once import Once
     from tomewise.loops.showing import token_counter
     from tomewise.recall.flat import Dense
-    from tomewise.systems import System
+    from tomewise.systems.kit import System
 
     class Decomposing:
         def __init__(self, kit):
@@ -325,7 +325,7 @@ EXPERIMENT = """
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
-from tomewise.variants import variants_named
+from tomewise.systems.spec import variants_named
 from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question

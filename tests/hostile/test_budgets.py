@@ -16,7 +16,7 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.usage import Request, meter, sending
-from tomewise.memory.asking import ask_each
+from tomewise.memory.ask_each import ask_each
 from tomewise.types import Spent
 
 GOOD = said('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out

@@ -16,10 +16,10 @@ from tomewise.errors import ModelError, ModelUnavailable
 from tomewise.language import provider, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.role import Role
 from tomewise.language.transport import BoundedClient
 from tomewise.language.usage import meter
-from tomewise.memory.asking import ask_each
+from tomewise.memory.ask_each import ask_each
+from tomewise.types import Role
 
 RETRIES = 2
 AT_ONCE = Backoff(retries=RETRIES, first=0.0, longest=0.0)

@@ -19,7 +19,7 @@ from tomewise.language.memorable import find_fault, find_fault_in_names, strings
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, GIST, MERGE_DESCRIPTIONS, NARRATE, SUMMARISE, GistIn
 from tomewise.testing import ScriptedModel
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 PASSAGE = (

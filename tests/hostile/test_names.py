@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from tomewise.embedding.choose import embedder_named
+from tomewise.embedding.choose_embedder import embedder_named
 from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
 from tomewise.errors import MissingDependency, UnknownName, UsageError
 from tomewise.settings import load
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 from tomewise.trust import TrustedFolders, refuse_folder
 
 FOLDERS = [

@@ -16,10 +16,10 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import FUSE, FuseIn
-from tomewise.memory.asking import ask_each
+from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import behind, build
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put
 from tomewise.types import LayerReport
 

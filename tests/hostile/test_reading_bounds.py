@@ -18,7 +18,7 @@ from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 SPACES = " " * 10_000_000
 QUADRATIC = "<b>" * 60_000  # minutes of conversion
@@ -177,7 +177,7 @@ def test_the_command_takes_bounds_from_the_environment(command, here, monkeypatc
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     (here / "a.html").write_text(QUADRATIC)
-    words = [sys.executable, "-m", "tomewise.cli", "add", "a.html", "--embedder", "hash"]
+    words = [sys.executable, "-m", "tomewise", "add", "a.html", "--embedder", "hash"]
     tome = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     pids: set[int] = set()
     begun = time.monotonic()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tomewise.errors import ReadingError, UsageError
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 

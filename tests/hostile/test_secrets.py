@@ -15,7 +15,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import GIST, GistIn
 from tomewise.settings import key
-from tomewise.tome import Tome
+from tomewise.tome.tome import Tome
 
 KEY = "sk-proj-abcdefghijklmnop1234567890"
 PLAIN_KEY = "correct+horse+battery"  # in no form that is known

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tomewise.errors import NotBuilt, ReadingError, StoreError, UsageError
-from tomewise.store import database
-from tomewise.store.export import export
-from tomewise.tome import Tome
+from tomewise.store.sqlite import database
+from tomewise.store.sqlite.export import export
+from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
 TEXTS = [Document(id=f"d{number}", text=f"The keeper lit {number} lamps at nine.") for number in range(4)]
@@ -101,7 +101,7 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
 
 
 def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
-    from tomewise.store.mirror import Mirror
+    from tomewise.store.sqlite.mirror import Mirror
 
     mirror = Mirror(here / "cache", "vectors/x", "t", np.dtype(np.float32))
     keys, rows = np.arange(5000), np.random.default_rng(0).random((5000, 128), np.float32)
@@ -176,7 +176,7 @@ def test_a_closed_stream_ends_quietly_and_leaves_the_tome_alone(path: Path, clos
         before = list(book.export())
     ends = {"stdout": (1,), "stdin": (0,), "all": (0, 1, 2)}[closed]
     ran = subprocess.run(
-        [sys.executable, "-c", "from tomewise.cli import main; main()", "-m", str(path), "export"],
+        [sys.executable, "-c", "from tomewise.terminal.commands import main; main()", "-m", str(path), "export"],
         preexec_fn=lambda: [os.close(number) for number in ends],
         stdout=None if 1 in ends else subprocess.DEVNULL,
         stderr=None if 2 in ends else subprocess.PIPE,

@@ -23,7 +23,7 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.usage import meter
-from tomewise.reports import usage_json
+from tomewise.tome.reports import usage_json
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])

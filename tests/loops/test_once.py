@@ -10,7 +10,7 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.once import Once, chosen
 from tomewise.loops.showing import Shelf, fitting, token_counter, within
 from tomewise.recall.flat import Dense, Everything
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put
 from tomewise.types import Answer, Evidence, Question
 

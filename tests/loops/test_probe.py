@@ -19,8 +19,8 @@ from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
 from tomewise.loops.showing import Shelf, token_counter
-from tomewise.recall.trilayer import LayeredRecall
-from tomewise.store.sqlite import SqliteStore
+from tomewise.recall.layered import LayeredRecall
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put
 from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.pool import Pool

@@ -16,9 +16,9 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import behind, build, estimate, pending
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
-from tomewise.memory.graph import GraphLayer
+from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
 

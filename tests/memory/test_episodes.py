@@ -17,8 +17,8 @@ from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import behind, build, estimate, pending
 from tomewise.memory.episodes import EpisodesLayer, window_size, windows
-from tomewise.store.export import export
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.export import export
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Progress
 

@@ -17,8 +17,8 @@ from tomewise.language.roles import GIST, GistIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
-from tomewise.store.schema import calls as stored
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.schema import calls as stored
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
 from tomewise.types import Document, Progress
 

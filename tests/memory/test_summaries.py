@@ -15,7 +15,7 @@ from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import behind, build, estimate
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
 from tomewise.types import Progress
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.memory.building import build
-from tomewise.memory.graph import GraphLayer
-from tomewise.memory.graph_names import GraphNames
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.graph_index import GraphIndex
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put
 from tomewise.types import Progress
 

@@ -8,8 +8,8 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, built, quiet, rebui
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
 from tomewise.recall.carriers import SelectedFacts, WithGists, added, texts_made_of
-from tomewise.recall.facts import NearestFacts
 from tomewise.recall.flat import Dense
+from tomewise.recall.linking import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put
 
 TEXTS = ("Ada > met > Tom\nAda > kept > light", "Ida > met > Tom", "a name alone")

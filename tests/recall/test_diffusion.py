@@ -12,9 +12,9 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, added, built, remov
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.cognirank import merge, norm
 from tomewise.recall.diffusion import CogniRank, Decomposed, Diffusion, one_step, walked
-from tomewise.recall.facts import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
+from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
     Asked,
     CogitoSeeds,

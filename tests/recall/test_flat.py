@@ -9,7 +9,7 @@ from tests.texts import prose
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.ranking import top
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_retriever, document_of, put
 from tomewise.types import Evidence
 

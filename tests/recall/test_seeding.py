@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, added, built, removed, vertices
 
-from tomewise.recall.facts import Hits
 from tomewise.recall.graph_index import GraphIndexes
+from tomewise.recall.linking import Hits
 from tomewise.recall.seeding import (
     Asked,
     CogitoSeeds,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tomewise.recall.cognirank import min_max
 from tomewise.recall.similarity import cosines, cosines_at, known_with, live_keys, scaled
-from tomewise.store.mirror import Columns
+from tomewise.store.sqlite.mirror import Columns
 
 floats = st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0])
 

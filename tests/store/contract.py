@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tomewise.errors import UnknownName
-from tomewise.store.export import export
-from tomewise.store.sqlite import SqliteStore
-from tomewise.store.write import Write
+from tomewise.store.sqlite.export import export
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node, Passage, content_id
 
 DIMENSIONS = 4

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.store.contract import MakeStore, add, assert_arrays_follow, remove
 
-from tomewise.store.export import export
+from tomewise.store.sqlite.export import export
 from tomewise.types import Document
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from tests.store.contract import add, remove
-from tomewise.store.sqlite import SqliteStore
+from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Document
 store = SqliteStore.open(Path(sys.argv[1]))
 with store.exclusive():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.rows import rows
+from tomewise.embedding.unit_rows import rows
 from tomewise.errors import MissingDependency, TomewiseError
 from tomewise.settings import cache_folder
 

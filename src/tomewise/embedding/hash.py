@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.embedding.rows import rows
+from tomewise.embedding.unit_rows import rows
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tomewise.credentials import know_credentials
-from tomewise.embedding.rows import rows
+from tomewise.embedding.unit_rows import rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import key, variable

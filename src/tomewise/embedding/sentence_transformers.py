@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.rows import rows
+from tomewise.embedding.unit_rows import rows
 from tomewise.errors import MissingDependency, ModelUnavailable
 
 if TYPE_CHECKING:

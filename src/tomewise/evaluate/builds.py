@@ -13,14 +13,14 @@ from tomewise.evaluate.paid import counting_reused
 from tomewise.evaluate.usages import sum_of
 from tomewise.language.usage import meter
 from tomewise.memory.building import Provide, build, pending
-from tomewise.memory.graph import GraphLayer
-from tomewise.memory.imported import read_extractions
-from tomewise.reports import usage_json
-from tomewise.store.write import PASSAGES
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.store.sqlite.write import PASSAGES
+from tomewise.tome.reports import usage_json
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 ASKED = "asked the model: the given triples are of passages"
 _COST = "evaluated cost of "

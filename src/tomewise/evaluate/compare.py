@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName
@@ -12,6 +11,7 @@ from tomewise.evaluate.items import Item
 from tomewise.evaluate.results import Results
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.table import scores
+from tomewise.names import suggest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,8 +54,7 @@ def compare(results: Results, one: str, other: str, question: str) -> Comparison
     for system in (one, other):
         if (system, question) not in rows:
             ids = [id for of, id in rows if of == system]
-            near = get_close_matches(question, ids, n=1, cutoff=0.3)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = suggest(question, ids)
             raise UnknownName(f"{system} was not asked the question {question!r}: {hint}`tome eval export` lists all")
     left, right = rows[one, question], rows[other, question]
     both = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}

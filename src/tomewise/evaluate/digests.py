@@ -14,7 +14,7 @@ from tomewise.memory.passages import digest
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
-_ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "cli.py", "showing.py", "variants.py")
+_ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal", "systems/spec.py")
 
 
 def documents_digest(documents: Sequence[Document]) -> str:

@@ -12,8 +12,8 @@ from tomewise.evaluate.digests import code_digest, digest_of, documents_digest, 
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.metrics import Metric
+from tomewise.systems.spec import Variant
 from tomewise.types import Embedder, LanguageModel
-from tomewise.variants import Variant
 
 DEPTH = 50  # passages of a ranking that are kept; metrics may look at 20 documents of several passages each
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from tomewise.errors import ModelError, UnknownName
 from tomewise.evaluate.items import Item
-from tomewise.language.role import Role
 from tomewise.language.roles import (
     JUDGE_CORRECT,
     JUDGE_ENTAILED,
@@ -22,7 +20,8 @@ from tomewise.language.roles import (
     StatementsOut,
     VerdictOut,
 )
-from tomewise.types import Embedder, LanguageModel
+from tomewise.names import suggest
+from tomewise.types import Embedder, LanguageModel, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +118,5 @@ JUDGES: Mapping[str, Judge] = {
 def judge_named(name: str) -> Judge:
     """The judge of that name. Raises UnknownName with the nearest."""
     if name not in JUDGES:
-        near = get_close_matches(name.lower(), JUDGES, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UnknownName(f"there is no judge {name!r}: {hint}The judges are {', '.join(JUDGES)}")
+        raise UnknownName(f"there is no judge {name!r}: {suggest(name, JUDGES)}The judges are {', '.join(JUDGES)}")
     return JUDGES[name]

@@ -15,14 +15,15 @@ from tomewise.evaluate.builds import Build, build_layers, refusal
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.store.write import PASSAGES
-from tomewise.systems import System, assemble
-from tomewise.tome import Tome
+from tomewise.store.sqlite.write import PASSAGES
+from tomewise.systems.kit import System
+from tomewise.systems.registry import assemble
+from tomewise.systems.spec import Variant
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, Layer, PassageId, Report
-from tomewise.variants import Variant
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 _DECIMALS = 6  # cosines that differ by less tie
 

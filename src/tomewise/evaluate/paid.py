@@ -20,8 +20,7 @@ from tomewise.language.usage import Clock, ModelCall, meter, spent
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 EXTRACTIVE = "extractive"  # the model that is part of this package
 _Paid: TypeAlias = tuple[dict[str, Any], ...]

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-    from tomewise.language.role import Role
-    from tomewise.store.sqlite import SqliteStore
-    from tomewise.types import In, Out
+    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.types import In, Out, Role
 
 
 @dataclass(slots=True)

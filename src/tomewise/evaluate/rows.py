@@ -8,7 +8,7 @@ from typing import Any
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
-from tomewise.reports import usage_json
+from tomewise.tome.reports import usage_json
 from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise import __version__
+from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.builds import Build
 from tomewise.evaluate.digests import documents_digest, prompts_digest
@@ -28,13 +29,12 @@ from tomewise.evaluate.usages import sum_of
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
-from tomewise.reports import usage_json
-from tomewise.store.sqlite import SqliteStore
-from tomewise.systems import System
-from tomewise.together import side_by_side
-from tomewise.tome import answered
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import System
+from tomewise.systems.spec import Variant
+from tomewise.tome.reports import usage_json
+from tomewise.tome.tome import answered
 from tomewise.types import Document, LanguageModel, Progress
-from tomewise.variants import Variant
 
 OnProgress = Callable[[Progress], None]
 _PATIENCE = 5  # questions that may fail for want of the model, before one came through, until the run is given up

@@ -12,8 +12,7 @@ from tomewise.language.usage import Request, meter, permitting
 from tomewise.types import LanguageModel, Spent
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 
 @dataclass(frozen=True, slots=True)

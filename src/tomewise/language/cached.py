@@ -17,8 +17,7 @@ from tomewise.language.reply import schema_text
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 _Running: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str]
 

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 from tomewise.credentials import know_credentials
 from tomewise.errors import BadReply
-from tomewise.language.mending import count_repair
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
+from tomewise.language.repairs import count_repair
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import ModelSpec
@@ -20,8 +20,7 @@ from tomewise.types import Spent
 
 if TYPE_CHECKING:
     from tomewise.language.line import Line
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 RULES = """You carry out one well-defined task on texts and reply in JSON.
 

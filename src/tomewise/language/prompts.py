@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
     from tomewise.language.templates import Wording
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 PACKAGED = Path(__file__).parent.parent / "prompts"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)

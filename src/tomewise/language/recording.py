@@ -13,8 +13,7 @@ from tomewise.language.usage import Clock
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from pydantic import BaseModel, ValidationError
 from tomewise.errors import BadReply
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 # No two ways to read a text in these, and none to give up on it half-way: replies may be long and broken.
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)

@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from tomewise.language.memorable import find_fault, find_fault_in_names, strings_in
-from tomewise.language.role import Role
-from tomewise.types import Support
+from tomewise.types import Role, Support
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 FAILURE = "*"  # what an answering role says when the evidence does not suffice

@@ -18,8 +18,7 @@ from tomewise.language.usage import Bill, Clock, Request, estimated_tokens, send
 from tomewise.types import Spent
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.types import In, Out
+    from tomewise.types import In, Out, Role
 
 Reply: TypeAlias = BaseModel | Mapping[str, Any] | Exception
 Replies: TypeAlias = Sequence[Reply] | Callable[[Any], Reply]

@@ -13,7 +13,7 @@ from tomewise.language.roles import Quote
 from tomewise.types import Citation, Evidence, Passage
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 _QUOTES = {'"': '"“”„‟«»', "'": "'‘’‚‛`´"}
 _DASHES = "-‐‑‒–—―−"

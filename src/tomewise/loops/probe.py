@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tomewise.concurrency import each, together
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.citing import Citer
@@ -32,8 +33,7 @@ from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
 from tomewise.loops.showing import Count, Shelf
 from tomewise.loops.skipped import Skipped
-from tomewise.recall.trilayer import LayeredRecall
-from tomewise.together import each, together
+from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
 from tomewise.working.pool import Pool, Unit
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol
 
-from tomewise.recall.trilayer import Found
+from tomewise.recall.layered import Found
 from tomewise.types import Evidence, NodeId
 from tomewise.working.pool import Pool, Unit
 

@@ -10,8 +10,8 @@ from tomewise.language.roles import Shown
 from tomewise.types import Embedder, Evidence, In, LanguageModel, Out
 
 if TYPE_CHECKING:
-    from tomewise.language.role import Role
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.types import Role
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 FENCE = 12  # tokens that label and fence add to a piece of evidence, or to a note

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from tomewise.concurrency import side_by_side
 from tomewise.errors import BudgetExceeded
 from tomewise.language.cached import ask_anew
-from tomewise.language.mending import count_mended
-from tomewise.together import side_by_side
+from tomewise.language.repairs import count_mended
 from tomewise.types import Change, Estimate, Layer, LayerReport, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 
 Provide = Callable[[Layer], Awaitable[LayerReport | None]]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
-from tomewise.memory.asking import Replies, ask_each
-from tomewise.memory.reckoning import rehearsed
+from tomewise.memory.ask_each import Replies, ask_each
+from tomewise.memory.reply_lengths import rehearsed
 from tomewise.types import (
     Change,
     Embedder,
@@ -27,7 +27,7 @@ from tomewise.types import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 NAME = "episodes"
 _SUMMARY_TOKENS = 500

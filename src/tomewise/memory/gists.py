@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
 from tomewise.language.roles import GIST, GistIn
-from tomewise.memory.asking import play_each
-from tomewise.memory.reckoning import Typical, reply_tokens
-from tomewise.memory.support import unsupported
+from tomewise.memory.ask_each import play_each
+from tomewise.memory.inventions import unsupported
+from tomewise.memory.reply_lengths import Typical, reply_tokens
 from tomewise.types import (
     Change,
     Estimate,
@@ -24,7 +24,7 @@ from tomewise.types import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 NAME = "gists"
 _TYPICAL = Typical(12, 1.04)  # the memory is about as long as the passage, the notes take a line

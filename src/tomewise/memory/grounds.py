@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 
 def grounds(store: SqliteStore, keys: Sequence[int], layer: str) -> dict[int, list[int]]:

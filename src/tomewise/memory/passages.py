@@ -17,8 +17,8 @@ from tomewise.types import Document, DocumentId, Embedder, Passage, Progress
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.reading.passages import PassageSplitter
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.reading.splitter import PassageSplitter
+    from tomewise.store.sqlite.store import SqliteStore
 
 SPACE = "passages"
 _TOGETHER = 64_000  # characters embedded and committed together; a longer document is committed alone

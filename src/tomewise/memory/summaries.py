@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tomewise.language.roles import SUMMARISE, SummaryIn, SummaryOut
-from tomewise.memory.asking import Replies, ask_each
-from tomewise.memory.reckoning import Typical, reply_tokens
+from tomewise.memory.ask_each import Replies, ask_each
+from tomewise.memory.reply_lengths import Typical, reply_tokens
 from tomewise.types import (
     Change,
     Estimate,
@@ -20,7 +20,7 @@ from tomewise.types import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 NAME = "summaries"
 _TOKENS = 120  # a summary is at most this long

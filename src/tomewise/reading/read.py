@@ -14,8 +14,8 @@ from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.decode import decoded
 from tomewise.reading.folder import Skipped, list_files, name_reasons
 from tomewise.reading.formats import FORMATS
+from tomewise.reading.json_lines import rows
 from tomewise.reading.process import ReaderProcess
-from tomewise.reading.rows import rows
 from tomewise.types import Document, DocumentId
 
 STDIN = "-"

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tomewise.language.extractive.sentences import split_sentences
 from tomewise.language.extractive.words import STOP
-from tomewise.memory.entities import normalised
-from tomewise.recall.facts import Hits, Linking
+from tomewise.language.sentences import split_sentences
+from tomewise.memory.graph.entities import normalised
+from tomewise.recall.linking import Hits, Linking
 from tomewise.types import Embedder, Evidence, Retriever
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 
 class WithGists:

@@ -13,7 +13,7 @@ from tomewise.recall.ranking import top
 from tomewise.types import Embedder, Evidence, PassageId
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 
 class DenseDerived:

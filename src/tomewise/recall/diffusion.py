@@ -15,8 +15,8 @@ from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
 from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
-from tomewise.recall.facts import Linking
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
+from tomewise.recall.linking import Linking
 from tomewise.recall.ranking import ranked, top
 from tomewise.recall.seeding import Asked, Seeding
 from tomewise.recall.similarity import cosines, cosines_at
@@ -26,7 +26,7 @@ from tomewise.types import Embedder, Evidence, LanguageModel, Retriever
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]"], Visited]
 

@@ -16,7 +16,7 @@ from tomewise.types import Embedder, Evidence, Retriever
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 PASSAGES = "passages"
 

@@ -14,13 +14,13 @@ from sqlalchemy import select
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.similarity import live_keys
 from tomewise.recall.walk import Walk
-from tomewise.store.schema import spaces
+from tomewise.store.sqlite.schema import spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.mirror import Columns
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.mirror import Columns
+    from tomewise.store.sqlite.store import SqliteStore
 
 Links = Literal["facts", "extracted"]
 

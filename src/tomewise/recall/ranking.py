@@ -12,7 +12,7 @@ from tomewise.types import Evidence, Passage
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 # Sums of floats differ in their last bits with the place of a row; ties must not hang on them.
 _DECIMALS = 6

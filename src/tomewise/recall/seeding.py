@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.memory.entities import normalised
-from tomewise.memory.graph_names import GraphNames
+from tomewise.memory.graph.entities import normalised
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
-from tomewise.recall.facts import Hits
 from tomewise.recall.graph_index import GraphIndex
+from tomewise.recall.linking import Hits
 from tomewise.recall.ranking import top
 from tomewise.recall.similarity import cosines, known, known_with, scaled
 from tomewise.types import Embedder
@@ -23,7 +23,7 @@ from tomewise.types import Embedder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite import SqliteStore
+    from tomewise.store.sqlite.store import SqliteStore
 
 Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
 _LONGEST = 10  # words of an entity's name that a question is searched for

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.mirror import Columns
+    from tomewise.store.sqlite.mirror import Columns
 
 _BLOCK = 1024
 

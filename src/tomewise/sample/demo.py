@@ -27,7 +27,7 @@ def main() -> None:
 def _run(*arguments: str, folder: str) -> None:
     print(f"\n$ tome {' '.join(_shown(argument) for argument in arguments)}", flush=True)
     environment = {**os.environ, "TOMEWISE_TOME": str(Path(folder) / "demo.tome")}
-    subprocess.run([sys.executable, "-m", "tomewise.cli", *arguments], env=environment, check=True)
+    subprocess.run([sys.executable, "-m", "tomewise", *arguments], env=environment, check=True)
 
 
 def _shown(argument: str) -> str:

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from tomewise.language.extractive.answering import answer
-from tomewise.language.extractive.asking import read_question
+from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import lines_of
 from tomewise.language.roles import AnswerIn, AnswerOut, Shown
 from tomewise.types import Embedder

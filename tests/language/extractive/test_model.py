@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from tomewise.errors import ModelError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.extractive.model import EMBEDDING_PLAYS, PLAYS
-from tomewise.language.role import Role
 from tomewise.language.roles import (
     ANSWER,
     GIST,
@@ -23,7 +22,7 @@ from tomewise.language.roles import (
     Shown,
 )
 from tomewise.language.usage import meter
-from tomewise.types import LanguageModel
+from tomewise.types import LanguageModel, Role
 
 PIECES = st.one_of(
     st.text(max_size=60),

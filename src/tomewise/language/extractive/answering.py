@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tomewise.language.extractive.asking import Asked, read_question
 from tomewise.language.extractive.bridges import bridge
+from tomewise.language.extractive.choices import Chosen, choose
 from tomewise.language.extractive.confidence import missing, support
-from tomewise.language.extractive.options import Chosen, choose
-from tomewise.language.extractive.outlines import outline, wants_outline
+from tomewise.language.extractive.long_answers import outline, wants_outline
+from tomewise.language.extractive.question_words import Asked, read_question
 from tomewise.language.extractive.relevance import Ranked, compare, lines_of, rank
 from tomewise.language.extractive.salience import vary
-from tomewise.language.extractive.spans import NAMED, candidates
+from tomewise.language.extractive.short_answers import NAMED, candidates
 from tomewise.language.extractive.words import flat
 from tomewise.language.fences import letter
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut, Quote

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tomewise.language.extractive.asking import Asked
 from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.question_words import Asked
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.salience import best, coverage
 from tomewise.language.extractive.words import terms

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tomewise.language.extractive.asking import Asked, is_about_all
-from tomewise.language.extractive.outlines import wants_outline
+from tomewise.language.extractive.long_answers import wants_outline
+from tomewise.language.extractive.question_words import Asked, is_about_all
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.words import WORD, terms
 from tomewise.types import Support

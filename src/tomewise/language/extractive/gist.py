@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
-from tomewise.language.extractive.sentences import Sentence, split_sentences
 from tomewise.language.extractive.words import WORD
 from tomewise.language.roles import GistOut, PassageIn
+from tomewise.language.sentences import Sentence, split_sentences
 
 _READ = 24_000
 _PRONOUN = re.compile(r"(?<![\w’'-])(?:he|she|his|her|him|hers|it|its)(?![\w’'-])", re.IGNORECASE)

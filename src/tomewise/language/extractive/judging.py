@@ -6,7 +6,6 @@ import re
 from collections import Counter
 
 from tomewise.language.extractive.salience import likeness
-from tomewise.language.extractive.sentences import split_sentences
 from tomewise.language.extractive.words import WORD, flat, terms
 from tomewise.language.roles import (
     LEVEL_BAND,
@@ -18,6 +17,7 @@ from tomewise.language.roles import (
     StatementsOut,
     VerdictOut,
 )
+from tomewise.language.sentences import split_sentences
 
 SAME = 0.6  # token F1 from which two answers count as the same
 CONTAINED = 0.75  # share of the reference's tokens in the prediction from which it counts as said

@@ -10,10 +10,9 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import answering, gist, judging, reading, steering, summaries
-from tomewise.language.role import Role
+from tomewise.language.extractive import answering, gist, judging, reading, steering, summarising
 from tomewise.language.usage import spent
-from tomewise.types import Embedder, In, Out
+from tomewise.types import Embedder, In, Out, Role
 
 Play = Callable[[Any], BaseModel]
 EmbeddingPlay = Callable[[Any, Embedder], BaseModel]
@@ -24,9 +23,9 @@ PLAYS: Mapping[str, Play] = {
     "extract_facts": reading.triples,
     "extract_entities": reading.entities,
     "extract_relations": reading.relations,
-    "merge_descriptions": summaries.merge_descriptions,
-    "summarise": summaries.summarise,
-    "narrate": summaries.narrate,
+    "merge_descriptions": summarising.merge_descriptions,
+    "summarise": summarising.summarise,
+    "narrate": summarising.narrate,
     "decompose": steering.decompose,
     "probe": steering.probe,
     "fuse": steering.fuse,

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from tomewise.language.extractive.lexicon import HONORIFICS, SAYING
 from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
-from tomewise.language.extractive.sentences import Sentence, split_sentences
 from tomewise.language.extractive.words import STOP, WORD, flat, terms
 from tomewise.language.roles import (
     EntitiesOut,
@@ -20,6 +19,7 @@ from tomewise.language.roles import (
     TriplesOut,
     TypedEntity,
 )
+from tomewise.language.sentences import Sentence, split_sentences
 
 _READ = 24_000  # characters of one passage that are read for names
 _MOST = 60  # entities of one passage

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import log
 
 from tomewise.language.extractive.salience import best, coverage, rarity, weigh
-from tomewise.language.extractive.sentences import Sentence, split_sentences
 from tomewise.language.extractive.words import flat, terms
 from tomewise.language.roles import Shown
+from tomewise.language.sentences import Sentence, split_sentences
 from tomewise.types import Embedder
 
 SHORTLIST = 12  # sentences that are embedded: each costs some milliseconds

@@ -6,12 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.asking import Asked, focus, read_question
 from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.question_words import Asked, focus, read_question
 from tomewise.language.extractive.relevance import Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
-from tomewise.language.extractive.sentences import split_sentences
-from tomewise.language.extractive.summaries import tokens
+from tomewise.language.extractive.summarising import tokens
 from tomewise.language.extractive.words import ASKING_STEMS, STOP, WORD, flat, terms
 from tomewise.language.roles import (
     CueOut,
@@ -25,6 +24,7 @@ from tomewise.language.roles import (
     ProbeOut,
     Shown,
 )
+from tomewise.language.sentences import split_sentences
 from tomewise.types import Embedder
 
 _KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps

@@ -1,0 +1,58 @@
+"""Which embedder a name means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tomewise.errors import UnknownName
+from tomewise.names import suggest
+
+if TYPE_CHECKING:
+    from tomewise.types import Embedder
+
+BUNDLED = ("bundled", "all-MiniLM-L6-v2")
+NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "openai:MODEL")
+_DIMENSIONS = re.compile(r"[0-9]{1,6}")
+
+
+def embedder_named(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
+    """The embedder that `name` means: one of `NAMES`; "hash:N" and "openai:MODEL@N" ask for N dimensions.
+
+    `base_url` and `api_key` go to the openai one, which else looks in the environment. Nothing is loaded or fetched
+    yet, and the `name` of what is returned gives an equal embedder when passed here again. Raises
+    UnknownName, offering the nearest names.
+    """
+    kind, _, model = name.partition(":")
+    if name in BUNDLED:
+        from tomewise.embedding.bundled import BundledMiniLM
+
+        return BundledMiniLM()
+    if kind == "hash" and (name == "hash" or _DIMENSIONS.fullmatch(model)):
+        from tomewise.embedding.hash import HashEmbedder
+
+        return HashEmbedder(int(model)) if model else HashEmbedder()
+    if kind == "fastembed" and model:
+        from tomewise.embedding.fastembed import FastEmbed
+
+        return FastEmbed(model)
+    if kind == "sentence-transformers" and model:
+        from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
+
+        return SentenceTransformersEmbedder(model)
+    if kind == "openai" and model:
+        from tomewise.embedding.openai import OpenAIEmbedder
+
+        model, dimensions = _dimensions(model)
+        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, dimensions=dimensions)
+    raise UnknownName(_unknown(name))
+
+
+def _dimensions(model: str) -> tuple[str, int | None]:
+    stem, at, digits = model.rpartition("@")
+    return (stem, int(digits)) if at and stem and _DIMENSIONS.fullmatch(digits) else (model, None)
+
+
+def _unknown(name: str) -> str:
+    kinds = [known.split(":")[0] for known in NAMES]
+    return f"there is no embedder {name!r}: {suggest(name.split(':')[0], kinds)}known are {', '.join(NAMES)}"

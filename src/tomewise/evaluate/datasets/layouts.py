@@ -1,0 +1,105 @@
+"""Readers by the name of the dataset they read, imported when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from tomewise.errors import ReadingError, UnknownName
+from tomewise.evaluate.items import Dataset
+from tomewise.names import suggest
+
+_PACKAGE = "tomewise.evaluate.datasets"
+
+
+def read_dataset(name: str = "auto", folder: Path = Path()) -> Dataset:
+    """Read a dataset in the layout of that name; "auto" is our plain layout, and "sample" needs no folder.
+
+    `folder` holds the published files, or is the one file of a layout that is one file. Nothing is downloaded.
+    Raises UnknownName, and ReadingError (file, row, field, remedy) for what the files lack.
+    """
+    if name not in _READERS and name != "auto":
+        hint = suggest(name, _READERS)
+        raise UnknownName(f"there is no dataset layout {name!r}: {hint}The layouts are {', '.join(layouts())}")
+    if name != "sample" and not folder.exists():
+        raise ReadingError(f"{folder} does not exist: give the folder that holds the files of the dataset")
+    return _checked(_READERS[layout_of(folder) if name == "auto" else name](folder), folder)
+
+
+def layouts() -> tuple[str, ...]:
+    """The names of all layouts, sorted."""
+    return tuple(sorted(_READERS))
+
+
+def layout_of(folder: Path) -> str:
+    """The layout of a folder that tells it by its files. Raises ReadingError for every other one."""
+    if (folder / "corpus.jsonl").is_file() and (folder / "questions.jsonl").is_file():
+        return "plain"
+    message = f"{folder} holds no corpus.jsonl and questions.jsonl: name its layout, one of {', '.join(layouts())}"
+    raise ReadingError(message)
+
+
+def _checked(dataset: Dataset, folder: Path) -> Dataset:
+    """Raises ReadingError unless there are questions, their ids differ, and the documents they name are there."""
+    if not dataset.items:
+        raise ReadingError(f"{folder} holds no question in the layout {dataset.name!r}: check the files in it")
+    known = {document.id for document in dataset.documents}
+    ids: set[str] = set()
+    for item in dataset.items:
+        if item.id in ids:
+            raise ReadingError(f"{folder}: two questions have the id {item.id!r}: give each its own")
+        ids.add(item.id)
+        if lacking := _lacking(known, (*item.supporting, *item.documents, *(span.document for span in item.spans))):
+            message = f"{folder}: question {item.id!r} names the document {lacking!r}, which the corpus does not hold"
+            raise ReadingError(f"{message}: add it, or mend the id")
+    return dataset
+
+
+def _lacking(known: set[str], named: Iterable[str]) -> str | None:
+    return next((id for id in named if id not in known), None)
+
+
+def _lazy(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:
+    def read(folder: Path) -> Dataset:
+        reader = getattr(import_module(f"{_PACKAGE}.{module}"), function)
+        dataset: Dataset = reader(folder, *args, **kwargs)
+        return dataset
+
+    return read
+
+
+def _read_wiki(folder: Path, name: str, begins: str) -> Dataset:
+    """A dataset that HippoRAG repackages: its layout where a corpus file lies beside the questions, else its own."""
+    if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
+        return _lazy("hipporag", "read_hipporag", begins)(folder)
+    return _lazy("multihop", "read_multihop", name)(folder)
+
+
+_READERS: dict[str, Callable[[Path], Dataset]] = {
+    "plain": _lazy("plain", "read_plain"),
+    "sample": _lazy("sample", "read_sample"),
+    "narrativeqa": _lazy("narrativeqa", "read_narrativeqa"),
+    "infinitebench-qa": _lazy("long_context", "read_infinitebench_qa"),
+    "infinitebench-mc": _lazy("long_context", "read_infinitebench_mc"),
+    "longbench-v2": _lazy("long_context", "read_longbench"),
+    "helmet": _lazy("long_context", "read_helmet"),
+    "detectiveqa": _lazy("detectiveqa", "read_detectiveqa", "en"),
+    "detectiveqa-zh": _lazy("detectiveqa", "read_detectiveqa", "zh"),
+    "hipporag": _lazy("hipporag", "read_hipporag"),
+    "nq": _lazy("hipporag", "read_hipporag", "nq"),
+    "popqa": _lazy("hipporag", "read_hipporag", "popqa"),
+    "musique": partial(_read_wiki, name="musique", begins="musique"),
+    "2wikimultihopqa": partial(_read_wiki, name="2wikimultihopqa", begins="2wiki"),
+    "hotpotqa": partial(_read_wiki, name="hotpotqa", begins="hotpot"),
+    "graphrag-bench": _lazy("graphrag_bench", "read_graphrag_bench"),
+    "nocha": _lazy("claims", "read_nocha"),
+    "prelude": _lazy("claims", "read_prelude"),
+    "fables": _lazy("claims", "read_fables"),
+    "fables-strict": _lazy("claims", "read_fables", strict=True),
+    "novelqa": _lazy("novelqa", "read_novelqa"),
+    "qmsum": _lazy("qmsum", "read_qmsum"),
+    "multihop-rag": _lazy("multihop_rag", "read_multihop_rag"),
+    "odsum": _lazy("odsum", "read_odsum"),
+}

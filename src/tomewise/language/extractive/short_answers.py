@@ -1,0 +1,137 @@
+"""Short answers: the name, place, date or number in the sentences that speak to the question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tomewise.language.extractive.lexicon import COUNTRIES, SAYING, STATES
+from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
+from tomewise.language.extractive.question_words import Asked, Want
+from tomewise.language.extractive.relevance import Ranked
+from tomewise.language.extractive.words import WORD, terms
+
+_SENTENCES = 12  # sentences that answers are looked for in
+_KINDS: dict[Want, tuple[str, ...]] = {
+    "person": ("name",),
+    "place": ("name",),
+    "date": ("date",),
+    "number": ("number", "date"),
+    "name": ("name", "title", "date"),
+}
+NAMED = frozenset(_KINDS)  # what a name, a date or a number answers
+_FITTING = 0.5  # how well a mention is of the kind wanted, at least, where it is of that kind at all
+_CLOSE = 0.7  # of the highest score: a line below it tells of something else
+_HEAD = {
+    noun: re.compile(rf"\b(?:what|which)(?: is the| was the)? {noun}\b", re.IGNORECASE) for noun in ("country", "state")
+}
+# "Indian", "Spanish", "Chinese": of a people, not a person or a place.
+_PEOPLE = re.compile(r"\A[^\W\d_]+(?:ian|ean|can|man|ish|ese|alan|iss|ench|utch)\Z")
+_YEAR = re.compile(r"\d{4}\Z")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A possible answer: its wording, what speaks for it, the line that speaks loudest.
+
+    `fits` where it is of the kind wanted and that line is not much farther from the question than the closest one.
+    """
+
+    text: str
+    score: float
+    line: int
+    loudest: float
+    fits: bool
+
+
+def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[str]]) -> list[Candidate]:
+    """Possible answers of the wanted kind, best first; none that the question itself names."""
+    kinds = _KINDS.get(question.want, ())
+    inside = set(question.terms)
+    own = [frozenset(terms(name)) for name in question.names]
+    found: dict[str, Candidate] = {}
+    least = _CLOSE * max(ranked.scores, default=0.0)
+    for place, i in enumerate(ranked.order[:_SENTENCES]):
+        line = ranked.lines[i]
+        text = line.sentence.text
+        for mention in mentions(text):
+            key = mention.text.casefold()
+            bag = frozenset(terms(mention.text))
+            # A longer form of a name in the question ("Professor Van Helsing") answers nothing either.
+            if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in own):
+                continue
+            fit = _fit(question, text, mention)
+            fits = ranked.scores[i] >= least and (fit >= _FITTING or question.want == "name")  # anything has a name
+            fit *= 0.4 if bag & steps.get(i, frozenset()) else 1.0
+            weight = fit * (ranked.scores[i] ** 2 / (1 + 0.15 * place)) * _nearness(question, ranked, text, mention)
+            _add(found, key, Candidate(mention.text, weight, i, weight, fits))
+    return sorted(found.values(), key=lambda c: -c.score)
+
+
+def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
+    known = found.get(key)
+    if known is None:
+        found[key] = new
+        return
+    known.score += 0.3 * new.score
+    if new.score > known.loudest:
+        known.loudest, known.line, known.fits = new.score, new.line, new.fits
+
+
+def _fit(question: Asked, text: str, mention: Mention) -> float:
+    """How well a mention is of the kind wanted, around 1."""
+    before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
+    after = WORD.findall(text[mention.end : mention.end + 30])[:3]
+    sort = sort_of(mention.text, before[0] if before else "")
+    if question.want == "person":
+        return _as_person(mention, sort, after)
+    if question.want == "place":
+        return _as_place(question, mention, sort)
+    if question.want == "number":
+        return _as_number(question, mention, after)
+    if question.want == "name":
+        # "What" and "which" without a person's noun seldom ask for a person.
+        return (0.4 if sort == "person" else 1.0) if mention.kind in ("name", "title") else 0.5
+    return 1.0
+
+
+def _as_person(mention: Mention, sort: str, after: list[str]) -> float:
+    if sort in ("place", "organization") or _PEOPLE.search(mention.text) or " of " in mention.text:
+        return 0.3
+    speaks = bool(after) and after[0] in SAYING
+    return 1.5 if gender(mention.text) or speaks or len(mention.text.split()) in (2, 3) else 0.9
+
+
+def _as_place(question: Asked, mention: Mention, sort: str) -> float:
+    name = mention.text.lower()
+    for noun, known in (("country", COUNTRIES), ("state", STATES)):
+        if _HEAD[noun].search(question.text):
+            return 2.0 if name in known else 0.5
+    if _PEOPLE.search(mention.text):
+        return 0.4
+    return {"place": 1.5, "person": 0.3, "organization": 0.4}.get(sort, 0.9)
+
+
+def _as_number(question: Asked, mention: Mention, after: list[str]) -> float:
+    if mention.kind == "date" or _YEAR.match(mention.text):
+        return 0.4
+    counted = any(term in question.terms for word in after for term in terms(word))
+    return (1.5 if counted else 1.0) * (1.3 if "," in mention.text else 1.0)
+
+
+def _nearness(question: Asked, ranked: Ranked, text: str, mention: Mention) -> float:
+    """Up to 2 where the question's words stand right beside the mention, 1 where none does."""
+    near = 0.0
+    left, right = (
+        WORD.findall(text[max(0, mention.start - 90) : mention.start]),
+        WORD.findall(text[mention.end : mention.end + 90]),
+    )
+    total = sum(ranked.weights.values()) or 1.0
+    for words in (left[::-1], right):
+        seen: Sequence[tuple[int, str]] = [(step, term) for step, word in enumerate(words[:12]) for term in terms(word)]
+        near += sum(
+            ranked.weights.get(term, 0.0) / (1 + 0.25 * step)
+            for step, term in {t: (s, t) for s, t in reversed(seen)}.values()
+        )
+    return 1.0 + min(near / total, 1.0)

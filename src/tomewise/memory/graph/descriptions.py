@@ -1,0 +1,189 @@
+"""What a graph of relations says of its entities, merged from what each passage says of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.language.roles import MERGE_DESCRIPTIONS, DescriptionsIn
+from tomewise.memory.ask_each import play_each
+from tomewise.memory.graph.relations import merged
+from tomewise.types import LanguageModel, Node, NodeId, Report, content_id
+
+if TYPE_CHECKING:
+    from tomewise.memory.graph.graph_names import GraphNames
+    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.sqlite.write import Write
+
+SUMMARISED_FROM = 2000  # characters of merged descriptions (about 500 tokens) from which a model sums them up
+_TOGETHER = 24_000  # characters of descriptions summed up in one call
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An entity as all passages together describe it: `text` is the summary, or one description a line."""
+
+    name: str
+    type: str
+    text: str
+
+
+def described(store: SqliteStore, names: GraphNames, entities: Iterable[int]) -> dict[int, Described]:
+    """The entities of these node keys that are described anywhere.
+
+    The most frequent name and type, ties to the first in the alphabet; distinct descriptions, sorted. Made from the
+    mentions that are there now, so what a removed passage said is gone at once; a summary rests on all mentions it
+    was made from and goes with any of them.
+    """
+    nodes = _mentions(store, names, entities)
+    keys = [key for some in nodes.values() for key in some]
+    summaries = _summaries(store, names, keys)
+    found = {}
+    for entity, some in nodes.items():
+        summary = next((summaries[key] for key in some if key in summaries), None)
+        text = summary.text if summary else merged([node.data["description"] for node in some.values()])
+        kind = _usual(node.data["type"] for node in some.values())
+        found[entity] = Described(_usual(node.data["name"] for node in some.values()), kind, text)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """Summaries to be written, the keys of those they replace, and what went wrong."""
+
+    nodes: Sequence[Node] = ()
+    stale: Sequence[int] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Entity:
+    """The mentions of one entity, by id, with the summary there is."""
+
+    mentions: dict[NodeId, Node] = field(default_factory=dict)
+    summary: int | None = None
+    changed: bool = False
+
+    @property
+    def descriptions(self) -> list[str]:
+        return sorted({node.data["description"] for node in self.mentions.values()} - {""})
+
+
+class Descriptions:
+    """Keeps the summaries of long descriptions up to date."""
+
+    def __init__(self, store: SqliteStore, model: LanguageModel, names: GraphNames) -> None:
+        self._store = store
+        self._model = model
+        self._names = names
+
+    async def merge(self, fresh: Mapping[str, Sequence[Node]], report: Report, *, everything: bool) -> Summarised:
+        """Sum up the entities that gained the mentions `fresh` (by normalised name), or, with `everything`, all that
+        lack a summary, where their descriptions are long."""
+        entities = self._entities(None if everything else fresh.keys())
+        for name, nodes in fresh.items():
+            known = entities.setdefault(name, _Entity())
+            known.changed = any(node.id not in known.mentions for node in nodes)
+            known.mentions.update((node.id, node) for node in nodes)
+        due = {
+            name: entity
+            for name, entity in entities.items()
+            if (entity.changed or entity.summary is None) and len("\n".join(entity.descriptions)) >= SUMMARISED_FROM
+        }
+        replies = await play_each(due, self._summary, report, f"descriptions of {self._names.layer} merged")
+        stale = [entity.summary for entity in entities.values() if entity.changed and entity.summary is not None]
+        notes = tuple(f"not summed up: {name!r}: {reason}" for name, reason in replies.failed.items())
+        return Summarised([self._node(due[name], text) for name, text in replies.items()], stale, notes)
+
+    def put(self, change: Write, made: Summarised) -> None:
+        """Write the summaries; their mentions must be there."""
+        change.remove_nodes(made.stale)
+        change.put_nodes(made.nodes)
+
+    def _entities(self, wanted: Collection[str] | None) -> dict[str, _Entity]:
+        """The mentions that are there of the entities wanted (None: all), with their summaries."""
+        if wanted is not None and not wanted:
+            return {}
+        keys = None
+        if wanted is not None:
+            keys = list(self._store.keys_of(self._names.entity(name) for name in wanted).values())
+        nodes = _mentions(self._store, self._names, keys)
+        summaries = _summaries(self._store, self._names, [key for some in nodes.values() for key in some])
+        found: dict[str, _Entity] = defaultdict(_Entity)
+        for some in nodes.values():
+            for key, node in some.items():
+                entity = found[node.data["entity"]]
+                entity.mentions[node.id] = node
+                entity.summary = summaries[key].key if key in summaries else entity.summary
+        return dict(found)
+
+    async def _summary(self, entity: _Entity) -> str:
+        name = _usual(node.data["name"] for node in entity.mentions.values())
+        texts = entity.descriptions
+        while True:
+            parts = list(_parts(texts))
+            texts = [await self._asked(name, part) for part in parts]
+            if len(texts) == 1:
+                return texts[0]
+
+    async def _asked(self, name: str, descriptions: list[str]) -> str:
+        given = DescriptionsIn(name=name, descriptions=descriptions)
+        return (await self._model.ask(MERGE_DESCRIPTIONS, given)).summary[: _TOGETHER // 4]
+
+    def _node(self, entity: _Entity, text: str) -> Node:
+        mentions = tuple(sorted(entity.mentions))
+        key = content_id("n", self._names.instance, *mentions)
+        return Node(id=key, layer=self._names.descriptions, text=text, sources=mentions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    key: int
+    text: str
+
+
+def _mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
+    """Mention nodes by key by the key of the entity they speak of, in the order of the keys given (None: all)."""
+    edges = store.edges(names.mentioned).rows[:, :2].astype(np.int64)
+    if entities is not None:
+        wanted = list(dict.fromkeys(entities))
+        edges = edges[np.isin(edges[:, 1], np.array(wanted, np.int64))]
+        found: dict[int, dict[int, Node]] = {key: {} for key in wanted}
+    else:
+        found = {key: {} for key in np.unique(edges[:, 1]).tolist()}
+    nodes = store.nodes_at(edges[:, 0].tolist())
+    for mention, entity in edges.tolist():
+        found[entity][mention] = nodes[mention]
+    return {entity: some for entity, some in found.items() if some}
+
+
+def _summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
+    """The summary that rests on each mention, by the mention's key."""
+    edges = store.edges(f"made-of:{names.descriptions}").rows[:, :2].astype(np.int64)
+    edges = edges[np.isin(edges[:, 1], np.fromiter(mentions, np.int64, len(mentions)))]
+    texts = {key: node.text for key, node in store.nodes_at(edges[:, 0].tolist()).items()}
+    return {mention: _Summary(key, texts[key]) for key, mention in edges.tolist()}
+
+
+def _parts(texts: Iterable[str]) -> Iterable[list[str]]:
+    """Texts in parts that one call takes, at least two to a part so that each round is shorter than the one before."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        if len(part) > 1 and size + len(text) > _TOGETHER:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
+
+
+def _usual(names: Iterable[str]) -> str:
+    """The most frequent of the names that say something, ties to the first in the alphabet."""
+    counted = Counter(name for name in names if name)
+    return min(counted, key=lambda name: (-counted[name], name), default="")

@@ -1,0 +1,99 @@
+"""Where texts that were cut elsewhere stand among the passages of a tome."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tomewise.types import Document, Passage
+
+if TYPE_CHECKING:
+    from tomewise.store.sqlite.store import SqliteStore
+
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """For each text found, by its index: the passage keys that it overlaps with the number of characters shared, white
+    space apart. `covered` are the passages of which the texts hold at least half."""
+
+    overlaps: Mapping[int, Mapping[int, int]]
+    covered: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Condensed:
+    """A document without white space, so that line ends and indents do not matter; `starts` and `ends` are those of
+    its passages in that text."""
+
+    text: str
+    keys: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+def located(texts: Mapping[int, str], store: SqliteStore) -> Located:
+    """Find the texts, most likely in the document of the one before and after it; texts may overlap."""
+    documents = [_condensed(store, record.id) for record in store.documents()]
+    overlaps: dict[int, dict[int, int]] = {}
+    spans: dict[int, list[tuple[int, int]]] = {}
+    at, after = 0, 0
+    for index, text in texts.items():
+        wanted = _squeezed(text.strip("\ufeff\ufffd"))  # a token cut in half leaves a mark
+        place = _find(wanted, documents, at, after) if wanted else None
+        if place is None:
+            continue
+        at, after = place
+        overlaps[index] = {}
+        for key, start, end in _overlapping(documents[at], after, after + len(wanted)):
+            overlaps[index][key] = end - start
+            spans.setdefault(key, []).append((start, end))
+    lengths = {
+        key: end - start
+        for document in documents
+        for key, start, end in zip(document.keys, document.starts, document.ends, strict=True)
+    }
+    covered = frozenset(key for key, some in spans.items() if _measure(some) >= _HALF * lengths[key])
+    return Located(overlaps, covered)
+
+
+def _condensed(store: SqliteStore, name: str) -> _Condensed:
+    document: Document = store.document(name)
+    passages: dict[int, Passage] = store.passages_of([name])
+    solid = [place for place, sign in enumerate(document.text) if not sign.isspace() and sign not in "\ufeff\ufffd"]
+    starts = tuple(bisect_left(solid, passage.start) for passage in passages.values())
+    ends = tuple(bisect_left(solid, passage.end) for passage in passages.values())
+    return _Condensed("".join(document.text[place] for place in solid), tuple(passages), starts, ends)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _find(wanted: str, documents: list[_Condensed], at: int, after: int) -> tuple[int, int] | None:
+    """The document and the place in it: onwards from the last find, then anywhere."""
+    if documents and (place := documents[at].text.find(wanted, after)) >= 0:
+        return at, place
+    for number, document in enumerate(documents):
+        if (place := document.text.find(wanted)) >= 0:
+            return number, place
+    return None
+
+
+def _overlapping(document: _Condensed, start: int, end: int) -> list[tuple[int, int, int]]:
+    return [
+        (key, max(start, first), min(end, last))
+        for key, first, last in zip(document.keys, document.starts, document.ends, strict=True)
+        if max(start, first) < min(end, last)
+    ]
+
+
+def _measure(spans: list[tuple[int, int]]) -> int:
+    total = reached = 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

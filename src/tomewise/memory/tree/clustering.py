@@ -1,0 +1,225 @@
+"""Soft clustering of vectors in two stages, global then local (RAPTOR, section 3, "Clustering Algorithm").
+
+Everything works on positions in the list that was given, so that equal vectors stay apart, and everything is seeded:
+the same vectors in the same order give the same clusters.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from math import isqrt
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tomewise.memory.tree.mixture import best_fit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Vectors: TypeAlias = "NDArray[np.floating[Any]]"
+Cluster: TypeAlias = tuple[int, ...]  # positions, ascending
+
+DIMENSIONS = 10  # what vectors are reduced to
+SMALL = DIMENSIONS + 1  # so few are one cluster
+_NEIGHBOURS = 10  # of the local reduction
+_MOST_CLUSTERS = 50  # looked for at a time; the bound itself is not tried
+_POSTERIOR = 0.1
+_SEED = 224
+_DEEPEST = 5  # times a cluster that is too long is clustered again
+_ROWS = 1024  # compared with all others at a time
+_PARALLEL = Lock()  # Numba's plainest threading ends the process where two threads enter it
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A way to fewer dimensions: `reduce(vectors, neighbours, dimensions)` gives rows (n, dimensions).
+
+    `note` says what a reader should know of it.
+    """
+
+    name: str
+    reduce: Callable[[Vectors, int, int], Vectors]
+    note: str = ""
+
+
+def best_reduction() -> Reduction:
+    """UMAP where umap-learn is installed, else PCA."""
+    if find_spec("umap") is not None:
+        return Reduction("umap", umapped)
+    missing = "umap-learn is not installed: the tree was clustered on PCA; for UMAP, install tomewise[umap]"
+    return Reduction("pca", pca, missing)
+
+
+def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
+    """UMAP with cosine distances and the library's defaults (McInnes et al. 2018; umap-learn), seeded, one thread.
+
+    Neighbours are found exactly, which for this many vectors takes less than the library takes to compile its search.
+    """
+    library = _umap()
+    rows = np.ascontiguousarray(vectors, np.float32)
+    random = np.random.RandomState(_SEED)
+    indices, distances = nearest(rows, neighbours)
+    with _one_thread():
+        graph, _, _ = library.fuzzy_simplicial_set(
+            rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
+        )
+    a, b = library.find_ab_params(1.0, 0.1)
+    reduced, _ = library.simplicial_set_embedding(
+        data=rows,
+        graph=graph,
+        n_components=dimensions,
+        initial_alpha=1.0,
+        a=a,
+        b=b,
+        gamma=1.0,
+        negative_sample_rate=5,
+        n_epochs=None,
+        init="spectral",
+        random_state=random,
+        metric="cosine",
+        metric_kwds={},
+        densmap=False,
+        densmap_kwds={},
+        output_dens=False,
+    )
+    return np.asarray(reduced, np.float64)
+
+
+@cache
+def _umap() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImportWarning)  # it misses TensorFlow, which nothing here needs
+        from umap import layouts, umap_
+    slow = [umap_.smooth_knn_dist, umap_.compute_membership_strengths]
+    if epoch_of := getattr(layouts, "_get_optimize_layout_euclidean_single_epoch_fn", None):  # private: it may go
+        slow.append(epoch_of(parallel=False))
+        slow[-1].targetoptions["nogil"] = True  # most time is spent there: else no call to a model goes on meanwhile
+    for compiled in slow:
+        with suppress(RuntimeError):  # there is no folder for compiled functions
+            compiled.enable_caching()  # the library compiles these anew in every process: 5 s, more than the rest
+    return umap_
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Numba on this thread alone: waiting for another on a busy machine takes many times what it spares."""
+    import numba
+
+    with _PARALLEL:
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
+
+
+def nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The `count` nearest rows to each by cosine distance, itself first; both (n, count), ties by position."""
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    indices = np.empty((len(unit), count), np.int32)
+    distances = np.empty((len(unit), count), np.float32)
+    for start in range(0, len(unit), _ROWS):
+        block = np.maximum(0.0, 1.0 - unit[start : start + _ROWS] @ unit.T)
+        own = np.arange(len(block))
+        block[own, own + start] = -1.0  # before any equal vector
+        order = np.argsort(block, axis=1, kind="stable")[:, :count]
+        indices[start : start + _ROWS] = order
+        distances[start : start + _ROWS] = np.maximum(0.0, np.take_along_axis(block, order, axis=1))
+    return indices, distances
+
+
+def pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
+    """The first principal components; `neighbours` is of no account. The largest loading of each is positive."""
+    rows = np.asarray(vectors, np.float64)
+    left, scale, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    signs = np.where(right[np.arange(len(right)), np.abs(right).argmax(axis=1)] < 0, -1.0, 1.0)
+    reduced: Vectors = (left * scale * signs)[:, :dimensions]
+    return reduced
+
+
+def mixture(points: Vectors) -> list[Cluster]:
+    """Clusters of a Gaussian mixture with full covariances, as many components as give the least BIC.
+
+    Tried are 1 .. min(50, n) - 1 components. A point belongs to each component with a posterior above 0.1, and to its
+    likeliest one where none passes. Deviations from the released code: the fit with the least BIC is the one used (the
+    code fits again with another seed), and no point is left without a cluster.
+    """
+    most = max(1, min(_MOST_CLUSTERS, len(points)) - 1)
+    return belonging(best_fit(points, most, _SEED).posteriors)
+
+
+def belonging(posteriors: Vectors) -> list[Cluster]:
+    """Clusters from posteriors (n, components): all that pass the threshold, or the likeliest one."""
+    joined = posteriors > _POSTERIOR
+    joined[np.arange(len(joined)), posteriors.argmax(axis=1)] |= ~joined.any(axis=1)
+    found = (tuple(np.flatnonzero(column).tolist()) for column in joined.T)
+    return sorted({cluster for cluster in found if cluster})
+
+
+def two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
+    """Global clusters, and in each that is not small the local ones; sorted, each set of members once.
+
+    The global reduction looks at floor(sqrt(n - 1)) neighbours (2 at least), the local one at 10, both on the vectors
+    as given. Two vectors or fewer are one cluster.
+    """
+    count = len(vectors)
+    if count <= 2:
+        return [tuple(range(count))] if count else []
+    reduced = reduction.reduce(vectors, max(2, isqrt(count - 1)), min(DIMENSIONS, count - 2))
+    found: set[Cluster] = set()
+    for members in mixture(reduced):
+        if len(members) <= SMALL:
+            found.add(members)
+            continue
+        local = reduction.reduce(vectors[list(members)], _NEIGHBOURS, DIMENSIONS)
+        found.update(tuple(members[place] for place in cluster) for cluster in mixture(local))
+    return sorted(found)
+
+
+def clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction, max_tokens: int) -> list[Cluster]:
+    """Two-stage clusters whose members together have at most `max_tokens`, unless a single one has more.
+
+    `vectors` is (n, dimensions) in document order, `tokens` the length of each text. A cluster that is too long is
+    clustered again by itself with the same settings; where that leaves it whole, or has been done five times over, it
+    is cut by position (the released code recurs without end there).
+    """
+    from threadpoolctl import threadpool_limits
+
+    # Matrices this small are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
+    with threadpool_limits(1):
+        whole = tuple(range(len(vectors)))
+        return sorted(set(_capped(vectors, whole, tokens, reduction, max_tokens, 0)))
+
+
+def _capped(
+    vectors: Vectors, members: Cluster, tokens: Sequence[int], reduction: Reduction, max_tokens: int, depth: int
+) -> Iterator[Cluster]:
+    for places in two_stages(vectors[list(members)], reduction):
+        cluster = tuple(members[place] for place in places)
+        if len(cluster) == 1 or sum(tokens[member] for member in cluster) <= max_tokens:
+            yield cluster
+        elif len(cluster) in (2, len(members)) or depth == _DEEPEST:
+            yield from cut(cluster, tokens, max_tokens)
+        else:
+            yield from _capped(vectors, cluster, tokens, reduction, max_tokens, depth + 1)
+
+
+def cut(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> list[Cluster]:
+    """A cluster cut by position into runs that are as long as `max_tokens` allows."""
+    runs: list[list[int]] = []
+    room = -1
+    for member in cluster:
+        room -= tokens[member]
+        if room < 0:
+            runs.append([])
+            room = max_tokens - tokens[member]
+        runs[-1].append(member)
+    return [tuple(run) for run in runs]

@@ -1,0 +1,92 @@
+"""From a question to the facts it hits."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from tomewise.errors import BadReply, Refused
+from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
+from tomewise.language.roles import FILTER_FACTS, FilterIn
+from tomewise.recall.ranking import top
+from tomewise.recall.similarity import cosines, scaled
+from tomewise.types import LanguageModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.store.sqlite.store import SqliteStore
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts."""
+
+    keys: NDArray[np.int64]
+    texts: tuple[str, ...]
+    cosines: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+    def only(self, places: list[int]) -> Hits:
+        """Some of the hits, in the order given."""
+        return Hits(
+            self.keys[places], tuple(self.texts[place] for place in places), self.cosines[places], self.scores[places]
+        )
+
+
+class Linking(Protocol):
+    """Finds the facts that a question hits."""
+
+    async def hits(self, query: str, vector: NDArray[np.float32]) -> Hits: ...
+
+
+class NearestFacts:
+    """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12)."""
+
+    def __init__(self, store: SqliteStore, graph: str, *, limit: int = 5) -> None:
+        self._store = store
+        self._space = f"facts:{graph}"
+        self._limit = limit
+
+    async def hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+        """Facts by cosine, ties by id."""
+        return await asyncio.to_thread(self._nearest, vector)
+
+    def _nearest(self, vector: NDArray[np.float32]) -> Hits:
+        keys, scores = cosines(self._store.vectors(self._space), vector)
+        best = top(scores, self._limit)
+        nodes = self._store.nodes_at(keys[best].tolist())
+        order = sorted(
+            (place for place in best.tolist() if int(keys[place]) in nodes),
+            key=lambda place: (-round(float(scores[place]), 6), nodes[int(keys[place])].id),
+        )[: self._limit]
+        texts = tuple(nodes[int(keys[place])].text for place in order)
+        places = np.array(order, np.int64)
+        return Hits(keys[places], texts, scores[places].astype(np.float64), scaled(scores, places))
+
+
+class RecognisedFacts:
+    """The facts that a model recognises as useful among those found (HippoRAG 2's recognition memory).
+
+    A reply that cannot be read keeps all of them; an empty one keeps none, and recall then goes without the graph.
+    """
+
+    def __init__(self, linking: Linking, model: LanguageModel) -> None:
+        self._linking = linking
+        self._model = model
+
+    async def hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+        """The facts kept, the most useful first."""
+        found = await self._linking.hits(query, vector)
+        if not found.texts:
+            return found
+        try:
+            reply = await self._model.ask(FILTER_FACTS, FilterIn(question=query, facts=list(found.texts)))
+        except (BadReply, Refused):
+            record_fallback(NOT_RECOGNISED)
+            return found
+        kept = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))
+        return found.only(list(kept))

@@ -1,0 +1,1 @@
+"""The ways of answering: recipes that wire parts, a file a family."""

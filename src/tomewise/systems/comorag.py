@@ -1,0 +1,168 @@
+"""ComoRAG, and its loop over the recall of other systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+from tomewise.embedding.remembered import Remembered
+from tomewise.errors import UsageError
+from tomewise.loops.citing import Citer
+from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
+from tomewise.loops.context import HISTORY
+from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probing import Probing, SameQuestion, SelfProbe, WithoutMissing
+from tomewise.loops.selection import BestSoFar, NewestFirst, Selection
+from tomewise.loops.showing import Shelf, token_counter
+from tomewise.memory.episodes import EpisodesLayer
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.recall.derived import DenseDerived
+from tomewise.recall.layered import LayeredRecall
+from tomewise.systems.flat import hybrid
+from tomewise.systems.graph import Extraction, Recognition, hippo_recall, hipporag2
+from tomewise.systems.kit import CONTEXT, Kit, Recipe, System
+from tomewise.systems.tree import raptor
+from tomewise.types import Layer, Retriever
+from tomewise.working.pool import Pool
+
+_Workspace = tuple[Probing, Consolidating, Selection]  # what the probing loop asks for, notes and shows
+
+
+def comorag(
+    kit: Kit,
+    *,
+    veridical: int = 8,
+    semantic: int = 2,
+    episodic: int = 2,
+    history: int = 1,
+    consolidation: Literal["cues", "none"] = "cues",
+    regulation: Literal["probes", "none"] = "probes",
+    probes: int = 3,
+    cycles: int = 5,
+    fuse: float = 0.5,
+    workspace: Literal["best so far", "as published"] = "best so far",
+    on_exhaustion: Literal["decline", "force"] = "decline",
+    stride: int = 0,
+    levels: int = 1,
+    limit: int = 20,
+    context: int = CONTEXT,
+) -> System:
+    """Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is answered.
+
+    ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`; how the gaps of the
+    paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
+    Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
+    so many `levels` (1: the windows alone). With the `workspace` as published an attempt sees what is new first, each
+    layer has a cue of its own, and no role is told what earlier cues say or what the last attempt lacked.
+
+    Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
+    """
+    kit = with_query_cache(kit)
+    graph = GraphLayer(kit.store, kit.model, kit.embedder)
+    tree = TreeLayer(kit.store, kit.model, kit.embedder)
+    episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
+    parts: dict[str, tuple[int, Retriever, Layer]] = {
+        "veridical": (veridical, hippo_recall(kit, graph, "none", 5, 0.05, 200), graph),
+        "semantic": (semantic, DenseDerived(kit.store, kit.embedder, tree.name), tree),
+        "episodic": (episodic, DenseDerived(kit.store, kit.embedder, episodes.name), episodes),
+    }
+    used = {name: part for name, part in parts.items() if part[0]}
+    if not used:
+        raise UsageError(f"comorag without any layer finds nothing: give a share to {', '.join(parts)} or some of them")
+    shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
+    retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
+    probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
+    consolidating: Mapping[str, Consolidating] = {"cues": Consolidation(kit.model), "none": NoConsolidation()}
+    best = probing[regulation], consolidating[consolidation], BestSoFar()
+    published = WithoutMissing(best[0]), WithoutKnown(best[1]), NewestFirst()
+    workspaces: Mapping[str, _Workspace] = {"best so far": best, "as published": published}
+    layers = tuple(layer for _, _, layer in used.values())
+    bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares=shares, fuse=fuse, on_exhaustion=on_exhaustion)
+    return probe_loop(kit, retrievers, workspaces[workspace], bounds, layers)
+
+
+def raptor_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
+    """RAPTOR's recall inside of ComoRAG's loop."""
+    kit = with_query_cache(kit)
+    return with_probe_loop(kit, raptor(kit), probes, cycles, limit, context)
+
+
+def hipporag2_probe(
+    kit: Kit,
+    *,
+    extraction: Extraction = "facts",
+    recognition: Recognition = "model",
+    probes: int = 3,
+    cycles: int = 5,
+    limit: int = 20,
+    context: int = CONTEXT,
+) -> System:
+    """HippoRAG 2's recall inside of ComoRAG's loop; recognition of facts costs one call for each search.
+
+    As it is, in ComoRAG's table 3, so that from `hipporag2` it differs by the loop alone.
+    """
+    kit = with_query_cache(kit)
+    inside = hipporag2(kit, extraction=extraction, recognition=recognition)
+    return with_probe_loop(kit, inside, probes, cycles, limit, context)
+
+
+def hybrid_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
+    """Hybrid recall inside of ComoRAG's loop."""
+    kit = with_query_cache(kit)
+    return with_probe_loop(kit, hybrid(kit), probes, cycles, limit, context)
+
+
+def with_query_cache(kit: Kit) -> Kit:
+    """A kit for a loop that searches several layers for each probe."""
+    return replace(kit, embedder=Remembered(kit.embedder))
+
+
+def with_probe_loop(kit: Kit, system: System, probes: int, cycles: int, limit: int, context: int) -> System:
+    bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
+    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model), BestSoFar()
+    return probe_loop(kit, {"passages": system.retriever}, best, bounds, system.layers)
+
+
+def probe_loop(
+    kit: Kit,
+    retrievers: Mapping[str, Retriever],
+    workspace: _Workspace,
+    bounds: Bounds,
+    layers: tuple[Layer, ...],
+) -> System:
+    loop = Probe(
+        LayeredRecall(retrievers),
+        kit.model,
+        *workspace,
+        partial(Pool, kit.embedder),
+        Citer(kit.store),
+        Shelf(kit.store),
+        token_counter(kit.embedder),
+        bounds,
+    )
+    return System(loop=loop, retriever=next(iter(retrievers.values())), layers=layers)
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "comorag": comorag,
+    "raptor+probe": raptor_probe,
+    "hipporag2+probe": hipporag2_probe,
+    "hybrid+probe": hybrid_probe,
+}
+
+# Named variations of a recipe: the rows of the papers' ablation tables.
+ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "comorag": {
+        "without veridical": {"veridical": 0},
+        "without semantic": {"semantic": 0},
+        "without episodic": {"episodic": 0},
+        "without metacognition": {"consolidation": "none"},
+        "without regulation": {"regulation": "none"},
+        "without both": {"consolidation": "none", "regulation": "none", "cycles": 0},
+        "as published": {"workspace": "as published", "on_exhaustion": "force"},
+    },
+    "hipporag2+probe": {"without recognition": {"recognition": "none"}},
+}

@@ -1,0 +1,37 @@
+"""Answers from passages alone: nearest in meaning, also by words, or everything that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tomewise.recall.flat import Dense, Everything, Fused, Lexical
+from tomewise.systems.kit import CONTEXT, Kit, Recipe, System, answer_once
+from tomewise.types import Retriever
+
+_ALL = 10**9
+
+
+def naive(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
+    """Retrieve the passages nearest to the question, then answer."""
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit, context)
+
+
+def hybrid(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
+    """Retrieve by meaning and by words, fuse both rankings, then answer."""
+    return answer_once(kit, hybrid_recall(kit), limit, context)
+
+
+def full_context(kit: Kit) -> System:
+    """Show the documents from the beginning, as much as the model's window holds, then answer."""
+    return answer_once(kit, Everything(kit.store), _ALL, None)
+
+
+def hybrid_recall(kit: Kit) -> Retriever:
+    return Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "naive": naive,
+    "hybrid": hybrid,
+    "full_context": full_context,
+}

@@ -1,0 +1,45 @@
+"""What a recipe wires from, and what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tomewise.loops.citing import Citer
+from tomewise.loops.once import Once
+from tomewise.loops.showing import token_counter
+from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
+
+if TYPE_CHECKING:
+    from tomewise.store.sqlite.store import SqliteStore
+
+CONTEXT = 6000  # tokens of evidence shown to the answering role, the same for every system unless said otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What a recipe wires from; parts get its members, never the kit."""
+
+    store: SqliteStore
+    model: LanguageModel
+    embedder: Embedder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A way of answering: a loop over a retriever, and the memory layers that it needs, lowest first."""
+
+    loop: Loop
+    retriever: Retriever
+    layers: tuple[Layer, ...] = ()
+
+
+Recipe = Callable[..., System]
+
+
+def answer_once(
+    kit: Kit, retriever: Retriever, limit: int, context: int | None, layers: tuple[Layer, ...] = ()
+) -> System:
+    loop = Once(retriever, kit.model, Citer(kit.store), token_counter(kit.embedder), limit=limit, budget=context)
+    return System(loop=loop, retriever=retriever, layers=layers)

@@ -1,0 +1,389 @@
+"""The command `tome`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tomewise import settings as configuration
+from tomewise.credentials import hide_credentials
+from tomewise.errors import UsageError
+from tomewise.terminal.eval import app as evaluation
+from tomewise.terminal.screen import console, print_json, show_progress, show_status
+from tomewise.terminal.state import KEPT, State, promise_to_resume
+
+if TYPE_CHECKING:
+    from tomewise.settings import Settings
+    from tomewise.tome.tome import Tome
+    from tomewise.types import Answer, Event, Passage
+
+
+app = typer.Typer(
+    name="tome",
+    help="Answers that need the whole of a long document or a large corpus.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TomeFile = Annotated[
+    str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="NAME", help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive"
+    ),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model.")
+]
+MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")]
+MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+System = Annotated[
+    str,
+    typer.Option(
+        "--system",
+        "-s",
+        metavar="NAME",
+        help="How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: "
+        "'NAME:ABLATION'.",
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def common(
+    context: typer.Context,
+    tome: TomeFile = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    """Answers that need the whole of a long document or a large corpus."""
+    State.tome = tome
+    State.kept = KEPT
+    if version:
+        from tomewise import __version__
+
+        typer.echo(f"tome {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
+def add(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input.")
+    ],
+    tome: TomeFile = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="bundled, fastembed:…, sentence-transformers:…, openai:… (fixed by the first add)"
+        ),
+    ] = None,
+    passage_tokens: Annotated[
+        int | None, typer.Option(min=8, help="Size of a passage (fixed by the first add).")
+    ] = None,
+    overlap: Annotated[
+        int | None, typer.Option(min=0, help="Tokens that neighbours share (fixed by the first add).")
+    ] = None,
+    prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Read files outside of a folder to which links in it lead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read documents and remember them. What is there unchanged costs nothing; what changed is replaced."""
+    promise_to_resume()
+    started = time.perf_counter()
+    made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
+    with _opened(tome, **made_with) as book, show_progress() as show:
+        report = book.add(*paths, prefix=prefix, follow=follow, on_progress=show)
+    if as_json:
+        print_json(asdict(report))
+        return
+    out = console()
+    for word in ("added", "replaced", "unchanged", "removed"):
+        if documents := getattr(report, word):
+            names = ", ".join(_short(document) for document in documents[:3]) + (", …" if len(documents) > 3 else "")
+            why = ", no longer in the file" if word == "removed" else ""
+            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {_safe(names)}")
+    for path, reason in (report.skipped or {}).items():
+        out.print(f"[yellow]passed over[/yellow] {_safe(_short(path))}: {_safe(reason)}")
+    out.print(f"[dim]{_count(report.passages, 'new passage')} in {time.perf_counter() - started:.1f} s[/dim]")
+    out.print(f'[dim]next: tome ask{_safe(_at(tome))} "your question"[/dim]')
+
+
+@app.command()
+def remove(
+    document: Annotated[str, typer.Argument(help="Id, path or title, or a unique part of the id.")],
+    tome: TomeFile = None,
+    as_json: Json = False,
+) -> None:
+    """Forget a document and everything that rested on it alone."""
+    with _opened(tome, create=False) as book:
+        report = book.remove(document)
+    if as_json:
+        print_json({"document": report.document, "passages": report.passages, "derived": report.derived})
+        return
+    derived = f" and {_count(report.derived, 'derived memory', 'derived memories')}" if report.derived else ""
+    console().print(f"[bold]removed[/bold] {_safe(report.document)}: {_count(report.passages, 'passage')}{derived}")
+
+
+@app.command(epilog="Example: tome build --system comorag --estimate")
+def build(
+    tome: TomeFile = None,
+    system: System = "hybrid",
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would cost, and spend nothing.")] = False,
+    extractions: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Take entities and facts from this file instead of asking for them."),
+    ] = None,
+    again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LAYER|PASSAGE", help="Forget this layer, or all that rests on a passage (by its id); ask anew."
+        ),
+    ] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    as_json: Json = False,
+) -> None:
+    """Make or update the memory layers that a system needs. A build that was stopped goes on where it was."""
+    from tomewise.systems.spec import variant_named
+    from tomewise.terminal import render
+    from tomewise.tome import reports
+
+    variant = variant_named(system)
+    promise_to_resume()
+    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        if estimate:
+            costs = reports.costs(book, variant)
+            print_json(costs) if as_json else render.print_costs(costs, console())
+            return
+        with show_progress() as show:
+            report = book.build(
+                variant.system, extractions=extractions, again=again or (), on_progress=show, **variant.settings
+            )
+    if as_json:
+        print_json(reports.build_json(report))
+    else:
+        render.print_build(report, variant, _at(tome, model, base_url), console())
+
+
+@app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    tome: TomeFile = None,
+    system: System = "hybrid",
+    option: Annotated[
+        list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
+    ] = None,
+    instructions: Annotated[str, typer.Option(help="How to answer, for the answering role alone.")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Guess where the memory does not hold the answer, and do not decline.")
+    ] = False,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what was retrieved and asked on the way.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a question from the memory, with the passages the answer rests on, or say what the memory lacks."""
+    from tomewise.systems.spec import variant_named
+    from tomewise.terminal import render
+    from tomewise.tome import reports
+
+    variant = variant_named(system)
+    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        show = None if as_json or not trace else _show_event
+        with show_status(f"asking {variant.name}"):
+            answer = book.ask(
+                question,
+                options=option or (),
+                instructions=instructions,
+                force=force,
+                system=variant.system,
+                on_event=show,
+                **variant.settings,
+            )
+        nearest = reports.nearest(answer, book.store)
+    if as_json:
+        _print_answer_json(answer, nearest, trace)
+        return
+    render.print_answer(answer, nearest, console())
+    if answer.model == "extractive":
+        console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
+
+
+@app.command()
+def show(
+    document: Annotated[str | None, typer.Argument(help="Show one document instead of the whole tome.")] = None,
+    tome: TomeFile = None,
+    traces: Annotated[int, typer.Option(min=0, help="Show how the latest N questions were answered.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Show what a tome holds: its documents, its layers, its settings; or the text of one document."""
+    from tomewise.terminal import render
+    from tomewise.tome import reports
+
+    with _opened(tome, create=False) as book:
+        if document is not None:
+            found = book.document(document)
+            text = {"id": found.id, "title": found.title, "source": found.source, "text": found.text}
+            print_json(text) if as_json else typer.echo(found.text)
+            return
+        if traces:
+            kept = book.store.traces(traces)
+            print_json(kept) if as_json else console().print(render.traces_table(kept))
+            return
+        contents = reports.contents(book)
+    print_json(contents) if as_json else render.print_contents(contents, console())
+
+
+@app.command()
+def export(tome: TomeFile = None) -> None:
+    """Print the whole memory as JSON lines in one canonical order: equal memories export equally."""
+    with _opened(tome, create=False) as book:
+        for line in book.export():
+            typer.echo(line)
+
+
+@app.command()
+def systems(as_json: Json = False) -> None:
+    """List the ways of answering, their ablations, and where they deviate from their papers."""
+    from rich.table import Table
+
+    from tomewise.systems.registry import DEFAULT, RECIPES, describe, deviations
+    from tomewise.systems.spec import ablations
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "description": describe(name),
+            "default": name == DEFAULT,
+            "ablations": list(ablations(name)),
+            "deviations": deviations(name),
+        }
+        for name in RECIPES
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("system", "what it does", box=None, pad_edge=False)
+    for row in rows:
+        more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
+        if row["deviations"]:
+            more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
+        name = f"[bold]{row['name']}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
+        table.add_row(name, row["description"] + "".join(more))
+    console().print(table)
+
+
+@app.command(epilog="Example: tome trust .")
+def trust(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
+    listed: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
+) -> None:
+    """Let a folder's tomewise.toml choose the tome, the model, the embedder and the prompts, until it is changed."""
+    if listed and forget:
+        raise UsageError("--list and --forget exclude each other: give one of them")
+    folder = folder.resolve()
+    if listed:
+        for name in configuration.trusted_folders().all():
+            typer.echo(name)
+    elif forget:
+        configuration.trusted_folders().forget(folder)
+        console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
+    else:
+        found = configuration.trust(folder)
+        console().print(f"[bold]trusted[/bold] {_safe(str(folder))}")
+        for name, value in found.items():
+            console().print(f"  {name} = {_safe(repr(value))}")
+
+
+app.add_typer(evaluation)
+
+
+def _at(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
+    """How the next command names the same memory and model: as this one did."""
+    given = {"--tome": tome or State.tome, "--model": model, "--base-url": base_url}
+    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in given.items() if value)
+
+
+@contextmanager
+def _opened(tome: str | None, *, create: bool = True, **given: str | int | float | None) -> Iterator[Tome]:
+    """The tome that options, environment and configuration files name."""
+    stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen: Settings = replace(configuration.load(), **stated)
+    from tomewise.tome.tome import Tome
+
+    book = Tome.open(
+        tome or State.tome or chosen.tome,
+        model=chosen.model,
+        embedder=chosen.embedder,
+        passage_tokens=chosen.passage_tokens,
+        overlap=chosen.overlap,
+        create=create,
+        embedder_base_url=chosen.embedder_base_url,
+        prompts=chosen.prompts,
+        base_url=chosen.base_url,
+        limit=chosen.limit,
+        timeout=chosen.timeout,
+        window=chosen.window,
+        max_calls=chosen.max_calls,
+        max_tokens=chosen.max_tokens,
+        max_cost=chosen.max_cost,
+        read_seconds=chosen.read_seconds,
+        read_memory=chosen.read_memory,
+        read_characters=chosen.read_characters,
+    )
+    with book:
+        yield book
+
+
+def _print_answer_json(answer: Answer, nearest: Sequence[Passage], trace: bool) -> None:
+    from tomewise.tome.reports import as_json, nearest_json
+
+    events = {"trace": [asdict(event) for event in answer.events]} if trace else {}
+    print_json({**as_json(answer), "nearest": nearest_json(nearest), **events})
+
+
+def _show_event(event: Event) -> None:
+    from tomewise.terminal import render
+
+    render.print_event(event, console())
+
+
+def _short(document: str) -> str:
+    return document.rsplit("/", 1)[-1]
+
+
+def _safe(text: str) -> str:
+    from tomewise.terminal.render import escape
+
+    return escape(text)
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,358 @@
+"""The commands `tome eval ...`: run, list, report, compare, export."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tomewise import settings as configuration
+from tomewise.terminal.screen import console, print_json, show_progress
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tomewise.evaluate.experiment import Experiment
+    from tomewise.evaluate.results import Results
+    from tomewise.evaluate.table import Table
+    from tomewise.types import Progress
+
+app = typer.Typer(
+    name="eval",
+    help="Compare systems on questions with known answers.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where experiments are kept.")]
+Kept = Annotated[Path, typer.Argument(metavar="[OUT]", help="The folder that experiments are kept in, or that of one.")]
+Name = Annotated[
+    str | None,
+    typer.Option("--experiment", metavar="NAME", help="Beginning of its name. [dim]Default: the latest[/dim]"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+MetricName = Annotated[
+    list[str] | None, typer.Option("--metric", metavar="NAME", help="A metric; give it again for each.")
+]
+By = Annotated[
+    list[str] | None, typer.Option("--by", metavar="SLICE", help="Break down: type, hops, length ...; again for each.")
+]
+Baseline = Annotated[
+    str | None, typer.Option("--baseline", metavar="NAME", help="The system that others are tested against.")
+]
+_OUT = Path("tome-eval")
+
+
+@app.command(epilog="Example: tome eval run naive hybrid --data sample --judge acc-l --baseline naive")
+def run(
+    systems: Annotated[
+        list[str],
+        typer.Argument(metavar="SYSTEM...", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
+    ],
+    data: Annotated[str, typer.Option("--data", metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
+    layout: Annotated[
+        str, typer.Option("--layout", metavar="NAME", help="How its files are laid out; `tome eval list --layouts`.")
+    ] = "auto",
+    metric: MetricName = None,
+    judge: Annotated[
+        list[str] | None, typer.Option("--judge", metavar="NAME", help="A judge; give it again for each.")
+    ] = None,
+    questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
+    out: Out = _OUT,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model that answers.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
+    ] = None,
+    judge_model: Annotated[
+        str | None, typer.Option("--judge-model", metavar="NAME", help="Who judges. [dim]Default: the model[/dim]")
+    ] = None,
+    embedder: Annotated[str | None, typer.Option("--embedder", metavar="NAME", help="Who embeds.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Questions, and model calls, side by side.")] = None,
+    retrieval_only: Annotated[
+        bool, typer.Option("--retrieval-only", help="Rank evidence, and ask for no answer.")
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
+    baseline: Baseline = None,
+    by: By = None,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask systems the questions of a dataset and score them. A run that was stopped goes on where it was."""
+    from tomewise.evaluate.table import tabulate
+
+    given: dict[str, Any] = {
+        "model": model,
+        "base_url": base_url,
+        "embedder": embedder,
+        "limit": limit,
+        "max_calls": max_calls,
+        "max_tokens": max_tokens,
+        "max_cost": max_cost,
+    }
+    chosen = replace(configuration.load(), **{name: value for name, value in given.items() if value is not None})
+    _check_folder("--out", out)  # before hours of work whose results nothing could keep
+    names = _Names(tuple(systems), tuple(metric or ()), tuple(judge or ()), judge_model)
+    experiment = _experiment(names, chosen, data, layout, questions, retrieval_only)
+    with show_progress() as show:
+        results = _run(experiment, out, show, retry_failed)
+    _show(tabulate(results, baseline=_one(baseline), by=by or ()), as_json, "table")
+    if not as_json:
+        console().print(f"[dim]kept in {out / results.about.name}; again: tome eval report {out}[/dim]", markup=True)
+
+
+@app.command("list")
+def list_(
+    out: Kept = _OUT,
+    layouts: Annotated[bool, typer.Option("--layouts", help="List the layouts of datasets instead.")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="List metrics and judges instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the experiments kept, or what can be chosen from."""
+    if layouts:
+        from tomewise.evaluate.datasets import layouts as known
+
+        _print_names({"layouts": list(known())}, as_json)
+        return
+    if metrics:
+        from tomewise.evaluate.judges import JUDGES
+        from tomewise.evaluate.metrics import metric_names
+
+        _print_names({"metrics": list(metric_names()), "judges": list(JUDGES)}, as_json)
+        return
+    from tomewise.evaluate.results import experiments, folder_of, read_results
+
+    kept = [read_results(folder_of(out, told.name)) for told in experiments(out)]
+    told = [
+        {
+            **asdict(found.about),
+            "systems": list(found.systems),
+            "rows": len(found.rows),
+            "failed": sum(row.error is not None for row in found.rows),
+        }
+        for found in kept
+    ]
+    print_json({"experiments": told}) if as_json else console().print(_experiments(told))
+
+
+@app.command(epilog="Example: tome eval report --format latex --by type --baseline naive")
+def report(
+    out: Kept = _OUT,
+    experiment: Name = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORM", help="table, markdown, latex, csv or json.")
+    ] = "table",
+    metric: MetricName = None,
+    by: By = None,
+    baseline: Baseline = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", metavar="FOLDER", help="Also draw pictures, as PNG and SVG.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the table of an experiment, and draw its pictures."""
+    from tomewise.evaluate.table import tabulate
+
+    if plots is not None:
+        _check_folder("--plots", plots)
+    results = _read(out, experiment)
+    _show(tabulate(results, columns=metric, baseline=_one(baseline), by=by or ()), as_json, form)
+    if plots is not None:
+        from tomewise.evaluate.plots import write_plots
+
+        for path in write_plots(results, plots, metric[0] if metric else None):
+            typer.echo(str(path), err=True)
+
+
+@app.command()
+def compare(
+    one: Annotated[str, typer.Argument(metavar="A", help="A system.")],
+    other: Annotated[str, typer.Argument(metavar="B", help="Another system.")],
+    question: Annotated[str, typer.Option("--question", metavar="ID", help="The id of a question.")],
+    out: Out = _OUT,
+    experiment: Name = None,
+    as_json: Json = False,
+) -> None:
+    """Show two systems' answers to one question side by side, with their evidence."""
+    from tomewise.evaluate import compare as comparing
+
+    found = comparing.compare(_read(out, experiment), one, other, question)
+    if as_json:
+        print_json(comparing.as_json(found))
+        return
+    _print_all(comparing.rich_comparison(found))
+
+
+@app.command()
+def export(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The Parquet file to write.")],
+    out: Out = _OUT,
+    experiment: Name = None,
+) -> None:
+    """Write all rows of an experiment, with scores, costs and traces, to a Parquet file."""
+    from tomewise.evaluate.parquet import write_parquet
+
+    results = _read(out, experiment)
+    write_parquet(results, path)
+    typer.echo(f"{len(results.rows):,} rows in {path}")
+
+
+def _check_folder(option: str, folder: Path) -> None:
+    """Raises UsageError where the folder is none, or cannot be made."""
+    from tomewise.errors import UsageError
+
+    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        why = "may not be written to" if nearest.is_dir() else "is a file"
+        raise UsageError(f"{option} {folder}: {nearest} {why}; name a folder that is there or can be made")
+
+
+class _Names:
+    """What an experiment is to be made of, as it was named."""
+
+    def __init__(
+        self, systems: tuple[str, ...], metrics: tuple[str, ...], judges: tuple[str, ...], judge_model: str | None
+    ) -> None:
+        self.systems = systems
+        self.metrics = metrics
+        self.judges = judges
+        self.judge_model = judge_model
+
+
+def _experiment(
+    names: _Names,
+    chosen: configuration.Settings,
+    data: str,
+    layout: str,
+    questions: int | None,
+    retrieval_only: bool,
+) -> Experiment:
+    from tomewise.embedding.choose_embedder import embedder_named
+    from tomewise.evaluate.datasets import read_dataset
+    from tomewise.evaluate.experiment import Experiment, of_evidence
+    from tomewise.evaluate.judges import judge_named
+    from tomewise.evaluate.metrics import default_metrics, metric_named
+    from tomewise.language.choose_model import model_named
+    from tomewise.language.prompts import Prompts
+    from tomewise.systems.spec import variants_named
+
+    variants = variants_named(names.systems)  # before the data is read: a misspelt name should cost no time
+    metrics = tuple(map(metric_named, dict.fromkeys(names.metrics)))
+    judges = tuple(map(judge_named, dict.fromkeys(names.judges)))
+    dataset = read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
+    if not metrics:
+        metrics = default_metrics(dataset)
+        metrics = of_evidence(metrics) if retrieval_only else metrics
+    prompts = Path(chosen.prompts) if chosen.prompts else None
+    embedder = embedder_named(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
+
+    def model(name: str) -> Any:
+        return model_named(
+            name,
+            embedder=embedder,
+            base_url=chosen.base_url,
+            limit=chosen.limit,
+            timeout=chosen.timeout,
+            prompts=Prompts(prompts),
+            window=chosen.window,
+            max_calls=chosen.max_calls,
+            max_tokens=chosen.max_tokens,
+            max_cost=chosen.max_cost,
+        )
+
+    return Experiment(
+        dataset=replace(dataset, items=dataset.items[:questions]),
+        variants=variants,
+        model=model(chosen.model),
+        embedder=embedder,
+        metrics=metrics,
+        judges=judges,
+        judge_model=model(names.judge_model) if names.judge_model else None,
+        retrieval_only=retrieval_only,
+        prompts=prompts,
+        passage_tokens=chosen.passage_tokens,
+        overlap=chosen.overlap,
+        limit=chosen.limit,
+    )
+
+
+def _run(experiment: Experiment, out: Path, show: Callable[[Progress], None], retry_failed: bool) -> Results:
+    import asyncio
+
+    from tomewise.evaluate import running
+
+    async def work() -> Results:
+        try:
+            return await running.run(experiment, out, on_progress=show, retry_failed=retry_failed)
+        finally:
+            for model in {id(model): model for model in (experiment.model, experiment.judging)}.values():
+                if closing := getattr(model, "close", None):
+                    await closing()
+
+    return asyncio.run(work())
+
+
+def _one(baseline: str | None) -> str | None:
+    """The name that a baseline has in tables."""
+    from tomewise.systems.spec import variants_named
+
+    return variants_named([baseline])[0].name if baseline else None
+
+
+def _read(out: Path, name: str | None) -> Results:
+    from tomewise.errors import StoreError
+    from tomewise.evaluate.results import folder_of, read_results
+
+    results = read_results(folder_of(out, name))
+    if not results.rows:
+        raise StoreError(f"{results.about.name} has no answers yet: go on with the `tome eval run` that began it")
+    return results
+
+
+def _show(table: Table, as_json: bool, form: str) -> None:
+    from tomewise.errors import UsageError
+    from tomewise.evaluate import report
+
+    forms = {"markdown": report.markdown, "latex": report.latex, "csv": report.csv_text}
+    if as_json or form == "json":
+        print_json(report.as_json(table))
+    elif form == "table":
+        _print_all(report.rich_tables(table, console().width))
+    elif form in forms:
+        typer.echo(forms[form](table), nl=False)
+    else:
+        raise UsageError(f"there is no format {form!r}: choose table, markdown, latex, csv or json")
+
+
+def _experiments(kept: list[dict[str, Any]]) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    table = RichTable(box=None, pad_edge=False)
+    table.add_column("experiment", no_wrap=True)  # to be copied
+    for heading in ("systems", "rows", "failed", "last run"):
+        table.add_column(heading)
+    for told in kept:
+        counts = f"{told['rows']:,}", f"{told['failed']:,}"
+        table.add_row(escape(told["name"]), escape(", ".join(told["systems"])), *counts, told["run"][:10])
+    return table
+
+
+def _print_all(parts: list[RenderableType]) -> None:
+    out = console()
+    for part in parts:
+        out.print(part)
+        out.print()
+
+
+def _print_names(lists: dict[str, list[str]], as_json: bool) -> None:
+    if as_json:
+        print_json(lists)
+        return
+    for heading, names in lists.items():
+        typer.echo(f"{heading}: {', '.join(names)}")

@@ -1,0 +1,105 @@
+"""The program `tome`: runs one command, tells errors in one line, and ends at an interrupt."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from tomewise.credentials import hide_credentials
+from tomewise.errors import TomewiseError, UsageError
+from tomewise.terminal.commands import app
+from tomewise.terminal.state import State
+
+INTERRUPTED = 130
+_WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
+_GRACE = 1.5  # seconds that an interrupted command may take to tidy up
+
+
+def main() -> NoReturn:
+    """The command: as `run` on the arguments it was called with; an interrupt ends it within two seconds."""
+    signal.signal(signal.SIGINT, _interrupt)
+    _fill_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or 1
+    except OSError as error:
+        code = _report_error(error, f"standard output cannot be written: {error.strerror}", code or 1, False)
+    sys.stderr.flush()
+    os._exit(code)  # threads of a library may still be computing: do not wait for them
+
+
+def _fill_streams() -> None:
+    """Put something in place of standard streams that are closed: the next file opened, a tome, would take theirs."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            place = os.open(os.devnull, os.O_RDWR)
+            if place != number:
+                os.dup2(place, number)
+                os.close(place)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command. Errors become one line on standard error, and the exit code that is returned."""
+    debug = "--debug" in arguments
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _warn
+            code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
+    except TomewiseError as error:
+        return _report_error(error, str(error), error.exit_code, debug)
+    except _WrongCall as error:  # typer's own
+        name = error.ctx.command_path if error.ctx else "tome"
+        return _report_error(
+            error, f"{error.format_message()} (`{name} --help` tells more)", UsageError.exit_code, debug
+        )
+    except SystemExit:  # typer's answer to a pipe that was closed
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - a mistake of ours, told without the keys that it may hold
+        message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
+        return _report_error(error, message, 1, debug)
+    if code == INTERRUPTED:
+        print(State.kept, file=sys.stderr)
+    return code or 0
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"tome: {hide_credentials(str(message))}", file=sys.stderr)
+
+
+def _report_error(error: Exception, message: str, code: int, debug: bool) -> int:
+    if debug:
+        print(hide_credentials("".join(traceback.format_exception(error))), file=sys.stderr)
+    print(f"tome: {hide_credentials(' '.join(line.strip() for line in message.splitlines()))}", file=sys.stderr)
+    return code
+
+
+def _interrupt(*_: object) -> None:
+    # Work in threads may not notice for a while; nothing is lost by ending under it, for a tome survives a kill.
+    watchdog = threading.Timer(_GRACE, _give_up)
+    watchdog.daemon = True
+    watchdog.start()
+    raise KeyboardInterrupt
+
+
+def _give_up() -> None:
+    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+    print(f"{show_cursor}{State.kept}", file=sys.stderr, flush=True)
+    os._exit(INTERRUPTED)

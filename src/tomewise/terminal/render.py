@@ -1,0 +1,198 @@
+"""How answers, events and tomes look on a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from rich import markup
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from tomewise.systems.spec import Variant
+    from tomewise.tome.reports import BuildReport
+    from tomewise.types import Answer, Citation, Event, Passage, Usage
+
+EXTRACTIVE_NOTE = (
+    "Answered by the extractive model, which quotes and does not write. "
+    "For a real one: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
+)
+_SUPPORT = {"partly": "The evidence holds a part of this answer only.", "none": "A guess: no evidence holds it."}
+_FIRST_LINES = 200  # characters of each
+_FAILURES = 20  # listed
+_PIECES = 5  # of the evidence of one search
+_CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
+
+
+def escape(text: str) -> str:
+    """Text of a document for the terminal: no markup of ours, and no control sequence that would move its cursor."""
+    return markup.escape(text.translate(_CONTROLS))
+
+
+def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> None:
+    """The answer, what it rests on, what it cost; or what is missing, and the passages nearest to the question."""
+    if not answer.resolved:
+        missing = answer.missing or "the evidence does not say"
+        out.print(f"[yellow]not answered:[/yellow] {escape(_brief(missing))}")
+        for passage in nearest:
+            out.print(_passage_lines(passage))
+    else:
+        choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
+        out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
+        if answer.supported != "full":
+            out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
+    if answer.forced:
+        out.print("[yellow]The model was made to answer although it would have declined.[/yellow]")
+    for number, citation in enumerate(answer.citations, start=1):
+        out.print(_citation_line(number, citation))
+    if answer.dropped_quotes:
+        out.print(
+            f"[yellow]{answer.dropped_quotes} quotation(s) of the model stand in no passage and were dropped.[/yellow]"
+        )
+    for cut in left_out(answer):
+        out.print(f"[yellow]{cut}[/yellow]")
+    out.print(f"[dim]{escape(answer.system)} · {escape(answer.model)} · {usage_line(answer.usage)}[/dim]")
+
+
+def _passage_lines(passage: Passage) -> str:
+    name = passage.title or passage.document.rsplit("/", 1)[-1]
+    where = f"[dim]{escape(name)}, passage {passage.position}[/dim]"
+    return f"  {where} {escape(_brief(passage.text, _FIRST_LINES))}"
+
+
+def left_out(answer: Answer) -> list[str]:
+    """What was retrieved and did not fit into what the model was shown."""
+    return [
+        f"{event.detail['cut']:,} of {event.detail['found']:,} passages did not fit and were not read for this answer."
+        for event in answer.events
+        if event.name == "retrieved" and event.detail.get("cut")
+    ]
+
+
+def _citation_line(number: int, citation: Citation) -> str:
+    name = citation.title or citation.document.rsplit("/", 1)[-1]
+    quote = " ".join(citation.quote.split())
+    where = f"{escape(name)}, passage {citation.position}, characters {citation.start}–{citation.end}"
+    return f"  [green]{number}[/green] “{escape(quote)}” [dim]{where}[/dim]"
+
+
+def usage_line(usage: Usage) -> str:
+    """Calls, tokens, money and seconds in one line."""
+    total = usage.total
+    cost = "price unknown" if total.cost is None else f"${total.cost:.4f}"
+    return (
+        f"{total.calls} call{'' if total.calls == 1 else 's'} · {total.input_tokens:,} tokens in, "
+        f"{total.output_tokens:,} out · {cost} · {usage.model_seconds:.2f} s model, {usage.own_seconds:.2f} s own"
+    )
+
+
+def print_event(event: Event, out: Console) -> None:
+    """One step of a trace."""
+    detail = dict(event.detail)
+    evidence: list[dict[str, Any]] = detail.pop("evidence", [])
+    pool: list[dict[str, Any]] = detail.pop("pool", [])
+    notes: list[str] = detail.pop("notes", [])
+    if detail.pop("failed", False):
+        detail["answer"] = "declined"
+    if "cue" in detail:
+        detail["cue"] = detail["cue"] or "nothing to note"
+    if "shown" in detail:
+        detail["shown"] = len(detail["shown"])  # ids of nodes tell a reader nothing
+    facts = ", ".join(f"{name}: {_brief(value)}" for name, value in detail.items() if value not in (None, ""))
+    out.print(f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(facts)}")
+    for note in notes:
+        out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
+    for unit in pool:
+        found = f"{unit['layer']}, {unit['evidence']} piece{'' if unit['evidence'] == 1 else 's'} of evidence"
+        cue = _brief(unit["cue"], 100)
+        out.print(f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(found)}[/dim] {escape(cue)}")
+    if event.name == "recalled" and not evidence:
+        out.print("    [dim]nothing new[/dim]")
+    for piece in evidence[:_PIECES]:
+        text = _brief(piece["text"], 100)
+        out.print(f"    [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(text)}")
+    if len(evidence) > _PIECES:
+        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome show --traces 1 --json` has all)[/dim]")
+
+
+def _brief(value: object, length: int = 300) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def print_costs(found: dict[str, Any], out: Console) -> None:
+    """What `tome build --estimate` prints."""
+    table = Table("layer", box=None, pad_edge=False)
+    for heading in ("calls", "tokens in", "tokens out", "cost"):
+        table.add_column(heading, justify="right")
+    for row in (*found["layers"], {"layer": "in all", **found["total"]}):
+        cost = "unknown" if row["cost"] is None else f"${row['cost']:.4f}"
+        table.add_row(
+            escape(row["layer"]), f"{row['calls']:,}", f"{row['input_tokens']:,}", f"{row['output_tokens']:,}", cost
+        )
+    out.print(table)
+    out.print(f"[dim]{escape(found['system'])} with {escape(found['model'])}; nothing was asked yet[/dim]")
+
+
+def print_build(report: BuildReport, variant: Variant, again: str, out: Console) -> None:
+    """What `tome build` prints; `again` is how the next command names the same memory and model."""
+    if not report.layers:
+        out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
+        return
+    for layer in report.layers:
+        came = f"{layer.added:,} added" + (f", {layer.removed:,} removed" if layer.removed else "")
+        out.print(f"[bold]{escape(layer.layer)}[/bold] {came if layer.added or layer.removed else 'up to date'}")
+        for note in layer.notes:
+            out.print(f"  [dim]{escape(note)}[/dim]")
+        for reason, count in Counter(layer.failed.values()).most_common(3):
+            out.print(f"  [yellow]failed for {count}[/yellow] {escape(_brief(reason, 200))}")
+        if layer.failed:
+            out.print("  [dim]the next build tries these again; all else can be used[/dim]")
+    out.print(f"[dim]{usage_line(report.usage)}[/dim]")
+    out.print(f'[dim]next: tome ask{escape(again)} --system {escape(quote(variant.name))} "your question"[/dim]')
+
+
+def print_contents(found: dict[str, Any], out: Console) -> None:
+    """What `tome show` prints."""
+    out.print(
+        f"[bold]{escape(found['tome'])}[/bold] [dim]{found['bytes'] / 1e6:.1f} MB · embedder "
+        f"{escape(found['embedder'])} · passages of {found['passage_tokens']} tokens, overlap {found['overlap']}[/dim]"
+    )
+    layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
+    for name, layer in found["layers"].items():
+        layers.add_row(escape(name), f"{layer['nodes']:,}", str(layer["failed"]) if layer["failed"] else "")
+    out.print(layers)
+    for name, replies in found["replies"].items():
+        counts = " and ".join(f"{count:,} {word}" for word, count in replies.items())
+        out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
+    for failed in found["failed"][:_FAILURES]:
+        places = ", ".join(map(str, failed["passages"]))
+        where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"
+        out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed['reason'], 200))}")
+    if found["failed"]:
+        more = max(0, len(found["failed"]) - _FAILURES)
+        others = f"… and {more:,} more (tome show --json lists all); " if more else ""
+        out.print(f"[dim]{others}the next build tries these again; all else can be used[/dim]")
+    documents = Table("document", "passages", "characters", box=None, pad_edge=False)
+    for record in found["documents"][:50]:
+        name = (
+            f"{escape(record['title'])}  [dim]{escape(record['id'])}[/dim]" if record["title"] else escape(record["id"])
+        )
+        documents.add_row(name, f"{record['passages']:,}", f"{record['characters']:,}")
+    out.print(documents)
+    if len(found["documents"]) > 50:
+        out.print(f"[dim]… and {len(found['documents']) - 50:,} more: tome show --json lists all[/dim]")
+
+
+def traces_table(kept: list[dict[str, Any]]) -> Table:
+    """The latest questions with their answers."""
+    table = Table("asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
+    for trace in kept:
+        asked, calls = trace["asked"][:19].replace("T", " "), str(trace["usage"]["calls"])
+        table.add_row(asked, escape(trace["system"]), escape(trace["question"]), escape(trace["answer"] or "—"), calls)
+    return table

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from tomewise.language.extractive.summarising import merge_descriptions, narrate, summarise, tokens
+from tomewise.language.roles import DescriptionsIn, SummaryIn
+from tomewise.language.sentences import split_sentences
+
+TEXTS = [
+    "The pilot drowned near the withy. The withy marks the road over the Wade. Rain fell.",
+    "Annis found the withy cut. The cuts in the withy count the depth of the Wade. A dog barked at nothing.",
+    "The inspector read the cuts. The depth of the Wade gave the hour at which the pilot drowned.",
+]
+
+
+def test_what_fits_is_kept_whole():
+    assert summarise(SummaryIn(texts=["One line.", "One line.", "Two."])).summary == "One line.\nTwo."
+
+
+def test_a_summary_is_sentences_of_its_texts_within_its_room():
+    summary = summarise(SummaryIn(texts=TEXTS, max_tokens=40)).summary
+    verbatim = {s.text for text in TEXTS for s in split_sentences(text)}
+    chosen = [s.text for s in split_sentences(summary)]
+    assert set(chosen) <= verbatim
+    assert len(chosen) >= 2
+    assert tokens(summary) <= 40
+    assert "A dog barked at nothing." not in chosen
+
+
+def test_a_narration_tells_of_every_text_in_order():
+    parts = narrate(SummaryIn(texts=TEXTS, max_tokens=45)).summary.split("\n")
+    assert len(parts) == 3
+    assert all(part.split(".")[0] in text for part, text in zip(parts, TEXTS, strict=True))
+
+
+def test_descriptions_are_merged_without_repeats():
+    merged = merge_descriptions(DescriptionsIn(name="Moy", descriptions=["A cook.", "A  cook.", "A mother."]))
+    assert merged.summary == "A cook.\nA mother."
+
+
+def test_a_name_without_descriptions_stands_for_itself():
+    assert merge_descriptions(DescriptionsIn(name="Moy", descriptions=[])).summary == "Moy"

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tomewise.language.sentences import sentences_of, split_sentences
+
+
+def texts_of(text: str) -> list[str]:
+    return [sentence.text for sentence in split_sentences(text)]
+
+
+def test_full_stops_after_abbreviations_and_initials_end_nothing():
+    assert texts_of("Mr. J. Smith met Dr. Watson at 3.15 p.m. sharp. He left.") == [
+        "Mr. J. Smith met Dr. Watson at 3.15 p.m. sharp.",
+        "He left.",
+    ]
+
+
+def test_closing_quotation_marks_stay_with_their_sentence():
+    assert texts_of("“Stop!” She ran. “Why?”") == ["“Stop!”", "She ran.", "“Why?”"]
+
+
+def test_chinese_sentences_end_without_spaces():
+    assert texts_of("他来了。她走了！为什么？") == ["他来了。", "她走了！", "为什么？"]
+
+
+def test_wrapped_lines_are_one_sentence_and_empty_lines_end_one():
+    assert texts_of("A line\nthat wraps\n\nA heading") == ["A line\nthat wraps", "A heading"]
+
+
+def test_turns_of_a_transcript_carry_their_speaker():
+    sentences = split_sentences("Ann Lee: I agree. It is late.\nBob: No.")
+    assert [(s.speaker, s.text) for s in sentences] == [
+        ("Ann Lee", "Ann Lee: I agree."),
+        ("Ann Lee", "It is late."),
+        ("Bob", "Bob: No."),
+    ]
+
+
+def test_a_run_without_an_end_is_cut_at_white_space():
+    sentences = split_sentences("word " * 1000)
+    assert len(sentences) > 5
+    assert all(len(s.text) <= 700 and not s.text.startswith("ord") for s in sentences)
+
+
+@given(st.text(max_size=300))
+def test_offsets_are_exact_and_nothing_but_white_space_is_lost(text: str):
+    sentences = split_sentences(text)
+    assert all(text[s.start : s.end] == s.text and s.text.strip() == s.text != "" for s in sentences)
+    ends = [0, *(s.end for s in sentences)]
+    starts = [*(s.start for s in sentences), len(text)]
+    assert all(text[end:start].strip() == "" for end, start in zip(ends, starts, strict=True))
+
+
+def test_several_texts_share_the_room():
+    sentences = sentences_of(["a. " * 1000, "Z. " * 1000], limit=600)
+    assert {s.source for s in sentences} == {0, 1}
+    assert max(s.end for s in sentences) <= 300

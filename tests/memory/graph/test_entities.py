@@ -1,0 +1,49 @@
+"""Names are the same when their letters and digits are, in every script."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tomewise.memory.graph.entities import alphanumerics, normalised
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("  The  O'Brien-Smith, Co. ", "the o brien smith co"),
+        ("Straße", "strasse"),
+        ("ＡＢＣ１２", "abc12"),
+        ("Москва́ (СССР)", "москва́ ссср"),
+        ("東京・タワー", "東京 タワー"),
+        ("हिन्दी", "हिन्दी"),
+        ("co\u00adoperate", "cooperate"),
+        ("snake_case", "snake case"),
+        ("?!… — ", ""),
+        ("", ""),
+        ("\ud800x", "x"),
+    ],
+)
+def test_names_are_folded(name: str, same: str) -> None:
+    assert normalised(name) == normalised(same) == same
+
+
+@given(st.text(max_size=60))
+def test_folding_twice_is_folding_once(name: str) -> None:
+    once = normalised(name)
+    assert normalised(once) == once
+    assert normalised(name.swapcase().swapcase()) or not any(sign.isalnum() for sign in name)
+    assert once == " ".join(once.split())
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_plain_names_are_as_hipporag_has_them(name: str) -> None:
+    theirs = re.sub("[^A-Za-z0-9 ]", " ", name.lower()).strip()
+    assert normalised(name) == " ".join(theirs.split())
+
+
+def test_letters_and_digits_are_counted() -> None:
+    assert [alphanumerics(name) for name in ("", "a 1", "東京 塔")] == [0, 2, 3]

@@ -1,0 +1,271 @@
+"""The tree: which summaries are asked for, which are kept, what a failing one leaves, what an estimate foretells."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tomewise.errors import BadReply, BudgetExceeded
+from tomewise.language.cached import Cached
+from tomewise.language.prompts import Prompts
+from tomewise.language.roles import SummaryIn
+from tomewise.language.usage import meter
+from tomewise.memory.building import behind, build, estimate, pending
+from tomewise.memory.tree.clustering import Reduction, pca
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.store.sqlite.export import export
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
+from tomewise.types import Progress
+
+EMBEDDER = HashEmbedder(32)
+THEMES = ("sea boat sail harbour tide", "court judge law trial oath", "wheat field plough harvest barn")
+
+
+def quiet(_: Progress) -> None:
+    pass
+
+
+def text_of(number: int) -> str:
+    """Texts of three themes, no two alike."""
+    dice = random.Random(number)
+    words = THEMES[number % 3].split() * 2 + [f"w{dice.randint(0, 30)}" for _ in range(4)]
+    dice.shuffle(words)
+    return f"{' '.join(words)} n{number}."
+
+
+def first_words(given: SummaryIn) -> dict[str, str]:
+    return {"summary": " ".join(" ".join(text.split()[:3]) for text in given.texts)[:400]}
+
+
+def beginning(given: SummaryIn) -> dict[str, str]:
+    """A summary of the length that an estimate reckons with."""
+    return {"summary": " ".join(given.texts)[: int(0.95 * 4 * given.max_tokens)]}
+
+
+def scripted(reply: Callable[[SummaryIn], object] = first_words) -> ScriptedModel:
+    return ScriptedModel({"summarise": reply})
+
+
+def layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
+    return TreeLayer(store, model, EMBEDDER, reduction=Reduction("pca", pca, "a note"), **settings)
+
+
+def filled(path: Path, numbers: Sequence[int]) -> SqliteStore:
+    store = SqliteStore.open(path)
+    for number in numbers:
+        put(store, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
+    return store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return filled(tmp_path / "a.tome", range(60))
+
+
+async def test_summaries_stand_over_what_they_sum_up(store: SqliteStore) -> None:
+    model = scripted()
+    (report,) = await build([layer(store, model, cluster_tokens=60)], store, quiet)
+    nodes = store.nodes("tree")
+    record = store.builds()["tree"]
+    passages = store.passages()
+    assert report.added == len(nodes) == len(model.calls) == sum(record["sizes"])
+    assert (record["taken"], record["reduction"], record["levels"]) == (60, "pca", len(record["sizes"]))
+    assert record["levels"] >= 2
+    assert report.notes == ("a note",)
+    texts = {key: passage.text for key, passage in passages.items()} | {key: node.text for key, node in nodes.items()}
+    levels = dict.fromkeys(passages, 0) | {key: node.level for key, node in nodes.items()}
+    summed = {frozenset(call.given.texts): first_words(call.given)["summary"] for call in model.calls}
+    for key, members in store.sources(nodes, "tree").items():
+        assert {levels[member] for member in members} == {levels[key] - 1}
+        assert nodes[key].text == summed[frozenset(texts[member] for member in members)]
+    order = [passage.text for passage in passages.values()]
+    for call in model.calls[: record["sizes"][0]]:
+        places = [order.index(text) for text in call.given.texts]
+        assert places == sorted(places)
+    columns = store.vectors("tree")
+    assert columns.keys.tolist() == sorted(nodes)
+    assert np.array_equal(columns.rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
+    under = {member for key in nodes for member in store.sources([key], "tree")[key]}
+    assert under >= set(passages)
+    assert not behind([layer(store, model)], store)
+
+
+async def test_eleven_passages_need_no_tree(tmp_path: Path) -> None:
+    model = scripted()
+    store = filled(tmp_path / "b.tome", range(11))
+    (report,) = await build([layer(store, model)], store, quiet)
+    assert (report.added, report.notes, model.calls) == (0, (), [])
+    assert store.builds()["tree"]["taken"] == 11
+    assert not pending(layer(store, model), store)
+
+
+async def test_levels_end_at_five_and_never_grow(store: SqliteStore) -> None:
+    await build([layer(store, scripted(), cluster_tokens=1)], store, quiet)
+    assert store.nodes("tree") == {}  # each passage a cluster of its own: a level would be no smaller
+    with store.write() as change:
+        change.forget_layer("tree")
+    await build([layer(store, scripted(lambda given: {"summary": "x y"}), cluster_tokens=30)], store, quiet)
+    sizes = store.builds()["tree"]["sizes"]
+    assert len(sizes) <= 5
+    assert [60, *sizes] == sorted([60, *sizes], reverse=True)
+
+
+async def test_a_level_is_asked_side_by_side(store: SqliteStore) -> None:
+    model = ScriptedModel({"summarise": first_words}, latency=0.2)
+    with meter() as seen:
+        await build([layer(store, model, cluster_tokens=60)], store, quiet)
+    assert seen.usage().depth == store.builds()["tree"]["levels"]
+
+
+async def test_what_is_unchanged_is_not_asked_again(store: SqliteStore) -> None:
+    await build([layer(store, scripted(), cluster_tokens=60)], store, quiet)
+    before = {node.id for node in store.nodes("tree").values()}
+    put(store, EMBEDDER, document_of("d999", text_of(999)))
+    model = scripted()
+    (report,) = await build([layer(store, model, cluster_tokens=60)], store, quiet)
+    after = {node.id for node in store.nodes("tree").values()}
+    assert 0 < len(model.calls) == report.added == len(after - before) < len(after)
+    assert report.removed == len(before - after) > 0
+    assert len(store.vectors("tree").keys) == len(after)
+
+
+async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store: SqliteStore) -> None:
+    model = scripted()
+    make = layer(store, Cached(model, Prompts(), store.calls), cluster_tokens=60)
+    await build([make], store, quiet)
+    whole = list(export(store))
+    put(store, EMBEDDER, document_of("d999", text_of(999)))
+    await build([make], store, quiet)
+    with store.write() as change:
+        change.remove_document("d999")
+    assert pending(make, store).removed
+    assert "tree" in behind([make], store)
+    calls = len(model.calls)
+    await build([make], store, quiet)
+    assert len(model.calls) == calls
+    assert list(export(store)) == whole
+
+
+async def test_without_passages_there_is_no_tree(store: SqliteStore) -> None:
+    await build([layer(store, scripted())], store, quiet)
+    with store.write() as change:
+        for number in range(60):
+            change.remove_document(f"d{number:03}")
+    assert store.nodes("tree") == {}
+    await build([layer(store, scripted())], store, quiet)
+    assert not pending(layer(store, scripted()), store)
+
+
+async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore, tmp_path: Path) -> None:
+    broken = "n7."
+
+    def reply(given: SummaryIn) -> object:
+        return BadReply("no such luck") if any(broken in text for text in given.texts) else first_words(given)
+
+    (report,) = await build([layer(store, scripted(reply), cluster_tokens=60)], store, quiet)
+    texts = {key: passage.text for key, passage in store.passages().items()}
+    assert any(broken in texts[key] for key in report.failed)
+    assert set(report.failed.values()) == {"no such luck"}
+    assert store.intake("tree").failed == report.failed
+    assert store.nodes("tree")
+    assert store.builds()["tree"]["taken"] == 60 - len(report.failed)
+    again = pending(layer(store, scripted()), store)
+    assert (set(again.added), again.removed) == (set(report.failed), False)
+    assert not behind([layer(store, scripted())], store)
+    (report,) = await build([layer(store, scripted(), cluster_tokens=60)], store, quiet)
+    assert not report.failed
+    other = filled(tmp_path / "b.tome", range(60))
+    await build([layer(other, scripted(), cluster_tokens=60)], other, quiet)
+    assert list(export(store)) == list(export(other))
+
+
+async def test_a_failure_further_up_is_put_down_to_all_passages_below(store: SqliteStore) -> None:
+    ground = {passage.text for passage in store.passages().values()}
+
+    def reply(given: SummaryIn) -> object:
+        return first_words(given) if ground.issuperset(given.texts) else BadReply("too high")
+
+    (report,) = await build([layer(store, scripted(reply), cluster_tokens=60)], store, quiet)
+    assert {node.level for node in store.nodes("tree").values()} == {1}
+    assert set(report.failed) == set(store.passages())
+
+
+async def test_a_spent_budget_leaves_the_store_as_it_was(store: SqliteStore) -> None:
+    before = list(export(store))
+    with pytest.raises(BudgetExceeded):
+        await build([layer(store, scripted(lambda _: BudgetExceeded("enough")))], store, quiet)
+    assert list(export(store)) == before
+
+
+async def test_without_umap_the_tree_says_so(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    (report,) = await build([TreeLayer(store, scripted(), EMBEDDER)], store, quiet)
+    assert "umap" in report.notes[0]
+    assert store.builds()["tree"]["reduction"] == "pca"
+
+
+async def test_an_estimate_asks_nothing_and_is_near(store: SqliteStore) -> None:
+    model = scripted(beginning)
+    make = layer(store, model, cluster_tokens=60, summary_tokens=12)
+    before = list(export(store))
+    (foreseen,) = await estimate([make], store)
+    assert model.calls == []
+    assert list(export(store)) == before
+    with meter() as seen:
+        await build([make], store, quiet)
+    used = seen.usage().total
+    assert foreseen.calls >= store.builds()["tree"]["sizes"][0]
+    # On a novel it is within 3 % (`bench/tree.py`); here the levels above are small and of no meaning.
+    assert foreseen.calls == pytest.approx(used.calls, rel=0.2)
+    assert foreseen.input_tokens == pytest.approx(used.input_tokens, rel=0.2)
+    assert (await estimate([make], store))[0].calls == 0
+
+
+async def test_an_estimate_is_exact_where_all_below_is_known(store: SqliteStore) -> None:
+    ground = {passage.text for passage in store.passages().values()}
+
+    def reply(given: SummaryIn) -> object:
+        return beginning(given) if ground.issuperset(given.texts) else BadReply("too high")
+
+    wide = {"cluster_tokens": 110, "summary_tokens": 30}
+    await build([layer(store, scripted(reply), **wide)], store, quiet)
+    (foreseen,) = await estimate([layer(store, scripted(), **wide)], store)
+    with meter() as seen:
+        await build([layer(store, scripted(beginning), **wide)], store, quiet)
+    assert store.builds()["tree"]["levels"] == 2
+    assert foreseen.calls == seen.usage().total.calls > 0
+    assert foreseen.input_tokens == seen.usage().total.input_tokens
+
+
+async def test_the_layer_keeps_the_contract(tmp_path: Path) -> None:
+    numbers = iter(range(100))
+    await check_layer(
+        lambda store: [layer(store, scripted())],
+        lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
+        EMBEDDER,
+    )
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.integers(0, 200), min_size=14, max_size=24, unique=True), st.randoms(use_true_random=False))
+async def test_the_order_of_adding_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int], dice: random.Random
+) -> None:
+    folder = tmp_path_factory.mktemp("orders")
+    shuffled = dice.sample(numbers, len(numbers))
+    one, other = filled(folder / "a.tome", numbers), filled(folder / "b.tome", shuffled[:13])
+    await build([layer(one, scripted(), cluster_tokens=70)], one, quiet)
+    await build([layer(other, scripted(), cluster_tokens=70)], other, quiet)
+    for number in shuffled[13:]:
+        put(other, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
+    await build([layer(other, scripted(), cluster_tokens=70)], other, quiet)
+    assert list(export(one)) == list(export(other))
+    assert len(one.nodes("tree")) > 0

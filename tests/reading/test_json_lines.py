@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tomewise.errors import ReadingError
+from tomewise.reading.json_lines import rows
+from tomewise.types import Document
+
+
+def write(folder: Path, *lines: object) -> Path:
+    path = folder / "corpus.jsonl"
+    path.write_bytes(b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines))
+    return path
+
+
+def test_rows_become_documents(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        b'\xef\xbb\xbf{"id": 0, "title": "A  title", "text": "One.\\r\\nTwo."}\r',
+        b"",
+        {"id": "x", "text": "Three."},
+        {"id": None, "title": None, "text": "Four.", "more": [1]},
+        {"meeting_transcripts": [{"speaker": "Ann", "content": "Hi."}, {"speaker": "Bob", "content": "Ho."}]},
+    )
+    assert list(rows(path, "/c.jsonl")) == [
+        Document(id="0", title="A title", text="One.\nTwo.", source="/c.jsonl"),
+        Document(id="x", text="Three.", source="/c.jsonl"),
+        Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl"),
+        Document(id="/c.jsonl#5", text="Ann: Hi.\nBob: Ho.", source="/c.jsonl"),
+    ]
+
+
+def test_a_prefix_stands_before_the_ids_that_rows_state(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": 1, "text": "a"}, {"text": "b"})
+    assert [document.id for document in rows(path, "/c.jsonl", "north")] == ["north/1", "/c.jsonl#2"]
+
+
+def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
+    documents = rows(write(tmp_path, {"text": "One."}, b"broken"), "/c.jsonl")
+    assert next(documents).text == "One."
+    with pytest.raises(ReadingError, match="line 2"):
+        next(documents)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{", "the row is not JSON"),
+        (b"[" * 200_000, "the row is not JSON"),
+        (b"9" * 5000, "the row is not JSON"),
+        (b"\xff\xfe{}", "byte 0 is not UTF-8"),
+        ([1, 2], "the row is no object"),
+        ("text", "the row is no object"),
+        ({"title": "x"}, "lacks the field `text`"),
+        ({"text": 3}, "`text` is no string or empty"),
+        ({"text": None}, "`text` is no string or empty"),
+        ({"text": " \n"}, "`text` is no string or empty"),
+        ({"text": "a", "id": ["b"]}, "`id` is"),
+        ({"text": "a", "id": True}, "`id` is True"),
+        ({"text": "a", "id": ""}, "`id` is ''"),
+        ({"text": "a", "id": " \t"}, "`id` is ' "),
+        ({"text": "a", "title": 7}, "`title` is 7"),
+        (b'{"text": "ab\\ud83d"}', r"`text` holds the character '\\ud83d' at 2"),
+        (b'{"text": "ab", "title": "\\u0000"}', "`title` holds the character"),
+        (b'{"text": "ab", "id": "\\udc00"}', "`id` holds the character"),
+        ({"meeting_transcripts": {}}, "`meeting_transcripts` is no list or empty"),
+        ({"meeting_transcripts": ["x"]}, "turn 0 lacks the field `speaker`"),
+        ({"meeting_transcripts": [{"speaker": "Ann"}]}, "turn 0 lacks the field `content`"),
+    ],
+)
+def test_bad_rows_are_refused_with_their_line(line: object, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": "fine"}, b"", line)
+    with pytest.raises(ReadingError, match=f"^/c.jsonl, line 3: .*{message}") as caught:
+        list(rows(path, "/c.jsonl"))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": 1, "text": "a"}, {"id": "1", "text": "b"})
+    with pytest.raises(ReadingError, match=r"line 2: the id '1' was used in line 1: make ids unique"):
+        list(rows(path, "/c.jsonl"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])
+def test_a_file_without_rows_is_refused(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ReadingError, match="is empty or holds only white space"):
+        list(rows(write(tmp_path, content), "/c.jsonl"))

@@ -1,0 +1,69 @@
+"""Several layers asked at once: each its own answers, in order, whoever is first."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tomewise.errors import ModelUnavailable
+from tomewise.recall.layered import LayeredRecall
+from tomewise.types import Evidence
+
+
+class Layer:
+    """Finds `name:query:rank`; the later a layer was made, the sooner it replies."""
+
+    made = 0
+
+    def __init__(self, name: str) -> None:
+        Layer.made += 1
+        self._name = name
+        self._delay = 0.02 / Layer.made
+
+    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+        await asyncio.sleep(self._delay)
+        ids = [f"{self._name}:{query}:{rank}" for rank in range(limit)]
+        return [Evidence(node=one, layer=self._name, text=one, score=1.0, sources=()) for one in ids]
+
+
+class Meeting:
+    """Replies once all that are expected have been asked."""
+
+    def __init__(self, expected: int) -> None:
+        self._barrier = asyncio.Barrier(expected)
+
+    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+        async with self._barrier:
+            return []
+
+
+class Away:
+    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+        raise ModelUnavailable("gone")
+
+
+async def test_each_query_gets_what_each_layer_gives_best_first():
+    recall = LayeredRecall({name: Layer(name) for name in ("veridical", "semantic", "episodic")})
+    assert recall.layers == ("veridical", "semantic", "episodic")
+    found = await recall.retrieve(["b", "a", "b"], 2)
+    assert [{layer: [piece.node for piece in some] for layer, some in one.items()} for one in found] == [
+        {layer: [f"{layer}:{query}:0", f"{layer}:{query}:1"] for layer in recall.layers} for query in ("b", "a", "b")
+    ]
+    assert [list(one) for one in found] == [list(recall.layers)] * 3
+
+
+async def test_no_query_finds_nothing():
+    assert await LayeredRecall({"veridical": Layer("veridical")}).retrieve([], 5) == []
+
+
+async def test_all_queries_and_layers_are_asked_side_by_side():
+    meeting = Meeting(6)
+    async with asyncio.timeout(5):
+        found = await LayeredRecall({"semantic": meeting, "episodic": meeting}).retrieve(["a", "b", "c"], 1)
+    assert found == [{"semantic": [], "episodic": []}] * 3
+
+
+async def test_a_layer_that_fails_is_an_error_and_no_empty_layer():
+    with pytest.raises(ModelUnavailable, match="gone"):
+        await LayeredRecall({"veridical": Layer("veridical"), "semantic": Away()}).retrieve(["a"], 1)

@@ -1,0 +1,233 @@
+"""Opening what is and what is not a tome; one writer, many readers."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect
+from sqlalchemy.exc import IntegrityError
+from tests.store.contract import MakeStore, add
+
+from tomewise.errors import Locked, StoreError
+from tomewise.store.sqlite import database
+from tomewise.store.sqlite.schema import APPLICATION_ID, LATEST, TABLES
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.types import Document
+
+ONE = Document(id="one", text="a cat sat on a mat")
+
+
+def sqlite_file(path: Path, *statements: str) -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def refused(path: Path, *, create: bool = True) -> str:
+    with pytest.raises(StoreError) as caught:
+        SqliteStore.open(path, create=create)
+    assert str(path) in str(caught.value) or str(path.parent) in str(caught.value)
+    return str(caught.value)
+
+
+def test_missing_files_are_made_only_when_wanted(tmp_path: Path) -> None:
+    assert "add something first" in refused(tmp_path / "none.tome", create=False)
+    assert not (tmp_path / "none.tome").exists()
+    assert "make it first" in refused(tmp_path / "no" / "none.tome")
+    assert "is a folder" in refused(tmp_path)
+
+
+def test_empty_files_are_new_tomes(tmp_path: Path) -> None:
+    (tmp_path / "empty.tome").touch()
+    assert "there is no tome" in refused(tmp_path / "empty.tome", create=False)
+    store = SqliteStore.open(tmp_path / "empty.tome")
+    assert store.documents() == []
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"x", b"%PDF-1.7 and so on", b"\x00" * 5000])
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "some.pdf"
+    path.write_bytes(content)
+    assert "is no tome" in refused(path)
+    assert path.read_bytes() == content
+
+
+def test_other_databases_are_refused_and_left_alone(tmp_path: Path) -> None:
+    path = sqlite_file(tmp_path / "some.db", "CREATE TABLE mine (a)")
+    assert "is an SQLite file but no tome" in refused(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    connection.close()
+
+
+def test_tomes_of_the_future_are_refused(tmp_path: Path) -> None:
+    path = sqlite_file(
+        tmp_path / "new.tome", f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {LATEST + 1}"
+    )
+    message = refused(path)
+    assert f"format {LATEST + 1}" in message
+    assert "pip install -U" in message
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_cut_files_are_named_damaged(tmp_path: Path, opened: MakeStore, share: float) -> None:
+    store = opened("whole.tome")
+    add(store, ONE)
+    store.close()
+    whole = store.path.read_bytes()
+    path = tmp_path / "cut.tome"
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert "damaged" in refused(path)
+
+
+def test_garbage_behind_a_good_header_is_named_damaged(tmp_path: Path) -> None:
+    (tmp_path / "bad.tome").write_bytes(b"SQLite format 3\x00" + b"\x07" * 10_000)
+    assert "damaged" in refused(tmp_path / "bad.tome")
+
+
+def test_damage_met_later_is_named_too(opened: MakeStore) -> None:
+    store = opened("test.tome")
+    add(store, ONE)
+    store.close()
+    content = bytearray(store.path.read_bytes())
+    content[8192 * 2 :] = os.urandom(len(content) - 8192 * 2)
+    store.path.write_bytes(bytes(content))
+    with pytest.raises(StoreError, match="damaged"):
+        SqliteStore.open(store.path).documents()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_what_may_not_be_written_is_said(opened: MakeStore) -> None:
+    store = opened("test.tome")
+    store.close()
+    store.path.chmod(0o400)
+    store.path.parent.chmod(0o500)
+    try:
+        again = opened("test.tome")
+        with pytest.raises(StoreError, match="check the permissions"), again.write():
+            pass
+    finally:
+        store.path.parent.chmod(0o700)
+
+
+def test_a_read_only_database_is_said_as_such(store: SqliteStore) -> None:
+    def fail() -> None:
+        with database.translated(store.path):
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    with pytest.raises(StoreError, match="check the permissions"):
+        fail()
+
+
+def test_mistakes_of_a_program_are_not_named_damage(store: SqliteStore) -> None:
+    add(store, ONE)
+    keys = store.node_keys("passages")
+    with pytest.raises(IntegrityError), store.write() as change:
+        change.put_vectors("passages", keys, store.vectors("passages").rows)
+
+
+def test_paths_may_hold_anything(tmp_path: Path) -> None:
+    path = tmp_path / "what? 100% #1 é.tome"
+    store = SqliteStore.open(path)
+    add(store, ONE)
+    store.close()
+    assert path.exists()
+    again = SqliteStore.open(path, create=False)
+    assert again.document("one") == ONE
+    again.close()
+
+
+def test_migrations_from_blank_make_the_tables(store: SqliteStore) -> None:
+    with store.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+        for name, table in TABLES.tables.items():
+            columns = inspect(connection).get_columns(name)
+            assert [column["name"] for column in columns] == [column.name for column in table.columns]
+            assert {c["name"] for c in columns if not c["nullable"]} >= {
+                c.name for c in table.columns if not c.nullable and not c.primary_key
+            }
+
+
+def test_opening_changes_nothing(store: SqliteStore, opened: MakeStore) -> None:
+    add(store, ONE)
+    again = opened("test.tome")
+    assert again.version("vectors/passages") == store.version("vectors/passages") != 0
+    assert again.vectors("passages").rows.tolist() == store.vectors("passages").rows.tolist()
+
+
+# ---------------------------------------------------------------- one writer
+
+
+@pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_second_writer_is_told_and_readers_go_on(
+    kind: str, opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    store = opened("test.tome")
+    add(store, ONE)
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute(f"BEGIN {kind}")
+    try:
+        with pytest.raises(Locked, match="another program"):
+            add(store, Document(id="two", text="a dog sat"))
+        assert [record.id for record in store.documents()] == ["one"]
+        assert opened("test.tome").document("one") == ONE
+        assert len(store.vectors("passages").keys) == 2
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    add(store, Document(id="two", text="a dog sat"))
+    assert len(store.documents()) == 2
+
+
+def test_only_one_is_exclusive_in_this_process(store: SqliteStore, opened: MakeStore) -> None:
+    twin = opened("test.tome")
+    with store.exclusive():
+        for other in (store, twin):
+            start = time.monotonic()
+            with pytest.raises(Locked), other.exclusive():
+                pass
+            assert time.monotonic() - start < 1
+        add(store, ONE)
+        assert twin.document("one") == ONE
+    with twin.exclusive(), pytest.raises(Locked), store.exclusive():
+        pass
+
+
+def test_only_one_is_exclusive_in_all_processes(store: SqliteStore) -> None:
+    script = """
+import sys
+from pathlib import Path
+from tomewise.errors import Locked
+from tomewise.store.sqlite.store import SqliteStore
+store = SqliteStore.open(Path(sys.argv[1]))
+try:
+    with store.exclusive():
+        print("mine", flush=True)
+        sys.stdin.read()
+except Locked:
+    print("locked", len(store.documents()))
+"""
+    command = [sys.executable, "-c", script, str(store.path)]
+    add(store, ONE)
+    with store.exclusive():
+        assert subprocess.run(command, input="", text=True, capture_output=True, check=True).stdout == "locked 1\n"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "mine\n"
+        with pytest.raises(Locked), store.exclusive():
+            pass
+        other.kill()
+    with store.exclusive():  # a killed owner holds nothing back
+        assert len(store.documents()) == 1

@@ -1,0 +1,118 @@
+"""Words find passages: stems, scripts, and nothing that FTS5 takes for an operator."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.store.contract import MakeStore, remove
+
+from tomewise.store.sqlite import lexical
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.types import Document, Passage
+
+TEXTS = {
+    "a": "The keeper was running along the pier with two lanterns.",
+    "b": "She said that the clock had stopped; the café was closed.",
+    "c": "东京的天气今天很好。",
+    "d": "What was it that they had been?",
+    "e": "NEAR the lighthouse AND NOT the quay: tide OR fog*",
+    "f": "ภาษาไทยไม่มีช่องว่าง",
+}
+
+
+def add(store: SqliteStore, name: str, text: str, title: str = "") -> int:
+    document = Document(id=name, text=text, title=title)
+    passage = Passage(id=f"p-{name}", document=name, position=0, start=0, end=len(text), text=text, title=title)
+    with store.write() as change:
+        return change.put_document(document, "", [passage])[0]
+
+
+@pytest.fixture
+def filled(store: SqliteStore) -> SqliteStore:
+    for name, text in TEXTS.items():
+        add(store, name, text)
+    return store
+
+
+def found(store: SqliteStore, query: str, limit: int = 10) -> str:
+    passages = store.passages(key for key, _ in store.lexical(query, limit))
+    return "".join(passage.document for passage in passages.values())
+
+
+@pytest.mark.parametrize(
+    ("query", "documents"),
+    [
+        ("run", "a"),  # stems
+        ("Lantern", "a"),
+        ("cafe", "b"),  # accents, however they are written
+        ("CAFÉ", "b"),
+        (unicodedata.normalize("NFD", "café"), "b"),
+        ("天气", "c"),  # scripts without spaces
+        ("京", "c"),
+        ("ไทย", "f"),
+        ("where is the clock?", "b"),  # common words do not count beside others
+        ("lighthouse_keeper", "ea"),
+        ("", ""),
+        ('?!"*(): -- ^', ""),
+        ("zebra", ""),
+    ],
+)
+def test_finds(filled: SqliteStore, query: str, documents: str) -> None:
+    assert sorted(found(filled, query)) == sorted(documents)
+
+
+def test_common_words_count_where_there_is_no_other(filled: SqliteStore) -> None:
+    assert found(filled, "what had they been").startswith("d")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', '""', "tide*", "NEAR(tide fog)", "text:tide", "tide NOT fog", "{text} : tide", "^tide", "(tide", "a\x00tide"],
+)
+def test_operators_are_words(filled: SqliteStore, query: str) -> None:
+    expected = "e" if "tide" in query else ""
+    assert found(filled, query) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40))
+def test_no_query_is_a_syntax_error(query: str) -> None:
+    from sqlalchemy import create_engine
+
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter')")
+        lexical.index(connection, [(1, query)])
+        assert {key for key, _ in lexical.search(connection, query, 5)} <= {1}
+        lexical.forget(connection, [(1, query)])
+        assert lexical.search(connection, query, 5) == []
+    engine.dispose()
+
+
+def test_scores_fall_and_the_limit_holds(filled: SqliteStore) -> None:
+    scores = [score for _, score in filled.lexical("the clock lanterns pier quay", 10)]
+    assert len(scores) > 2
+    assert scores == sorted(scores, reverse=True)
+    assert len(filled.lexical("the clock lanterns pier quay", 2)) == 2
+
+
+def test_titles_are_found(store: SqliteStore) -> None:
+    key = add(store, "z", "Nothing about it.", title="Barometers")
+    assert [at for at, _ in store.lexical("barometer", 5)] == [key]
+    remove(store, "z")
+    assert store.lexical("barometer nothing", 5) == []
+
+
+def test_what_is_removed_is_not_found_and_others_score_as_if_it_had_never_been(
+    filled: SqliteStore, opened: MakeStore
+) -> None:
+    before = filled.lexical("clock lantern tide", 10)
+    add(filled, "g", "A clock, a clock, a lantern.", title="Tides")
+    assert found(filled, "clock")[0] == "g"
+    remove(filled, "g")
+    assert filled.lexical("clock lantern tide", 10) == before
+    with filled.reading() as connection:
+        connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")

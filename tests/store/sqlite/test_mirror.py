@@ -1,0 +1,402 @@
+"""The arrays beside a tome: mapped when they hold what the database says, never believed otherwise."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.store.contract import DIMENSIONS, MakeStore, add, assert_arrays_follow, remove, vectors_of
+
+from tomewise.store.sqlite import arrays, mirror
+from tomewise.store.sqlite.mirror import Changes, Columns, Delta, Mirror
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.types import Document, Node
+
+ONE = Document(id="one", text="a cat sat on a mat and slept")
+TWO = Document(id="two", text="a dog sat on the cat")
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The spaces that were read from the tables."""
+    seen: list[str] = []
+    load = arrays.load
+
+    def counted(connection: Any, space: str) -> Any:
+        seen.append(space)
+        return load(connection, space)
+
+    monkeypatch.setattr(arrays, "load", counted)
+    return seen
+
+
+def files(store: SqliteStore, ending: str) -> list[Path]:
+    return sorted(store.cache_folder.glob(f"vectors%2Fpassages*{ending}"))
+
+
+def is_mapped(rows: np.ndarray) -> bool:
+    return isinstance(rows.base, np.memmap)
+
+
+def test_a_fresh_process_maps_the_files(opened: MakeStore, loads: list[str]) -> None:
+    store = opened("test.tome")
+    add(store, ONE, TWO)
+    remove(store, "one")
+    again = opened("test.tome")
+    assert_arrays_follow(again)
+    assert is_mapped(again.vectors("passages").stored_rows)
+    assert loads == []
+
+
+def test_warm_arrays_are_kept(store: SqliteStore) -> None:
+    add(store, ONE)
+    assert store.vectors("passages") is store.vectors("passages")
+
+
+def test_an_empty_space_is_empty(store: SqliteStore) -> None:
+    assert store.vectors("passages").rows.shape == (0, 0)
+    assert store.edges("none").rows.shape == (0, 3)
+    add(store, ONE)
+    assert store.vectors("none").rows.shape == (0, DIMENSIONS)
+    with store.write() as change:
+        change.set_meta("dimensions", "")
+    assert store.vectors("none either").rows.shape == (0, DIMENSIONS), "as wide as any other"
+    assert (store.version("vectors/none"), store.version("edges/none")) == (0, 0)
+    remove(store, "one")
+    assert store.vectors("passages").rows.shape == (0, DIMENSIONS)
+    assert store.edges("seen-in:words").rows.shape == (0, 3)
+
+
+def header_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_bytes().split(b"\n")[0]))
+
+
+def delete_folder(store: SqliteStore) -> None:
+    shutil.rmtree(store.cache_folder)
+
+
+def delete_rows(store: SqliteStore) -> None:
+    files(store, "rows")[0].unlink()
+
+
+def cut_rows(store: SqliteStore) -> None:
+    path = files(store, "rows")[0]
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def zero_rows(store: SqliteStore) -> None:
+    path = files(store, "rows")[0]
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def flip_a_key(store: SqliteStore) -> None:
+    path = files(store, "keys")[0]
+    path.write_bytes(b"\x63" + path.read_bytes()[1:])
+
+
+def empty_header(store: SqliteStore) -> None:
+    files(store, "json")[0].write_text("")
+
+
+def odd_header(store: SqliteStore) -> None:
+    files(store, "json")[0].write_bytes(mirror.sealed(["no", "header"]))  # type: ignore[arg-type]
+
+
+def torn_header(store: SqliteStore) -> None:
+    path = files(store, "json")[0]
+    path.write_bytes(path.read_bytes().replace(b'"width": 4', b'"width": 2'))
+
+
+def poor_header(store: SqliteStore) -> None:
+    path = files(store, "json")[0]
+    header = header_of(path)
+    del header["parts"]["keys"]["size"]
+    path.write_bytes(mirror.sealed(header))
+
+
+def another_tome(store: SqliteStore) -> None:
+    path = files(store, "json")[0]
+    path.write_bytes(mirror.sealed({**header_of(path), "tome": "another"}))
+
+
+def another_version(store: SqliteStore) -> None:
+    path = files(store, "json")[0]
+    path.write_bytes(mirror.sealed({**header_of(path), "version": 7}))
+
+
+SPOILS = [
+    delete_folder,
+    delete_rows,
+    cut_rows,
+    zero_rows,
+    flip_a_key,
+    empty_header,
+    odd_header,
+    torn_header,
+    poor_header,
+    another_tome,
+    another_version,
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
+def test_spoilt_files_are_read_anew_and_mended(
+    spoil: Callable[[SqliteStore], None], opened: MakeStore, loads: list[str]
+) -> None:
+    store = opened("test.tome")
+    add(store, ONE)
+    expected = store.vectors("passages").rows.tolist()
+    spoil(store)
+    again = opened("test.tome")
+    assert again.vectors("passages").rows.tolist() == expected
+    assert loads == ["vectors/passages"]
+    third = opened("test.tome")
+    assert is_mapped(third.vectors("passages").stored_rows), "the second reader finds them mended"
+    assert third.vectors("passages").rows.tolist() == expected
+    assert loads == ["vectors/passages"]
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
+def test_spoilt_files_do_not_stop_a_writer(spoil: Callable[[SqliteStore], None], opened: MakeStore) -> None:
+    store = opened("test.tome")
+    add(store, ONE)
+    spoil(store)
+    add(store, TWO)
+    remove(store, "one")
+    assert_arrays_follow(store)
+    assert_arrays_follow(opened("test.tome"))
+
+
+def test_what_a_killed_writer_left_behind_is_cut_off(opened: MakeStore, loads: list[str]) -> None:
+    store = opened("test.tome")
+    add(store, ONE)
+    for ending in ("rows", "keys", "dead"):
+        with files(store, ending)[0].open("ab") as file:
+            file.write(b"half a row")
+    add(store, TWO)
+    assert_arrays_follow(opened("test.tome"))
+    assert loads == []
+
+
+def test_a_writer_killed_before_its_commit(
+    store: SqliteStore, opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, ONE)
+
+    def killed(*_: object) -> None:
+        follow(*_)
+        raise SystemExit("killed")
+
+    follow = store._arrays.follow
+    with monkeypatch.context() as patch:
+        patch.setattr(store._arrays, "follow", killed)
+        with pytest.raises(SystemExit):
+            add(store, TWO)
+    assert [record.id for record in store.documents()] == ["one"]
+    assert_arrays_follow(store)
+    assert_arrays_follow(opened("test.tome"))
+    add(store, TWO)
+    assert_arrays_follow(opened("test.tome"))
+
+
+def test_a_full_disk_costs_the_files_and_not_the_transaction(
+    store: SqliteStore, opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, ONE)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "_append", full)
+        add(store, TWO)
+        assert_arrays_follow(store)
+    assert_arrays_follow(opened("test.tome"))
+
+
+def test_a_restored_copy_is_not_taken_for_what_came_after(store: SqliteStore, opened: MakeStore) -> None:
+    add(store, ONE)
+    store.close()
+    copy = store.path.read_bytes()
+    later = opened("test.tome")
+    add(later, TWO)
+    later.close()
+    store.path.write_bytes(copy)
+    restored = opened("test.tome")
+    add(restored, Document(id="three", text="as many changes as before"))
+    assert_arrays_follow(restored)
+    assert_arrays_follow(opened("test.tome"))
+
+
+def test_another_store_on_the_file_sees_each_change(opened: MakeStore, loads: list[str]) -> None:
+    writer, reader = opened("test.tome"), opened("test.tome")
+    for number in range(4):
+        add(writer, Document(id=str(number), text=f"number {number} says so"))
+        assert_arrays_follow(reader)
+    held = reader.vectors("passages")
+    rows = held.rows.tolist()
+    add(reader, ONE)
+    remove(reader, "0")
+    assert_arrays_follow(writer)
+    assert held.rows.tolist() == rows, "who holds arrays keeps them as they were"
+    assert loads == []
+
+
+def test_readers_and_a_writer_in_threads(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror, "_DEAD_LEAST", 1)  # so that files are written anew all the time
+    writer, reader = opened("test.tome"), opened("test.tome")
+    add(writer, ONE)
+    expected = dict(
+        zip(writer.node_keys("passages"), vectors_of([p.text for p in writer.passages().values()]), strict=True)
+    )
+
+    def read(store: SqliteStore) -> int:
+        for _ in range(40):
+            columns = store.vectors("passages")
+            rows = dict(zip(columns.keys.tolist(), columns.rows, strict=True))
+            assert all(np.array_equal(rows[key], row) for key, row in expected.items())
+        return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(read, store) for store in (writer, reader, reader)]
+        for number in range(8):
+            add(writer, TWO)
+            assert number < 8
+        assert [done.result() for done in reading] == [1, 1, 1]
+    assert_arrays_follow(reader)
+
+
+def test_reading_goes_on_during_a_long_transaction(store: SqliteStore) -> None:
+    add(store, ONE)
+    with ThreadPoolExecutor(1) as pool, store.write() as change:
+        change.remove_document("one")
+        assert len(pool.submit(store.vectors, "passages").result(timeout=5).keys) == 3
+
+
+def test_dead_rows_are_cleared_away_in_time(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, loads: list[str]
+) -> None:
+    monkeypatch.setattr(mirror, "_DEAD_LEAST", 4)
+    add(store, *(Document(id=str(number), text="twelve signs") for number in range(12)))
+    for number in range(11):
+        remove(store, str(number))
+        assert len(store.vectors("passages").stored_keys) <= 12
+        assert_arrays_follow(store)
+    assert len(store.vectors("passages").stored_keys) < 8
+    assert len(files(store, "rows")) == 1, "files of earlier generations are gone"
+    assert loads == []
+
+
+def test_names_that_look_alike_do_not_share_files(store: SqliteStore) -> None:
+    names = ["a:b", "a_b", "a/b", "a.b", "a.b.c", "A:B", "../a", "*", "a%3Ab"]
+    add(store, ONE)
+    keys = np.array(store.node_keys("passages"))
+    for number, name in enumerate(names):
+        with store.write() as change:
+            change.put_edges(name, keys[:1], keys[1:2], np.array([float(number)]))
+    assert [store.edges(name).rows[0, 2] for name in names] == list(range(len(names)))
+    assert all(path.parent == store.cache_folder for path in store.cache_folder.rglob("*"))
+
+
+# ---------------------------------------------------------------- changes and columns
+
+
+def test_columns_are_in_the_order_of_keys_and_without_the_dead() -> None:
+    live = np.array([True, False, True, True])
+    columns = Columns(1, np.array([5, 6, 9, 2]), np.arange(8.0).reshape(4, 2), live)
+    assert columns.keys.tolist() == [2, 5, 9]
+    assert columns.rows.tolist() == [[6, 7], [0, 1], [4, 5]]
+    whole = Columns(1, np.array([5, 6]), np.ones((2, 2)))
+    assert whole.rows is whole.stored_rows, "nothing is copied where nothing has to be"
+
+
+STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), min_size=1)), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEPS, max_size=5))
+def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPathFactory, history: list[Any]) -> None:
+    files = Mirror(tmp_path_factory.mktemp("mirror"), "vectors/x", "tome", np.dtype(np.float32))
+    files.write(1, np.empty(0, np.int64), np.empty((0, 1)))
+    truth: dict[int, float] = {}
+    value = 0.0
+    for version, steps in enumerate(history, start=1):
+        changes = Changes()
+        for adds, keys in steps:
+            if adds:
+                fresh = sorted(keys - set(truth))
+                value += 1
+                changes.add(np.array(fresh, np.int64), np.full((len(fresh), 1), value, np.float32))
+                truth |= dict.fromkeys(fresh, value)
+            else:
+                held = sorted(keys & set(truth))
+                changes.remove(held)
+                truth = {key: kept for key, kept in truth.items() if key not in held}
+        assert files.follow(changes.delta(), version, version + 1)
+    columns = files.read(len(history) + 1)
+    assert columns is not None
+    assert dict(zip(columns.keys.tolist(), columns.rows[:, 0].tolist(), strict=True)) == truth
+    assert files.read(len(history) + 2) is None
+
+
+def test_a_mirror_follows_only_from_what_it_holds(tmp_path: Path) -> None:
+    files = Mirror(tmp_path, "vectors/x", "tome", np.dtype(np.float32))
+    delta = Delta(np.array([1]), np.ones((1, 2)), np.empty(0, np.int64))
+    assert not files.follow(delta, 3, 4)
+    files.write(3, np.array([0]), np.zeros((1, 2)))
+    assert not files.follow(delta, 4, 5)
+    assert not files.follow(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
+    assert files.follow(delta, 3, 4)
+    assert Mirror(tmp_path, "vectors/x", "other", np.dtype(np.float32)).read(4) is None
+
+
+def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, opened: MakeStore) -> None:
+    add(store, ONE)
+    with store.write() as change:
+        made = change.put_nodes([Node(id=f"e{n}", layer="e", text="", sources=()) for n in range(4)])
+        keys = list(made.values())
+        change.put_vectors("e", keys[::-1], vectors_of(["d", "c", "b", "a"]))
+    with store.write() as change:
+        change.remove_vectors("e", keys[1:3])
+        change.put_vectors("e", keys[1:2], vectors_of(["new"]))
+        change.remove_vectors("e", [10_000])
+    for one in (store, opened("test.tome")):
+        assert one.vectors("e").rows.tolist() == vectors_of(["a", "new", "d"]).tolist()
+        assert_arrays_follow(one)
+    with pytest.raises(ValueError, match="one key for each"), store.write() as change:
+        change.put_vectors("e", keys, vectors_of(["a"]))
+
+
+def test_rows_that_were_let_go_are_read_again(tmp_path: Path) -> None:
+    rows = np.arange(4096 * 256, dtype=np.float32).reshape(4096, 256)  # 4 MB
+    held = Mirror(tmp_path, "vectors/passages", "t", np.dtype(np.float32))
+    held.write(1, np.arange(4096), rows)
+    columns = held.read(1)
+    assert columns is not None
+    assert columns.stored_rows.sum() == rows.sum()
+    before = _mapped(columns)
+    columns.let_go()
+    assert _mapped(columns) < before or before == 0  # 0: not a system that tells
+    assert np.array_equal(columns.stored_rows, rows)
+    Columns(1, np.arange(2), rows[:2]).let_go()  # not mapped: stays
+
+
+def _mapped(columns: Columns) -> int:
+    """Kilobytes of the rows' file that this process holds."""
+    try:
+        lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    except OSError:
+        return 0
+    name = Path(columns.stored_rows.base.filename).name  # type: ignore[union-attr]
+    for line in lines:
+        if line.endswith(name):
+            return next(int(more.split()[1]) for more in lines if more.startswith("Rss:"))
+    return 0

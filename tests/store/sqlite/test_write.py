@@ -1,0 +1,179 @@
+"""What follows from a change, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.store.contract import MakeStore, add, assert_arrays_follow, cut, remove
+
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.types import Document, Node
+
+DOCUMENTS = [Document(id=name, text=f"text of {name}.") for name in ("one", "two", "three")]
+
+
+def node(name: str, *sources: str, layer: str = "made") -> Node:
+    return Node(id=name, layer=layer, text=name, sources=sources)
+
+
+@pytest.fixture
+def filled(store: SqliteStore) -> SqliteStore:
+    with store.write() as change:
+        for document in DOCUMENTS:
+            change.put_document(document, "", cut(document, 100))
+    return store
+
+
+def ids(store: SqliteStore) -> list[str]:
+    return [passage.id for passage in store.passages().values()]  # of one, three, two
+
+
+def test_a_cascade_reaches_every_level_by_either_way(filled: SqliteStore) -> None:
+    one, three, two = ids(filled)
+    with filled.write() as change:
+        change.put_nodes([node("a", one), node("b", two), node("both", one, two)])
+        change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
+        change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], shared=True)
+        change.put_nodes([node("on-lone", "lone")])
+    gone = remove(filled, "one")
+    left = {found.id for layer in ("made", "s") for found in filled.nodes(layer).values()}
+    assert left == {"b", "seen"}
+    assert len(gone) == len(set(gone)) == 7  # the passage, a, both, aa, top, lone, on-lone
+    remove(filled, "two")
+    assert filled.nodes("s") == filled.nodes("made") == {}
+    assert ids(filled) == [three]
+
+
+def test_what_is_seen_in_all_that_leaves_at_once_goes(filled: SqliteStore) -> None:
+    one, three, two = ids(filled)
+    with filled.write() as change:
+        change.put_nodes([node("x", one, two, layer="s"), node("y", one, three, layer="s")], shared=True)
+    keys = filled.keys_of([one, two, "unknown"])
+    assert set(keys) == {one, two}
+    with filled.write() as change:
+        change.remove_nodes(keys.values())
+    assert [found.id for found in filled.nodes("s").values()] == ["y"]
+
+
+def test_nodes_that_exist_keep_their_text_and_gain_sources(filled: SqliteStore) -> None:
+    one, three, two = ids(filled)
+    with filled.write() as change:
+        first = change.put_nodes([node("x", two, layer="s")], shared=True)
+        again = Node(id="x", layer="s", text="other", sources=(one, two))
+        assert change.put_nodes([again, again, node("y", three, layer="s")], shared=True)["x"] == first["x"]
+    keys = filled.keys_of([one, two])
+    assert filled.nodes_at([first["x"]])[first["x"]].text == "x"
+    assert filled.sources([first["x"]], "s") == {first["x"]: [keys[one], keys[two]]}
+    assert filled.made_of([keys[one], 10_000], "seen-in:s") == {keys[one]: [first["x"]], 10_000: []}
+
+
+def test_places_are_told_of_passages_alone(filled: SqliteStore) -> None:
+    _, three, two = ids(filled)
+    with filled.write() as change:
+        change.put_nodes([node("x", two)])
+    assert filled.places([two, "x", "unknown", three]) == {two: ("two", 0), three: ("three", 0)}
+    assert filled.places([]) == {}
+
+
+def test_an_id_belongs_to_one_layer(filled: SqliteStore) -> None:
+    with filled.write() as change:
+        change.put_nodes([node("x")])
+    with pytest.raises(ValueError, match="'x' is the id of a node in 'made' and in 's'"), filled.write() as change:
+        change.put_nodes([node("x", layer="s")])
+
+
+def test_edges_are_kept_once_and_the_first_weight_stays(filled: SqliteStore) -> None:
+    a, b, c = filled.node_keys("passages")
+    with filled.write() as change:
+        change.put_edges("e", np.array([a, a]), np.array([b, b]), np.array([1.0, 2.0]))
+    version = filled.version("edges/e")
+    with filled.write() as change:
+        change.put_edges("e", np.array([a]), np.array([b]), np.array([3.0]))
+    assert filled.version("edges/e") == version, "nothing changed"
+    with filled.write() as change:
+        change.put_edges("e", np.array([b, a, c]), np.array([a, b, c]), np.array([4.0, 5.0, 6.0]))
+        change.put_edges("other", np.array([a]), np.array([b]), np.array([7.0]))
+    assert filled.edges("e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
+    with filled.write() as change:
+        change.remove_edges("e")
+    assert filled.edges("e").rows.tolist() == []
+    assert filled.edges("other").rows.tolist() == [[a, b, 7.0]]
+    assert_arrays_follow(filled)
+
+
+def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(filled: SqliteStore) -> None:
+    with filled.write() as change:
+        change.put_document(Document(id="guest", text="x"), "", [])
+        keys = change.put_nodes([node("x", ids(filled)[0])])
+        change.put_vectors("made", list(keys.values()), np.ones((1, 4), np.float32))
+        change.remove_nodes(keys.values())
+        change.remove_document("guest")
+    assert filled.version("vectors/made") == 0
+    assert filled.edges("made-of:made").rows.tolist() == []
+    assert len(filled.documents()) == 3
+
+
+def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None:
+    many = [node(f"n{number}") for number in range(33_000)]
+    with store.write() as change:
+        keys = change.put_nodes(many)
+        at = np.array(list(keys.values()))
+        change.put_edges("e", at[:-1], at[1:], np.ones(len(at) - 1))
+    assert len(store.nodes_at(keys.values())) == len(store.keys_of(keys)) == 33_000
+    with store.write() as change:
+        assert len(change.remove_nodes(at[5:])) == 32_995  # NumPy's own integers will do
+    assert store.edges("e").rows.shape == (4, 3)
+
+
+def test_data_and_texts_are_replaced(filled: SqliteStore) -> None:
+    with filled.write() as change:
+        keys = change.put_nodes([node("x"), node("y")])
+        change.set_data({keys["x"]: {"known as": ["É", 1]}, keys["y"]: {}}, {keys["y"]: "new"})
+    found = filled.nodes_at([keys["y"], keys["x"], 10_000])
+    assert [(made.text, made.data) for made in found.values()] == [("new", {}), ("x", {"known as": ["É", 1]})]
+
+
+def test_a_layer_remembers_what_it_has_taken_in(filled: SqliteStore) -> None:
+    one, three, two = filled.node_keys("passages")
+    assert filled.untaken("l", ["passages"]) == [one, three, two]
+    with filled.write() as change:
+        change.record_intake("l", [two], {one: "no reply"})
+        change.record_build("l", {"taken": 1})
+    assert (filled.intake("l").done, filled.intake("l").failed) == ({two}, {one: "no reply"})
+    assert filled.untaken("l", ["passages"]) == [one, three]
+    assert filled.layers()["l"] == {"nodes": 0, "failed": 1}
+    with filled.write() as change:
+        change.record_intake("l", [one])
+    assert filled.intake("l").failed == {}
+    remove(filled, "one")
+    assert filled.intake("l").done == {two}
+    assert filled.builds() == {"l": {"seen": 2, "taken": 1}}
+    with filled.write() as change:
+        change.forget_layer("l")
+    assert filled.untaken("l", ["passages"]) == [three, two]
+
+
+def test_lists_are_in_document_order(store: SqliteStore) -> None:
+    add(store, Document(id="b", text="third part, and the fourth"), Document(id="a", text="first part"))
+    texts = [passage.text for passage in store.passages().values()]
+    assert texts == ["first part", "third part, ", "and the four", "th"]
+    keys = store.node_keys("passages")
+    assert list(store.passages(reversed(keys))) == keys[::-1]
+    assert list(store.passages_of(["b", "a", "none"])) == keys
+    assert list(store.passages_of(["b"])) == keys[1:]
+
+
+def test_texts_of_any_kind_are_kept(store: SqliteStore, opened: MakeStore) -> None:
+    text = "null \x00 inside, 潮 and 🌊, \r\n quotes ' \" and %s"
+    add(store, Document(id='it\'s "odd" %/?', text=text))
+    again = opened("test.tome")
+    assert again.document('it\'s "odd" %/?').text == text
+    assert again.documents()[0].characters == len(text)
+    assert "".join(passage.text for passage in again.passages().values()) == text
+
+
+def test_traces_come_newest_first(store: SqliteStore) -> None:
+    for number in range(3):
+        store.save_trace(asked=f"2026-01-0{number + 1}", question=f"q{number}", record={"answer": "å"})
+    found = store.traces(2)
+    assert [(trace["question"], trace["answer"]) for trace in found] == [("q2", "å"), ("q1", "å")]

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.terminal.eval import app
+
+
+@pytest.fixture
+def tome_eval(tmp_path, monkeypatch):
+    """The command in a folder of its own; errors of ours are raised, as the command `tome` catches them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("TOMEWISE_EMBEDDER", "hash")
+    monkeypatch.delenv("TOMEWISE_MODEL", raising=False)
+
+    def call(*words: str) -> str:
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        if isinstance(result.exception, TomewiseError):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A dataset in the plain layout."""
+    data = tmp_path / "data"
+    data.mkdir()
+    corpus = [{"id": 1, "title": "Skerry", "text": "Ada Marsh kept the light."}, {"id": 2, "text": "Tom Hale sailed."}]
+    questions = [
+        {"id": "a", "question": "Who kept the light?", "answers": ["Ada Marsh"], "supporting": [1], "hops": 1},
+        {"id": "b", "question": "Who sailed?", "answers": ["Tom Hale"], "supporting": [2], "hops": 1},
+    ]
+    for name, rows in (("corpus", corpus), ("questions", questions)):
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return data
+
+
+def test_one_command_makes_the_table_and_the_next_asks_nothing(tome_eval, folder):
+    words = ["run", "naive", "hybrid limit=1", "--data", folder, "--judge", "acc-l", "--baseline", "naive", "--json"]
+    told = json.loads(tome_eval(*words))
+    assert [line["system"] for line in told["rows"]] == ["naive", "hybrid limit=1"]
+    assert told["dataset"] == "data"
+    assert told["judge"] == told["model"] == "extractive"
+    assert told["metrics"][:3] == ["em", "f1", "recall@2"]
+    assert told["metrics"][-1] == "acc-l"
+    assert all(line["n"] == 2 and line["failed"] == 0 and line["recall@2"] == 1.0 for line in told["rows"])
+    rows = next(Path("tome-eval").glob("*/rows.jsonl"))
+    before = rows.read_bytes()
+    assert json.loads(tome_eval(*words)) == told
+    assert rows.read_bytes() == before
+    shown = tome_eval("run", "naive", "hybrid limit=1", "--data", str(folder), "--questions", "1")
+    assert "tome eval report" in shown
+    assert rows.read_bytes() == before
+
+
+def test_list_report_compare_and_export(tome_eval, folder):
+    tome_eval("run", "naive", "hybrid", "--data", folder, "--by", "hops")
+    (told,) = json.loads(tome_eval("list", "--json"))["experiments"]
+    assert (told["systems"], told["rows"], told["failed"]) == (["naive", "hybrid"], 4, 0)
+    assert told["name"] in tome_eval("list")
+    report = json.loads(tome_eval("report", "tome-eval", "--json", "--by", "hops", "--metric", "f1"))
+    assert report["metrics"] == ["f1"]
+    assert list(report["slices"]["hops"]) == ["1"]
+    assert "| naive | 2 |" in tome_eval("report", "--format", "markdown")
+    assert r"\toprule" in tome_eval("report", "--format", "latex", "--experiment", told["name"])
+    tome_eval("report", "--plots", "plots")
+    assert len(list(Path("plots").iterdir())) == 6
+    compared = json.loads(tome_eval("compare", "naive", "hybrid", "--question", "b", "--json"))
+    assert [side["system"] for side in compared["systems"]] == ["naive", "hybrid"]
+    assert "Tom Hale sailed." in tome_eval("compare", "naive", "hybrid", "--question", "b")
+    assert "4 rows" in tome_eval("export", "rows.parquet")
+    assert Path("rows.parquet").read_bytes()[:4] == b"PAR1"
+
+
+def test_retrieval_alone(tome_eval, folder):
+    told = json.loads(tome_eval("run", "hybrid", "--data", folder, "--retrieval-only", "--json"))
+    assert told["retrieval_only"]
+    assert "em" not in told["metrics"]
+    assert told["rows"][0]["usage"]["calls"] == 0
+
+
+def test_the_bundled_sample(tome_eval):
+    told = json.loads(
+        tome_eval("run", "hybrid", "--data", "sample", "--questions", "3", "--metric", "accuracy", "--json")
+    )
+    assert told["rows"][0]["n"] == 3
+    assert 0 <= told["rows"][0]["accuracy"] <= 1
+
+
+def test_a_budget_fails_the_rest_and_retry_mends_it(tome_eval, folder):
+    words = ["run", "naive", "--data", str(folder), "--json", "--limit", "1"]
+    assert json.loads(tome_eval(*words, "--max-calls", "1"))["rows"][0]["failed"] == 1
+    assert json.loads(tome_eval(*words))["rows"][0]["failed"] == 1
+    assert json.loads(tome_eval(*words, "--retry-failed"))["rows"][0]["failed"] == 0
+
+
+def test_what_can_be_chosen(tome_eval):
+    assert "qmsum" in json.loads(tome_eval("list", "--layouts", "--json"))["layouts"]
+    chosen = json.loads(tome_eval("list", "--metrics", "--json"))
+    assert "recall@K" in chosen["metrics"]
+    assert "acc-l" in chosen["judges"]
+    assert "recall@K" in tome_eval("list", "--metrics")
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "says"),
+    [
+        (["run", "hybird", "--data", "sample"], UnknownName, "did you mean 'hybrid'"),
+        (["run", "hybrid", "--data", "sample", "--metric", "acuracy"], UnknownName, "did you mean 'accuracy'"),
+        (["run", "hybrid", "--data", "sample", "--judge", "acc"], UnknownName, "did you mean 'acc-l'"),
+        (["run", "hybrid", "--data", ".", "--layout", "qmsun"], UnknownName, "did you mean 'qmsum'"),
+        (["run", "hybrid", "--data", "sample", "--retrieval-only", "--metric", "em"], UsageError, "need answers"),
+        (["report"], StoreError, "holds no experiment"),
+        (["compare", "a", "b", "--question", "1"], StoreError, "holds no experiment"),
+    ],
+)
+def test_mistakes_are_named(tome_eval, words, error, says):
+    with pytest.raises(error, match=says):
+        tome_eval(*words)
+
+
+def test_formats_and_experiments_must_exist(tome_eval, folder):
+    tome_eval("run", "naive", "--data", folder)
+    with pytest.raises(UsageError, match="no format 'html'"):
+        tome_eval("report", "--format", "html")
+    with pytest.raises(UnknownName, match="fits no experiment"):
+        tome_eval("report", "--experiment", "other")
+    with pytest.raises(UnknownName, match="did you mean 'naive'"):
+        tome_eval("report", "--baseline", "naiv")
+
+
+def test_every_command_and_option_says_what_it_does():
+    import typer
+
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        assert command.help, name
+        assert all(getattr(option, "help", "x") for option in command.params), name
+
+
+def test_an_experiment_without_answers_says_so(tome_eval, folder):
+    tome_eval("run", "naive", "--data", folder, "--json")
+    next(Path("tome-eval").glob("*/rows.jsonl")).write_bytes(b"")
+    for words in (["report"], ["compare", "naive", "naive", "--question", "a"], ["export", "rows.parquet"]):
+        with pytest.raises(StoreError, match="has no answers yet"):
+            tome_eval(*words)
+
+
+def test_a_bar_is_for_terminals_alone(tome_eval, folder):
+    result = CliRunner().invoke(app, ["run", "naive", "--data", str(folder), "--json"])
+    assert result.exit_code == 0
+    assert result.stderr == ""

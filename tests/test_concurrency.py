@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tomewise.concurrency import each, together
+from tomewise.errors import BudgetExceeded
+
+
+async def after(seconds: float, what: object, done: list[object]) -> object:
+    await asyncio.sleep(seconds)
+    if isinstance(what, Exception):
+        raise what
+    done.append(what)
+    return what
+
+
+async def test_results_come_in_order():
+    done: list[object] = []
+    assert await each(after(0.01 * (3 - n), n, done) for n in range(3)) == [0, 1, 2]
+    assert await together(after(0, "a", done), after(0, 2, done)) == ("a", 2)
+
+
+@pytest.mark.parametrize("wait", [lambda *some: each(some), together])
+async def test_the_first_error_is_raised_as_it_is_and_nothing_goes_on(wait):
+    done: list[object] = []
+    with pytest.raises(LookupError, match="gone"):
+        await wait(after(0, LookupError("gone"), done), after(0.05, "late", done))
+    await asyncio.sleep(0.1)
+    assert done == []
+
+
+async def test_calls_under_way_end_where_a_budget_is_used_up():
+    done: list[object] = []
+    with pytest.raises(BudgetExceeded, match="first"):
+        await each(
+            after(*one, done) for one in [(0, BudgetExceeded("first")), (0.02, "paid"), (0.01, BudgetExceeded("x"))]
+        )
+    assert done == ["paid"]
