@@ -10,11 +10,13 @@ demo: $(READY)  ## the main job on the bundled sample story
 test: $(READY)  ## all tests, offline, without keys
 	$(BIN)/python -m pytest
 
-check: $(READY)  ## style, types, import contracts, the README's snippets
+check: $(READY)  ## style, types, imports and their picture, wording, the README's snippets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/draw_architecture.py --check
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python -m pytest tests/test_readme.py
 
 bench: $(READY)  ## what bench/RESULTS.md reports

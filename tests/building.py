@@ -24,7 +24,7 @@ from tomewise.language.roles import EXTRACT_FACTS, NARRATE, SUMMARISE, ExtractIn
 
 LAYERS = {"extract_facts": "graph:passages-triples", "summarise": "tree", "narrate": "episodes"}
 # UMAP takes seconds to import, and what is clustered by does not matter to who is asked.
-PLAIN = "import sys; sys.modules['umap'] = None; from tomewise.terminal.commands import main; "
+PLAIN = "import sys; sys.modules['umap'] = None; from tomewise.terminal.program import main; "
 _READ = re.compile(r"<passage[^>]*>[^<]*?(\w{4,})[^<]*</passage>")  # a word of what is read, for a reply has some
 _OPENINGS = {
     role.name: Prompts().render(role, given).partition("\n")[0]

@@ -18,8 +18,9 @@ from tomewise.loops.showing import FENCE, token_counter
 from tomewise.memory.building import behind, build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.graph import Carrier
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import ABLATIONS, Carrier, assemble
+from tomewise.systems.registry import ABLATIONS, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put
 from tomewise.tome.tome import Tome, answered
 from tomewise.types import Document, Event, Progress, Question

@@ -58,7 +58,7 @@ def draw(imports: Imports) -> str:
 
 
 def _find_room(module: str) -> str:
-    return (module.split(".") + [PACKAGE])[1] if "." in module else PACKAGE
+    return module.split(".")[1] if "." in module else PACKAGE
 
 
 if __name__ == "__main__":

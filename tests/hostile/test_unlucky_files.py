@@ -176,7 +176,7 @@ def test_a_closed_stream_ends_quietly_and_leaves_the_tome_alone(path: Path, clos
         before = list(book.export())
     ends = {"stdout": (1,), "stdin": (0,), "all": (0, 1, 2)}[closed]
     ran = subprocess.run(
-        [sys.executable, "-c", "from tomewise.terminal.commands import main; main()", "-m", str(path), "export"],
+        [sys.executable, "-c", "from tomewise.terminal.program import main; main()", "-m", str(path), "export"],
         preexec_fn=lambda: [os.close(number) for number in ends],
         stdout=None if 1 in ends else subprocess.DEVNULL,
         stderr=None if 2 in ends else subprocess.PIPE,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tomewise.language.extractive.words import STOP
+from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.numerals import numbers
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tomewise.language.extractive.words import STOP
 from tomewise.language.sentences import split_sentences
+from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalised
 from tomewise.recall.linking import Hits, Linking
 from tomewise.types import Embedder, Evidence, Retriever

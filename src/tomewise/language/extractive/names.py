@@ -26,7 +26,8 @@ from tomewise.language.extractive.lexicon import (
     STATES,
     WEEKDAY,
 )
-from tomewise.language.extractive.words import STOP, WORD, flat
+from tomewise.language.extractive.words import WORD, flat
+from tomewise.language.stop_words import STOP
 
 Kind = Literal["name", "title", "date", "number"]
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tomewise.language.extractive.lexicon import HONORIFICS, SAYING
 from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
-from tomewise.language.extractive.words import STOP, WORD, flat, terms
+from tomewise.language.extractive.words import WORD, flat, terms
 from tomewise.language.roles import (
     EntitiesOut,
     ExtractIn,
@@ -20,6 +20,7 @@ from tomewise.language.roles import (
     TypedEntity,
 )
 from tomewise.language.sentences import Sentence, split_sentences
+from tomewise.language.stop_words import STOP
 
 _READ = 24_000  # characters of one passage that are read for names
 _MOST = 60  # entities of one passage

@@ -11,7 +11,7 @@ from tomewise.language.extractive.question_words import Asked, focus, read_quest
 from tomewise.language.extractive.relevance import Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
 from tomewise.language.extractive.summarising import tokens
-from tomewise.language.extractive.words import ASKING_STEMS, STOP, WORD, flat, terms
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, flat, terms
 from tomewise.language.roles import (
     CueOut,
     DecomposeIn,
@@ -25,6 +25,7 @@ from tomewise.language.roles import (
     Shown,
 )
 from tomewise.language.sentences import split_sentences
+from tomewise.language.stop_words import STOP
 from tomewise.types import Embedder
 
 _KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps

@@ -1,0 +1,49 @@
+"""The role that answers."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import BaseModel, Field
+
+from tomewise.language.roles.fields import Shown, Text
+from tomewise.types import Role, Support
+
+FAILURE = "*"  # what an answering role says when the evidence does not suffice
+_EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
+
+
+class AnswerIn(BaseModel):
+    question: str
+    options: list[str] = []
+    instructions: str = ""
+    evidence: list[Shown] = []
+    notes: list[str] = []
+    may_decline: bool = False
+
+
+class Quote(BaseModel):
+    label: Text = Field(description="label of the evidence quoted, such as E1")
+    quote: Text = Field(description="a short passage copied word for word from that evidence")
+
+
+class AnswerOut(BaseModel):
+    answer: Text = Field(description="the answer alone, as short as the question allows")
+    choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
+    quotes: list[Quote] = Field(default=[], description="the words of the evidence that the answer rests on")
+    supported: Support = Field(default="full", description="how far the evidence holds the answer")
+    missing: Text = Field(default="", description="what the evidence lacks, when the answer is declined")
+
+    @property
+    def refused(self) -> bool:
+        """Whether the answer begins with the failure signal, whatever follows: "* (not stated)". Emphasis is none."""
+        said = self.answer.lstrip(" \"'`([")
+        return said.startswith(FAILURE) and not _EMPHASIS.match(said)
+
+    @property
+    def failed(self) -> bool:
+        """The failure signal of ComoRAG, section 2.3, or nothing at all: the text answers nothing."""
+        return self.refused or self.answer.strip(" .*\"'`") == ""
+
+
+ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=512)

@@ -1,0 +1,66 @@
+"""The roles that judge answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from tomewise.language.roles.fields import Text
+from tomewise.types import Role
+
+
+class JudgeIn(BaseModel):
+    question: str
+    reference: str
+    prediction: str
+
+
+class VerdictOut(BaseModel):
+    correct: bool
+    explanation: Text = ""
+
+
+LEVEL_BAND = {"very low": (0, 20), "low": (20, 40), "medium": (40, 60), "high": (60, 80), "very high": (80, 100)}
+Level = Literal["very low", "low", "medium", "high", "very high"]
+
+
+class LevelIn(BaseModel):
+    question: str
+    reference: str
+    prediction: str
+    quality: Literal["comprehensiveness", "diversity"]
+
+
+class LevelOut(BaseModel):
+    level: Level
+    score: float = Field(ge=0, le=100, description="must lie in the band of its level")
+    explanation: Text = ""
+
+    @model_validator(mode="after")
+    def _within(self) -> LevelOut:
+        # A score outside of its band is repaired like any reply that does not fit.
+        low, high = LEVEL_BAND[self.level]
+        if not low <= self.score <= high:
+            raise ValueError(f"the score {self.score:g} lies outside of {low} to {high}, the band of {self.level!r}")
+        return self
+
+
+class StatementsIn(BaseModel):
+    question: str
+    reference: str
+    prediction: str
+
+
+class StatementsOut(BaseModel):
+    """Statements sorted as GraphRAG-Bench does: in both, only in the prediction, only in the reference."""
+
+    supported: list[str] = []
+    unsupported: list[str] = []
+    missing: list[str] = []
+
+
+JUDGE_CORRECT = Role("judge_correct", JudgeIn, VerdictOut, output_tokens=256)
+JUDGE_ENTAILED = Role("judge_entailed", JudgeIn, VerdictOut, output_tokens=256)
+JUDGE_LEVEL = Role("judge_level", LevelIn, LevelOut, output_tokens=256)
+JUDGE_STATEMENTS = Role("judge_statements", StatementsIn, StatementsOut, output_tokens=1024)

@@ -1,0 +1,119 @@
+"""The roles that turn what is read into memory."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from tomewise.language.memorable import find_fault, find_fault_in_names, strings_in
+from tomewise.language.roles.fields import Text
+from tomewise.types import Role
+
+
+class PassageIn(BaseModel):
+    text: str
+    title: str = ""
+
+
+class GistIn(PassageIn):
+    """`avoid` lists what an earlier attempt named although the passage does not."""
+
+    avoid: list[str] = []
+
+
+class GistOut(BaseModel):
+    notes: Text = Field(default="", description="how references, aliases and implied relations were resolved")
+    memory: Text = Field(min_length=1, description="the passage restated with every reference and relation explicit")
+
+
+class ExtractIn(BaseModel):
+    text: str
+    title: str = ""
+    entities: list[str] = []
+
+
+class TriplesOut(BaseModel):
+    """Lenient on purpose: real extractions hold triples of two or five parts; the graph layer counts and drops them."""
+
+    entities: list[object] = Field(default=[], description="names of the people, places, things, dates named")
+    triples: list[object] = Field(default=[], description="facts, each [subject, relation, object]")
+
+
+class EntitiesOut(BaseModel):
+    entities: list[object] = Field(default=[], description="names of the people, places, things, dates named")
+
+
+class TypedEntity(BaseModel):
+    name: Text
+    type: Text = ""
+    description: Text = ""
+
+
+class Relationship(BaseModel):
+    source: Text
+    target: Text
+    description: Text = ""
+    keywords: list[str] = []
+    strength: float = Field(default=1.0, ge=0, le=10)
+
+
+class RelationsOut(BaseModel):
+    entities: list[TypedEntity] = []
+    relationships: list[Relationship] = []
+
+
+class DescriptionsIn(BaseModel):
+    name: str
+    descriptions: list[str]
+
+
+class SummaryIn(BaseModel):
+    """Texts to be summarised together, in document order."""
+
+    texts: list[str]
+    max_tokens: int = 200
+
+
+class SummaryOut(BaseModel):
+    summary: Text = Field(min_length=1)
+
+
+_BYTES = 20  # that a token of a summary may take: several times what it does, for models that overrun their bound
+
+
+def _gist_fault(given: GistIn, output: GistOut) -> str | None:
+    return find_fault(output.memory, (given.title, given.text))
+
+
+def _summary_fault(given: SummaryIn, output: SummaryOut) -> str | None:
+    return find_fault(output.summary, given.texts, _BYTES * given.max_tokens)
+
+
+def _description_fault(given: DescriptionsIn, output: SummaryOut) -> str | None:
+    return find_fault(output.summary, (given.name, *given.descriptions))
+
+
+def _names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
+    return find_fault_in_names(strings_in(output.entities), (given.title, given.text))
+
+
+def _triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
+    names = strings_in([output.entities, output.triples])
+    return find_fault_in_names(names, (given.title, given.text, *given.entities))
+
+
+def _relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
+    texts = [text for one in output.entities for text in (one.name, one.description)]
+    texts += [text for one in output.relationships for text in (one.source, one.target, one.description, *one.keywords)]
+    return find_fault_in_names(texts, (given.title, given.text))
+
+
+GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_gist_fault)
+EXTRACT_TRIPLES = Role("extract_triples", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_triples_fault)
+EXTRACT_ENTITIES = Role("extract_entities", PassageIn, EntitiesOut, output_tokens=256, find_fault=_names_fault)
+EXTRACT_FACTS = Role("extract_facts", ExtractIn, TriplesOut, output_tokens=1024, find_fault=_triples_fault)
+EXTRACT_RELATIONS = Role("extract_relations", PassageIn, RelationsOut, output_tokens=1536, find_fault=_relations_fault)
+MERGE_DESCRIPTIONS = Role(
+    "merge_descriptions", DescriptionsIn, SummaryOut, output_tokens=300, find_fault=_description_fault
+)
+SUMMARISE = Role("summarise", SummaryIn, SummaryOut, output_tokens=300, find_fault=_summary_fault)
+NARRATE = Role("narrate", SummaryIn, SummaryOut, output_tokens=500, find_fault=_summary_fault)

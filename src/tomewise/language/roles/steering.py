@@ -1,0 +1,73 @@
+"""The roles that steer recall, and those of the metacognitive loop (ComoRAG)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from tomewise.language.roles.fields import Shown, Text
+from tomewise.types import Role
+
+
+class FilterIn(BaseModel):
+    question: str
+    facts: list[str]
+
+
+class FilterOut(BaseModel):
+    """Numbers count from 1, as the prompt shows them; numbers that were not shown are for the caller to drop."""
+
+    keep: list[int] = Field(default=[], description="numbers of the facts that help, the most useful first")
+
+
+class DecomposeIn(BaseModel):
+    question: str
+    limit: int = 2
+
+
+class DecomposeOut(BaseModel):
+    subqueries: list[Text] = Field(default=[], description="self-contained questions; empty when one lookup suffices")
+
+
+FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
+DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
+
+
+# ---------------------------------------------------------------- the metacognitive loop
+
+
+class ProbeIn(BaseModel):
+    """`missing` is what the last attempt to answer said it lacked."""
+
+    question: str
+    past_probes: list[str] = []
+    cues: list[str] = []
+    missing: str = ""
+    limit: int = 3
+
+
+class ProbeOut(BaseModel):
+    probes: list[Text] = Field(default=[], description="new search queries for what is still missing")
+
+
+class EncodeIn(BaseModel):
+    """`known` are the cues of earlier searches: only what they do not say is worth a new one."""
+
+    question: str
+    probe: str
+    layer: str
+    evidence: list[Shown]
+    known: list[str] = []
+
+
+class CueOut(BaseModel):
+    cue: Text = Field(description="what this evidence contributes to the question; empty when nothing")
+
+
+class FuseIn(BaseModel):
+    question: str
+    cues: list[str]
+
+
+PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)
+ENCODE = Role("encode", EncodeIn, CueOut, output_tokens=400)
+FUSE = Role("fuse", FuseIn, CueOut, output_tokens=500)
