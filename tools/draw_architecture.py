@@ -45,7 +45,7 @@ def read_imports() -> Imports:
 def draw(imports: Imports) -> str:
     """A Mermaid picture: each room in a row below those that import it, with the arrows that no other path implies."""
     try:
-        order = list(TopologicalSorter(imports).static_order())
+        order = list(TopologicalSorter({room: sorted(imports[room]) for room in sorted(imports)}).static_order())
     except CycleError as error:
         sys.exit(f"rooms import each other in a circle: {' -> '.join(error.args[1])}")
     reachable: Imports = {}
