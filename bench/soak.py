@@ -37,6 +37,7 @@ from tomewise.errors import StoreError
 from tomewise.tome.tome import Tome
 
 DOCUMENTS = 8
+_ASKS = 2  # of a memory, before the next one
 LATENCY = 0.02  # seconds that a reply takes
 FORKING = """
 import json, os, sys
@@ -137,7 +138,7 @@ class Soak:
             "build": ["build", "--system", "comorag", *model],
             "ask": ["ask", "Who burned the letter?", "--system", "comorag", *model],
         }
-        self._built = False
+        self._asked: int | None = None  # how often the memory was asked since it was built
         self.counts: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
         for whole in (folder / "first.tome", folder / "whole.tome"):  # the first run of all takes longer
@@ -156,12 +157,18 @@ class Soak:
         seconds = self._dice.uniform(0, 1.15 * self._seconds[verb])
         code = self._commands.run(["-m", str(self._path), *self._words[verb]], seconds)
         self.counts[f"{verb} killed" if code == -signal.SIGKILL else f"{verb} ended"] += 1
-        allowed = (0, -signal.SIGKILL) if verb != "ask" or self._built else (StoreError.exit_code, -signal.SIGKILL)
+        self._seconds[verb] *= 1.05 if code == -signal.SIGKILL else 0.8  # as fast as the machine is just now
+        allowed = (
+            (0, -signal.SIGKILL)
+            if verb != "ask" or self._asked is not None
+            else (StoreError.exit_code, -signal.SIGKILL)
+        )
         assert code in allowed, f"{verb} ended with {code}: {self._commands.errors()}"
         self._check(before, verb, ended=code == 0)
 
     def _choose(self, held: Held) -> str:
-        if self._built:
+        if self._asked is not None:
+            self._asked += 1
             return "ask"
         if len(held.documents) < DOCUMENTS:
             return self._dice.choice(["add", "add", "add", "ask"]) if held.documents else "add"
@@ -182,12 +189,12 @@ class Soak:
         if verb == "build" and ended:
             assert export(self._path) == self._whole, "the memory differs from that of an undisturbed build"
             self.counts["memories compared"] += 1
-            self._built = True
-        elif verb == "ask" and ended:
+            self._asked = 0
+        elif self._asked == _ASKS:
             self._clear()
 
     def _clear(self) -> None:
-        self._built = False
+        self._asked = None
         for path in (self._path, *self._path.parent.glob("killed.tome-*")):
             if path.is_dir():
                 for one in path.iterdir():
