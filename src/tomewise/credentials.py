@@ -8,11 +8,12 @@ from urllib.parse import quote, unquote
 HIDDEN = "[hidden]"
 _SHORTEST = 8  # characters of a key; fewer stand in any text
 _VALUE = r"[^\s\"'`,;&<>{}\[\]()]+"
+# Every repetition has a bound: what a server words as an error may be long, and made to be slow.
 _PATTERNS = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
-        (r"([a-z][a-z0-9+.-]*://)[^/?#\s\"']*@", rf"\g<1>{HIDDEN}@"),
-        (r"(?<![\w/])[\w.+-]+:[^\s/\"']+@(?=[\w.-]+)", f"{HIDDEN}@"),
+        (r"([a-z][a-z0-9+.-]{0,20}://)[^/?#\s\"']{0,300}@", rf"\g<1>{HIDDEN}@"),
+        (r"(?<![\w/])[\w.+-]{1,64}:[^\s/\"']{1,300}@(?=[\w.-]+)", f"{HIDDEN}@"),
         (rf"\b(bearer|basic)(\s+)(?=\S*[\d=_-]|\S{{16}}){_VALUE}", rf"\1\2{HIDDEN}"),
         (rf"(authorization[\"']?\s*[:=]\s*[\"']?)(?!bearer|basic|{re.escape(HIDDEN)}){_VALUE}", rf"\1{HIDDEN}"),
         (
@@ -22,7 +23,7 @@ _PATTERNS = tuple(
         ),
         (rf"([?&](?:key|token|auth|sig|signature|code|pass|pwd)=){_VALUE}", rf"\1{HIDDEN}"),
         (
-            r"\b(?:sk|pk|rk|gsk|xai|hf|r8|pplx|fw|nvapi|tgp|csk|ghp|gho|ghs|glpat|github_pat)[-_](?=[\w*-]*\d|[\w-]*\*)"
+            r"\b(?:sk|pk|rk|gsk|xai|hf|r8|pplx|fw|nvapi|tgp|csk|ghp|gho|ghs|glpat|github_pat)[-_](?=[\w*-]{0,300}\d|[\w-]{0,300}\*)"
             r"[\w*-]{10,}",
             HIDDEN,
         ),
