@@ -51,7 +51,7 @@ class AnswerOut(BaseModel):
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
     quotes: list[Quote] = Field(default=[], description="the words of the evidence that the answer rests on")
     supported: Support = Field(default="full", description="how far the evidence holds the answer")
-    missing: Text = Field(default="", description="what the evidence lacks, when the answer is declined")
+    missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
 
     @property
     def refused(self) -> bool:
@@ -239,13 +239,19 @@ class CueOut(BaseModel):
     cue: Text = Field(description="what this evidence contributes to the question; empty when nothing")
 
 
+class EncodeOut(CueOut):
+    """Labels that were not shown are for the caller to drop."""
+
+    labels: list[Text] = Field(default=[], description="labels of the evidence that the cue rests on")
+
+
 class FuseIn(BaseModel):
     question: str
     cues: list[str]
 
 
 PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)
-ENCODE = Role("encode", EncodeIn, CueOut, output_tokens=400)
+ENCODE = Role("encode", EncodeIn, EncodeOut, output_tokens=400)
 FUSE = Role("fuse", FuseIn, CueOut, output_tokens=500)
 
 
