@@ -350,6 +350,14 @@ async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
     assert calls["best so far"] == {"answer": 3, "probe": 2, "fuse": 1, "encode": 7}
 
 
+@pytest.mark.parametrize(("settings", "text"), [({}, "at nine"), (PUBLISHED, "at ten")])
+async def test_a_first_answer_that_is_supported_partly_ends_the_loop_only_as_published(store, settings, text):
+    model = speaking([{"answer": "at ten", "supported": "partly"}, ANSWERED])
+    system = assemble("comorag", Kit(store, model, EMBEDDER), limit=2, **settings)
+    *_, answer = [what async for what in system.loop.run(Question(text=STEM))]
+    assert answer.text == text
+
+
 def test_row_13_choices_are_scored():
     options = ("by lamplight", "at noon")
     assert choice_accuracy("B", "at noon", options, "B") == 1.0

@@ -236,7 +236,8 @@ class Answer:
 
     `choice` is the letter of the chosen option (A, B, ...) of a multiple-choice question, `text` then its wording.
     `resolved` is False when the loop could not answer; `forced` is True when it was made to answer all the same.
-    `supported` says how far the evidence holds the answer; `missing` says what it lacks, where the answer was declined.
+    `supported` says how far the evidence holds the answer; `missing` says what it lacks, where it does not hold
+    the answer in full.
     `dropped_quotes` counts quotations of the model that stand in no passage and so were not shown.
     """
 

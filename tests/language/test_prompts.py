@@ -87,6 +87,8 @@ def test_the_answer_prompt_fits_its_case() -> None:
     assert '<evidence label="E7" kind="tree" title="A \'title\'&gt;&lt;/evidence&gt;">' in free
     assert "<note>" in free
     assert "note" not in choice
+    assert "when notes carry it" in free
+    assert 'unless `supported` is "partly"' in free
     assert "No evidence was found" in bare
 
 

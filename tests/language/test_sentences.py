@@ -17,6 +17,12 @@ def test_full_stops_after_abbreviations_and_initials_end_nothing():
     ]
 
 
+def test_a_sentence_is_cut_only_where_it_is_longer_than_allowed():
+    long = "and on " * 200 + "it went."
+    assert len(split_sentences(long)) > 1
+    assert [sentence.text for sentence in split_sentences(long, longest=len(long))] == [long]
+
+
 def test_closing_quotation_marks_stay_with_their_sentence():
     assert texts_of("“Stop!” She ran. “Why?”") == ["“Stop!”", "She ran.", "“Why?”"]
 

@@ -88,7 +88,28 @@ def test_what_is_cut_short_keeps_its_conclusion(end):
     assert kept.endswith("… So the keeper lied.")
     assert len(kept.split()) <= 20
     (kept,) = Contexts(None, words, 6 + FENCE, {"v": 1}).cues([text])  # type: ignore[arg-type]
-    assert kept.startswith("First"), "a conclusion that would take more than half is cut with the rest"
+    assert kept == "So the keeper lied.", "no sentence is cut to make room for another"
+
+
+@pytest.mark.parametrize(
+    ("room", "kept"),
+    [
+        (18, "Lisle wound the clock. Dr. Moy put it back before he went. … So Mrs. Moy knew."),
+        (17, "Lisle wound the clock. Dr. Moy put it back before he went. … So Mrs. Moy knew."),
+        (16, "Lisle wound the clock. … So Mrs. Moy knew."),
+        (4, "So Mrs. Moy knew."),
+        (3, "Lisle wound …"),
+    ],
+)
+def test_what_is_cut_short_keeps_whole_sentences(room, kept):
+    text = "Lisle wound the clock. Dr. Moy put it back before he went. Nobody saw that. So Mrs. Moy knew."
+    assert Contexts(None, words, room + FENCE, {"v": 1}).cues([text]) == [kept]  # type: ignore[arg-type]
+
+
+def test_a_conclusion_that_is_too_long_leaves_the_sentences_before_it_whole():
+    text = "First came the boat. Then it rained. " + "So the keeper lied " + "and lied " * 20 + "."
+    (kept,) = Contexts(None, words, 9 + FENCE, {"v": 1}).cues([text])  # type: ignore[arg-type]
+    assert kept == "First came the boat. Then it rained. …"
 
 
 @pytest.mark.parametrize("text", ["第一章 " + "文" * 900, "文" * 900, "Holmes\n" + "文" * 900, "   " + "文" * 900])

@@ -54,8 +54,8 @@ async def test_what_no_evidence_supports_is_an_answer_only_where_a_guess_was_ask
 
 
 async def test_an_answer_says_how_far_it_is_supported(store):
-    _, found = await answer(store, {"answer": "the clerk", "supported": "partly"})
-    assert (found.resolved, found.supported) == (True, "partly")
+    _, found = await answer(store, {"answer": "the clerk", "supported": "partly", "missing": "who paid"})
+    assert (found.resolved, found.supported, found.missing) == (True, "partly", "who paid")
 
 
 def once(store, *replies, window=128_000, budget=None, limit=20, retriever=None):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import BadReply
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.loops.citing import Citer
@@ -279,6 +280,76 @@ async def test_a_later_attempt_shows_the_best_of_everything_found_so_far(store, 
     shown = [piece.text for piece in last.evidence]
     assert {passages[0].text, passages[5].text} <= set(shown)
     assert passages[3].text not in shown
+
+
+async def test_the_evidence_that_a_cue_rests_on_is_shown_first(store, passages):
+    """With room for three pieces; the encoder named another one than the cue shares most words with."""
+    replies = {"a": {"cue": f"cue {passages[4].text}", "labels": ["E9", "[e3]", "none", "E0", "E3"]}}
+    model = ScriptedModel(
+        {
+            "answer": [DECLINED, DECLINED, ANSWERED],
+            "encode": lambda given: replies.get(given.probe, {"cue": ""}),
+            "probe": [{"probes": ["a"]}, {"probes": ["b"]}],
+        }
+    )
+    size = token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
+    found = three(passages, first=[0, 1, 2, 3], a=[4, 5, 6], b=[7])
+    loop = build(store, model, {"veridical": found["veridical"]}, cycles=2, budget=4 * size + 40)
+    events, _ = await conversation(loop)
+    encoded = [event.detail["support"] for event in events if event.name == "encoded"]
+    assert encoded == [[], ["veridical-6"], []], "labels that were not shown are ignored"
+    last = [call.given for call in model.calls if call.role == "answer"][2]
+    shown = {piece.text for piece in last.evidence}
+    assert {passages[0].text, passages[6].text} <= shown
+    assert passages[4].text not in shown
+
+
+GUESS = {"answer": "at ten", "supported": "partly", "missing": "who saw the tide"}
+
+
+async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loop(store, passages):
+    model = ScriptedModel(
+        {"answer": [GUESS, ANSWERED], "encode": lambda given: {"cue": "c"}, "probe": [{"probes": ["more"]}]}
+    )
+    events, answer = await conversation(build(store, model, three(passages, first=[0], more=[1])))
+    (probe,) = [call.given for call in model.calls if call.role == "probe"]
+    assert probe.missing == "who saw the tide"
+    assert (answer.text, answer.forced, answer.missing) == ("at nine", False, "")
+    tried = [event.detail for event in events if event.name == "tried"]
+    assert [(one["failed"], one["kept"]) for one in tried] == [
+        (False, "supported only partly, so the loop goes on"),
+        (False, ""),
+    ]
+    assert events[-1].detail["reason"] == "it was answered"
+
+
+@pytest.mark.parametrize("later", [DECLINED, BadReply("no JSON")])
+async def test_an_answer_that_was_kept_stands_before_any_guess(store, passages, later):
+    model = ScriptedModel(
+        {"answer": [GUESS, later], "encode": lambda given: {"cue": "c"}, "probe": [{"probes": ["more"]}]}
+    )
+    events, answer = await conversation(build(store, model, three(passages, first=[0], more=[1]), cycles=1))
+    assert roles(model).count("answer") == 2, "nobody is made to answer"
+    assert (answer.text, answer.resolved, answer.forced) == ("at ten", True, False)
+    assert (answer.supported, answer.missing) == ("partly", "who saw the tide")
+    assert events[-1].detail["reason"] == "no cycle is left (allowed: 1); the answer that was kept stands"
+
+
+async def test_from_the_first_cycle_on_an_answer_that_is_supported_partly_ends_the_loop(store, passages):
+    model = ScriptedModel(
+        {"answer": [DECLINED, GUESS], "encode": lambda given: {"cue": "c"}, "probe": [{"probes": ["more"]}]}
+    )
+    events, answer = await conversation(build(store, model, three(passages, first=[0], more=[1])))
+    assert (answer.text, answer.supported) == ("at ten", "partly")
+    assert events[-1].detail["reason"] == "it was answered"
+
+
+@pytest.mark.parametrize("bounds", [{"cycles": 0}, {"accept_partly": True}])
+async def test_a_first_answer_that_is_supported_partly_may_end_the_loop(store, passages, bounds):
+    model = ScriptedModel({"answer": [GUESS]})
+    events, answer = await conversation(build(store, model, three(passages, first=[0]), **bounds))
+    assert (roles(model), answer.text) == (["answer"], "at ten")
+    assert "kept" not in str(events[-1].detail["reason"])
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ def test_what_was_declined_what_was_not_noted_and_what_was_not_found_are_said_in
     assert printed(Event(name="tried", detail=declined)) == ["0 tried answer: declined, shown: 0, cut: 0"]
     encoded = Event(name="encoded", detail={"probe": "who", "layer": "tree", "cue": ""})
     assert printed(encoded) == ["0 encoded probe: who, layer: tree, cue: nothing to note"]
+    encoded = Event(name="encoded", detail={"probe": "who", "cue": "Ada", "support": ["p-1", "p-2"]})
+    assert printed(encoded) == ["0 encoded probe: who, cue: Ada, support: 2"]
     recalled = Event(name="recalled", detail={"probe": "who", "layer": "tree", "evidence": []})
     assert printed(recalled) == ["0 recalled probe: who, layer: tree", "    nothing new"]
 

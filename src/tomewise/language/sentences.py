@@ -53,12 +53,12 @@ def _bounds(text: str) -> list[tuple[int, int]]:
     return [*spans, (start, len(text))]
 
 
-def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def _cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
     """White space trimmed, and an over-long piece cut at white space."""
     pieces: list[tuple[int, int]] = []
-    while end - start > _LONGEST:
-        space = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
-        middle = space if space > 0 else start + _LONGEST
+    while end - start > longest:
+        space = text.rfind(" ", start + longest // 2, start + longest)
+        middle = space if space > 0 else start + longest
         pieces.append((start, middle))
         start = middle
     pieces.append((start, end))
@@ -72,8 +72,10 @@ def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return trimmed
 
 
-def split_sentences(text: str, *, source: int = 0, limit: int = READ_AT_MOST) -> list[Sentence]:
-    """The sentences of the first `limit` characters of `text`, in order.
+def split_sentences(
+    text: str, *, source: int = 0, limit: int = READ_AT_MOST, longest: int = _LONGEST
+) -> list[Sentence]:
+    """The sentences of the first `limit` characters of `text`, in order; one of more than `longest` is cut.
 
     A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and before a line that opens with a
     speaker (`Name: ...`); the speaker of a turn is carried along to the sentences of that turn.
@@ -82,7 +84,7 @@ def split_sentences(text: str, *, source: int = 0, limit: int = READ_AT_MOST) ->
     sentences: list[Sentence] = []
     speaker = ""
     for left, right in _bounds(text):
-        for start, end in _cut(text, left, right):
+        for start, end in _cut(text, left, right, longest):
             piece = text[start:end]
             turn = _TURN.match(piece) if start == 0 or text[start - 1] == "\n" else None
             if turn:

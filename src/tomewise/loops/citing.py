@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.roles import Quote
+from tomewise.loops.showing import find_labelled
 from tomewise.types import Citation, Evidence, Passage
 
 if TYPE_CHECKING:
@@ -152,8 +153,6 @@ def _plain(special: str) -> tuple[str, int]:
 
 
 def _in_turn(quote: Quote, evidence: Sequence[Evidence], passages: dict[str, Passage]) -> list[Passage]:
-    number = quote.label.strip("[]() .").lstrip("Ee")
-    known = number.isdecimal() and len(number) < 9 and int(number) > 0
-    first = evidence[int(number) - 1 : int(number)] if known else ()
+    first = find_labelled(quote.label, evidence)
     order = dict.fromkeys(source for piece in (*first, *evidence) for source in piece.sources)
     return [passages[source] for source in order if source in passages]

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tomewise.language.roles import ENCODE, FUSE, EncodeIn, FuseIn
-from tomewise.loops.showing import shown
-from tomewise.types import Evidence, LanguageModel
+from tomewise.loops.showing import find_labelled, shown
+from tomewise.types import Evidence, LanguageModel, NodeId
 from tomewise.working.pool import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What evidence adds, and the nodes that this rests on, as the model names them: maybe none."""
+
+    text: str = ""
+    support: tuple[NodeId, ...] = ()
 
 
 class Consolidating(Protocol):
@@ -16,7 +25,7 @@ class Consolidating(Protocol):
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
-    ) -> str: ...
+    ) -> Cue: ...
 
     async def fused(self, question: str, cues: Sequence[str]) -> str: ...
 
@@ -31,13 +40,15 @@ class Consolidation:
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
-    ) -> str:
+    ) -> Cue:
         """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
         layers = ", ".join(unit.layer for unit in units)
         given = EncodeIn(
             question=question, probe=units[0].probe, layer=layers, evidence=shown(evidence), known=list(known)
         )
-        return (await self._model.ask(ENCODE, given)).cue
+        found = await self._model.ask(ENCODE, given)
+        support = dict.fromkeys(piece.node for label in found.labels for piece in find_labelled(label, evidence))
+        return Cue(found.cue, tuple(support))
 
     async def fused(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""
@@ -53,9 +64,9 @@ class NoConsolidation:
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
-    ) -> str:
+    ) -> Cue:
         """Nothing."""
-        return ""
+        return Cue()
 
     async def fused(self, question: str, cues: Sequence[str]) -> str:
         """Nothing."""
@@ -74,7 +85,7 @@ class WithoutKnown:
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
-    ) -> str:
+    ) -> Cue:
         """The other's cue, made without the earlier ones."""
         return await self._consolidating.cue(question, units, evidence, ())
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from tomewise.language.sentences import split_sentences
 from tomewise.loops.budget import shared
 from tomewise.loops.showing import FENCE, Count, Shelf
 from tomewise.types import Evidence
@@ -15,7 +16,6 @@ from tomewise.working.pool import Unit
 HISTORY = "history"
 _NOTES = 4  # notes take at most one part in so many of the context, beside the share of history
 _KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])")
 _NEAR = 0.8  # of a text that is cut: a word that begins further back is cut too, as where there are no spaces
 _LEAST = 100  # tokens to which a cue is cut short at most, where there are too many
 
@@ -33,8 +33,8 @@ class Contexts:
     """Fits evidence and cues into `budget` tokens. `shares` are those of the layers, in their order, and of `HISTORY`.
 
     Rank decides what gets in, document order how it is shown. Notes take at most a quarter of the context and the
-    share of history; evidence has the rest. Cues that are too long are cut short, evidence is left out. Tokens of a
-    text are counted once.
+    share of history; evidence has the rest. Cues that are too long lose whole sentences, evidence is left out. Tokens
+    of a text are counted once.
     """
 
     def __init__(self, shelf: Shelf, count: Count, budget: int, shares: Mapping[str, int]) -> None:
@@ -108,16 +108,19 @@ class Contexts:
         return [self._cut(text, most) for text in texts[:count]]
 
     def _cut(self, text: str, most: int) -> str:
-        """The beginning of a text and its last sentence, which concludes it, in up to `most` tokens."""
+        """Up to `most` tokens: the last sentence, which concludes the text, and as many of the first ones as fit.
+
+        Where not even one sentence fits, the text is cut between words.
+        """
         text = text.strip()
         if most <= 0 or self._count([text])[0] <= most:
             return text if most > 0 else ""
-        begin, conclusion = _parted(text)
-        if conclusion and (size := self._count([conclusion])[0]) <= most // 2:
-            kept = f"{self._beginning(begin, most - size)} {conclusion}"
-            if self._count([kept])[0] <= most:
-                return kept
-        return self._beginning(text, most)
+        *others, last = split_sentences(text, limit=len(text), longest=len(text))
+        conclusion = last.text if self._count([last.text])[0] <= most else ""
+        ends = [sentence.end for sentence in (others[:-1] if conclusion else others)]
+        cuts = [f"{text[:end]} … {conclusion}".strip() for end in ends]
+        fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
+        return cuts[fitting - 1] if fitting else conclusion or self._beginning(text, most)
 
     def _beginning(self, text: str, most: int) -> str:
         """The beginning of a text, up to `most` tokens, between two words where one is near."""
@@ -139,9 +142,3 @@ class Contexts:
 
 def _text(piece: Evidence) -> str:
     return f"{piece.title}\n{piece.text}" if piece.title else piece.text
-
-
-def _parted(text: str) -> tuple[str, str]:
-    """All but the last sentence of a text, and the last; the latter empty where there is one only."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() < len(text)]
-    return (text[: ends[-1]].strip(), text[ends[-1] :]) if ends else (text, "")

@@ -83,6 +83,7 @@ def answer_from(
         citations=cited.citations,
         evidence=tuple(evidence),
         supported=reply.supported,
+        missing=reply.missing if reply.supported == "partly" else "",
         dropped_quotes=cited.dropped,
     )
 

@@ -11,6 +11,8 @@ Where paper and released code differ, the paper is followed; where the paper lea
   read nothing but what another one of its step read has no cue of its own.
 - A reply that stays unusable after its repair is skipped and reported: no probe, no cue, or an attempt that failed.
   Only the forced answer must be one.
+- A first answer that the evidence supports only partly is kept, and the loop goes on as if it had been declined: it is
+  the answer in the end if all later attempts are declined. From the first cycle on such an answer ends the loop.
 - After the last cycle the question is declined, with what is missing; or, where a guess was asked for, the model is
   made to answer once more, from the whole pool. That answer is flagged as forced.
 """
@@ -26,7 +28,7 @@ from tomewise.concurrency import each, together
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.citing import Citer
-from tomewise.loops.consolidation import Consolidating
+from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts
 from tomewise.loops.once import answer_from, answering, told
 from tomewise.loops.probing import Probing
@@ -37,6 +39,8 @@ from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
 from tomewise.working.pool import Pool, Unit
 
+_KEPT = "supported only partly, so the loop goes on"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -44,8 +48,8 @@ class Bounds:
 
     `limit` is what each search asks of each layer, `budget` in tokens, `shares` by layer and for `history`, `fuse` the
     fraction of the pool that is fused. On exhaustion the question is declined unless it asks for a guess, or the model
-    is made to answer in any case. Without `cycles` the first attempt is the answer. Raises UsageError for a fraction
-    that is none.
+    is made to answer in any case. Without `cycles` the first attempt is the answer. With `accept_partly` the loop also
+    ends where the first answer is supported only partly. Raises UsageError for a fraction that is none.
     """
 
     cycles: int = 5
@@ -54,6 +58,7 @@ class Bounds:
     shares: Mapping[str, int]
     fuse: float = 0.5
     on_exhaustion: Literal["decline", "force"] = "decline"
+    accept_partly: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.fuse <= 1:
@@ -116,6 +121,8 @@ class Probe:
         for event in course.skipped.events(course.step):
             yield event
         reason = course.end or f"no cycle is left (allowed: {self._bounds.cycles})"
+        if course.kept and course.best is course.kept:
+            reason += "; the answer that was kept stands"
         yield Event(name="stopped", step=course.step, detail={"reason": reason, "pool": _pool_lines(course.pool)})
         async for what in self._conclude(course):
             yield what
@@ -148,9 +155,17 @@ class Probe:
         if reply is None:
             return
         course.answer = await self._answer(course.question, context, reply, may_decline=may_decline)
-        yield Event(name="tried", step=course.step, detail=_tried(context, reply, course.answer))
-        if course.answer.resolved:
+        if self._keeps(course.answer, course.step):
+            course.kept = course.answer
+        elif course.answer.resolved:
             course.end = "it was answered"
+        detail = _tried(context, reply, course.answer) | {"kept": _KEPT if course.answer is course.kept else ""}
+        yield Event(name="tried", step=course.step, detail=detail)
+
+    def _keeps(self, answer: Answer, step: int) -> bool:
+        """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
+        goes_on = self._bounds.cycles > 0 and not self._bounds.accept_partly
+        return goes_on and step == 0 and answer.resolved and answer.supported == "partly"
 
     async def _remember(self, course: _Course) -> AsyncIterator[Event]:
         """Take the units of this step into the pool; those of the first search are encoded only now, as it failed."""
@@ -163,12 +178,13 @@ class Probe:
         yield Event(name="updated", step=course.step, detail=detail)
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
-        """The answer of the last attempt, or one more call that must be answered where a guess was asked for."""
-        done = course.answer is not None and course.answer.resolved
+        """The best answer, or one more call that must be answered where there is none and a guess was asked for."""
+        best = course.best
+        done = best is not None and best.resolved
         if done or not self._bounds.cycles or not self._bounds.forces(course.question):
-            if course.answer is None and course.attempts.last:  # nobody is asked once more
+            if best is None and course.attempts.last:  # nobody is asked once more
                 raise course.attempts.last
-            yield course.answer or Answer(text="", resolved=False, supported="none")
+            yield best or Answer(text="", resolved=False, supported="none")
             return
         nearest_first = await asyncio.to_thread(course.pool.relevant, course.question.text, 1.0, 1)
         context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
@@ -190,8 +206,12 @@ class Probe:
         known = await self._cues(course, 1.0, 1, course.contexts.known)
         groups = await asyncio.to_thread(_read, self._selection.groups(course.units), course.contexts)
         asked = [self._consolidating.cue(course.question.text, units, shown, known) for units, shown in groups]
-        cues = await each(course.skipped.usable(one, "") for one in asked)
-        return [replace(unit, cue=cue) for (units, _), cue in zip(groups, cues, strict=True) for unit in units]
+        cues = await each(course.skipped.usable(one, Cue()) for one in asked)
+        return [
+            replace(unit, cue=cue.text, support=cue.support)
+            for (units, _), cue in zip(groups, cues, strict=True)
+            for unit in units
+        ]
 
     async def _fused(self, course: _Course) -> str:
         """What the relevant cues of the pool say together."""
@@ -234,7 +254,10 @@ class Probe:
 
 @dataclass(slots=True)
 class _Course:
-    """How far the loop has come with one question. `answer` is that of the last attempt with a usable reply."""
+    """How far the loop has come with one question. `answer` is that of the last attempt with a usable reply.
+
+    `kept` is the first answer, where it was supported only partly.
+    """
 
     question: Question
     pool: Pool
@@ -244,6 +267,7 @@ class _Course:
     step: int = 0
     notes: str = ""  # what the cues of earlier steps say together
     answer: Answer | None = None
+    kept: Answer | None = None
     end: str = ""  # why the loop ends
     skipped: Skipped = field(default_factory=Skipped)
     attempts: Skipped = field(default_factory=Skipped)
@@ -252,6 +276,11 @@ class _Course:
     def missing(self) -> str:
         """What the last attempt lacked."""
         return self.answer.missing if self.answer else ""
+
+    @property
+    def best(self) -> Answer | None:
+        """The last answer, or the one that was kept where the last attempt was declined."""
+        return self.answer if self.answer and self.answer.resolved else self.kept or self.answer
 
 
 def _read(groups: Sequence[Sequence[Unit]], contexts: Contexts) -> list[tuple[list[Unit], list[Evidence]]]:
@@ -277,11 +306,11 @@ async def _recalled(course: _Course) -> AsyncIterator[Event]:
 
 
 def _consolidation_events(course: _Course) -> Iterator[Event]:
-    layers: dict[tuple[str, str], list[str]] = {}
+    layers: dict[tuple[str, str, tuple[NodeId, ...]], list[str]] = {}
     for unit in course.units:
-        layers.setdefault((unit.probe, unit.cue), []).append(unit.layer)
-    for (probe, cue), some in layers.items():
-        detail = {"probe": probe, "layer": ", ".join(some), "cue": cue}
+        layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
+    for (probe, cue, support), some in layers.items():
+        detail = {"probe": probe, "layer": ", ".join(some), "cue": cue, "support": list(support)}
         yield Event(name="encoded", step=course.step, detail=detail)
     if course.step:
         yield Event(name="fused", step=course.step, detail={"cue": course.notes})

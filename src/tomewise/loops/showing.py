@@ -61,6 +61,13 @@ def shown(evidence: Sequence[Evidence]) -> list[Shown]:
     ]
 
 
+def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The piece that a prompt shows under this label ("E1", "[e1]"), in a list; an empty list for an unknown label."""
+    number = label.strip("[]() .").lstrip("Ee")
+    known = number.isdecimal() and len(number) < 9 and int(number) > 0
+    return list(evidence[int(number) - 1 : int(number)]) if known else []
+
+
 class Shelf:
     """Knows where evidence stands in its documents."""
 

@@ -56,7 +56,8 @@ def comorag(
     paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
     Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
     so many `levels` (1: the windows alone). With the `workspace` as published an attempt sees what is new first, each
-    layer has a cue of its own, and no role is told what earlier cues say or what the last attempt lacked.
+    layer has a cue of its own, no role is told what earlier cues say or what the last attempt lacked, and a first
+    answer that is supported only partly ends the loop.
 
     Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """
@@ -80,7 +81,15 @@ def comorag(
     published = WithoutMissing(best[0]), WithoutKnown(best[1]), NewestFirst()
     workspaces: Mapping[str, _Workspace] = {"best so far": best, "as published": published}
     layers = tuple(layer for _, _, layer in used.values())
-    bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares=shares, fuse=fuse, on_exhaustion=on_exhaustion)
+    bounds = Bounds(
+        cycles=cycles,
+        limit=limit,
+        budget=context,
+        shares=shares,
+        fuse=fuse,
+        on_exhaustion=on_exhaustion,
+        accept_partly=workspace == "as published",
+    )
     return probe_loop(kit, retrievers, workspaces[workspace], bounds, layers)
 
 

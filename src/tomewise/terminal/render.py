@@ -101,8 +101,8 @@ def print_event(event: Event, out: Console) -> None:
         detail["answer"] = "declined"
     if "cue" in detail:
         detail["cue"] = detail["cue"] or "nothing to note"
-    if "shown" in detail:
-        detail["shown"] = len(detail["shown"])  # ids of nodes tell a reader nothing
+    for name in {"shown", "support"} & detail.keys():
+        detail[name] = len(detail[name])  # ids of nodes tell a reader nothing
     facts = ", ".join(f"{name}: {_brief(value)}" for name, value in detail.items() if value not in (None, ""))
     out.print(f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(facts)}")
     for note in notes:

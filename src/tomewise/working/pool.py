@@ -21,12 +21,16 @@ _DAMPING = 10
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one search of one layer brought: the probe, the evidence that was new, and what that means."""
+    """What one search of one layer brought: the probe, the evidence that was new, and what that means.
+
+    `support` are the nodes that the cue rests on, maybe of other layers too, the most telling first; none if unknown.
+    """
 
     probe: str
     layer: str
     evidence: tuple[Evidence, ...]
     cue: str
+    support: tuple[NodeId, ...] = ()
 
 
 class Pool:

@@ -62,6 +62,15 @@ def test_a_cue_is_what_the_evidence_says_to_the_question(embedder: Embedder):
     assert encode(given_, embedder).cue == "Mrs. Moy stopped the repeater with flour paste."
 
 
+def test_a_cue_names_the_evidence_it_is_taken_from(embedder: Embedder):
+    texts = ["Roses grow in June.", "Mrs. Moy stopped the repeater with flour paste.", "Snow fell."]
+    shown = [Shown(label=f"E{number}", text=text) for number, text in enumerate(texts, 1)]
+    given_ = EncodeIn(question=QUESTION, probe="repeater flour", layer="passages", evidence=shown)
+    assert encode(given_, embedder).labels == ["E2"]
+    nothing = given_.model_copy(update={"evidence": shown[:1], "probe": "flour"})
+    assert encode(nothing, embedder).labels == []
+
+
 def test_a_cue_is_quoted_from_evidence_that_is_only_loosely_close(embedder: Embedder):
     text = "A stranger asked the way. Snow fell on the long road to the mill."
     given_ = EncodeIn(

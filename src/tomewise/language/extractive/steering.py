@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.names import mentions
 from tomewise.language.extractive.question_words import Asked, focus, read_question
-from tomewise.language.extractive.relevance import Ranked, compare, in_telling_order, lines_of, rank
+from tomewise.language.extractive.relevance import Line, Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
 from tomewise.language.extractive.summarising import tokens
 from tomewise.language.extractive.words import ASKING_STEMS, WORD, flat, terms
@@ -17,6 +17,7 @@ from tomewise.language.roles import (
     DecomposeIn,
     DecomposeOut,
     EncodeIn,
+    EncodeOut,
     FilterIn,
     FilterOut,
     FuseIn,
@@ -190,7 +191,7 @@ def _fresh(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
     return fresh
 
 
-def _quote_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> str:
+def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
     """The best lines, varied, all worth at least `least`, in the order in which they are told."""
     worth = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
     chosen = vary(
@@ -200,19 +201,26 @@ def _quote_best(ranked: Ranked, among: Sequence[int], *, count: int, least: floa
         room=_FUSED_TOKENS,
         count=count,
     )
-    told = in_telling_order(ranked, [worth[i] for i in chosen])
-    return " ".join(dict.fromkeys(flat(ranked.lines[i].sentence.text) for i in told))
+    return [ranked.lines[i] for i in in_telling_order(ranked, [worth[i] for i in chosen])]
 
 
-def encode(given: EncodeIn, embedder: Embedder) -> CueOut:
-    """The one to three sentences closest to question and probe that say what no known cue says; nothing without one."""
+def _join(lines: Sequence[Line]) -> str:
+    return " ".join(dict.fromkeys(flat(line.sentence.text) for line in lines))
+
+
+def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
+    """The one to three sentences closest to question and probe that say what no known cue says; nothing without one.
+
+    The labels are those of the evidence that the sentences are taken from.
+    """
     question = f"{given.question[:_READ]} {given.probe[:_READ]}".strip()
     ranked = rank(read_question(question).terms, lines_of(given.evidence))
     compare(question, ranked, embedder, shortlist=_CUE_SHORTLIST)
     known = [frozenset(terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
     fresh = [i for i in ranked.order[:_CUE_READ] if not _is_known(ranked.lines[i].bag, known)]
     top = ranked.scores[fresh[0]] if fresh else 0.0
-    return CueOut(cue=_quote_best(ranked, fresh, count=_CUE_SENTENCES, least=max(_RELEVANT, 0.6 * top)))
+    lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(_RELEVANT, 0.6 * top))
+    return EncodeOut(cue=_join(lines), labels=list(dict.fromkeys(line.label for line in lines)))
 
 
 def _is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
@@ -224,4 +232,4 @@ def fuse(given: FuseIn) -> CueOut:
     """What the cues say to the question, each thing once."""
     cues = [Shown(label="", text=cue) for cue in given.cues]
     ranked = rank(read_question(given.question).terms, lines_of(cues))
-    return CueOut(cue=_quote_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05))
+    return CueOut(cue=_join(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))

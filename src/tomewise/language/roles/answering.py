@@ -32,7 +32,7 @@ class AnswerOut(BaseModel):
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
     quotes: list[Quote] = Field(default=[], description="the words of the evidence that the answer rests on")
     supported: Support = Field(default="full", description="how far the evidence holds the answer")
-    missing: Text = Field(default="", description="what the evidence lacks, when the answer is declined")
+    missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
 
     @property
     def refused(self) -> bool:

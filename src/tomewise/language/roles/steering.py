@@ -63,11 +63,17 @@ class CueOut(BaseModel):
     cue: Text = Field(description="what this evidence contributes to the question; empty when nothing")
 
 
+class EncodeOut(CueOut):
+    """Labels that were not shown are for the caller to drop."""
+
+    labels: list[Text] = Field(default=[], description="labels of the evidence that the cue rests on")
+
+
 class FuseIn(BaseModel):
     question: str
     cues: list[str]
 
 
 PROBE = Role("probe", ProbeIn, ProbeOut, output_tokens=256)
-ENCODE = Role("encode", EncodeIn, CueOut, output_tokens=400)
+ENCODE = Role("encode", EncodeIn, EncodeOut, output_tokens=400)
 FUSE = Role("fuse", FuseIn, CueOut, output_tokens=500)
