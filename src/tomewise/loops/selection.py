@@ -36,12 +36,10 @@ class Selection(Protocol):
 class BestSoFar:
     """Each search keeps its own best hits; an attempt shows the best of everything found so far.
 
-    Taken in turn are what the question's own search ranked high, and what cues rest on, the cue nearest to the question
-    first; then what is new. Ours: with 1,200 tokens, later attempts lost the passages that the first one had.
-
-    They take turns one to one. On the odd questions of the sample story the extractive model's last attempt sees more
-    with two to one (44 % against 41 % of the supporting excerpts after one cycle, `bench/loop.py`). But its cues only
-    quote; strong models that played the loop missed the passages that their cues rested on.
+    What cues rest on and what the question's own search ranked high take turns, the newest cue that is nearest to the
+    question first; then comes what is new. Ours: with 1,200 tokens, later attempts lost the passages that the first one
+    had, and strong models that played the loop missed those that their cues rested on. With the extractive model, whose
+    cues only quote, two of the question's hits to one passage of a cue see a little more (`bench/loop.py`).
     """
 
     least_fused = 2
