@@ -77,7 +77,7 @@ def test_a_long_note_of_the_past_is_cut_short_and_not_left_out(store):
     )
     context = Contexts(Shelf(store), words, 130, {"v": 12, HISTORY: 1}).context({"v": []}, [], "so " * 90)
     assert context.notes[0].endswith("so …")
-    assert len(context.notes[0].split()) <= 130 // 13 + (130 - 130 // 13) // 4 - FENCE
+    assert len(context.notes[0].split()) <= 130 // 13 + (130 - 130 // 13) // 3 - FENCE
 
 
 @pytest.mark.parametrize("end", [". ", '." ', "! ", "。"])

@@ -24,11 +24,11 @@ def rank(*units: Unit, layer: str = "v") -> list[str]:
 def test_own_hits_and_what_cues_rest_on_take_turns_the_nearest_cue_first():
     far = Unit("p", "v", pieces("far1", "far2"), "a red boat", ("far2",))
     near = Unit("q", "v", pieces("near1", "near2", "near3"), "the tide did turn at nine", ("near3", "near1"))
-    assert rank(far, near)[:6] == ["own1", "near3", "own2", "far2", "own3", "near1"]
+    assert rank(far, near)[:6] == ["near3", "own1", "far2", "own2", "near1", "own3"]
 
 
 def test_where_no_support_is_named_shared_words_decide():
-    assert rank(Unit("p", "v", pieces("boat", "tide"), "the tide"))[:4] == ["own1", "tide", "own2", "boat"]
+    assert rank(Unit("p", "v", pieces("boat", "tide"), "the tide"))[:4] == ["tide", "own1", "boat", "own2"]
 
 
 def test_a_cue_that_rests_on_another_layer_brings_nothing_of_this_one_to_the_front():

@@ -14,7 +14,7 @@ from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
 HISTORY = "history"
-_NOTES = 4  # notes take at most one part in so many of the context, beside the share of history
+_NOTES = 3  # notes take at most one part in so many of the context, beside the share of history
 _KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
 _NEAR = 0.8  # of a text that is cut: a word that begins further back is cut too, as where there are no spaces
 _LEAST = 100  # tokens to which a cue is cut short at most, where there are too many

@@ -147,9 +147,10 @@ class Probe:
     async def _attempt(self, course: _Course) -> AsyncIterator[Event]:
         """Try to answer; the end where that is done."""
         may_decline = self._bounds.cycles > 0 or not self._bounds.forces(course.question)
-        context = await asyncio.to_thread(self._context, course, course.units, course.units, course.notes)
-        trying = course.attempts.usable(self._try(course.question, context, may_decline=may_decline), None)
-        reply, _ = await together(trying, asyncio.to_thread(course.pool.prepare, course.units))
+        nearest_first = await asyncio.to_thread(course.pool.nearest, course.question.text, course.units)
+        context = await asyncio.to_thread(self._context, course, course.units, nearest_first, course.notes)
+        asked = self._try(course.question, context, may_decline=may_decline)
+        reply = await course.attempts.usable(asked, None)
         for event in (*course.skipped.events(course.step), *course.attempts.events(course.step)):
             yield event
         if reply is None:

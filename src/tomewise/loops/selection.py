@@ -60,12 +60,16 @@ class BestSoFar:
         return list(by_probe.values())
 
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
-        """One of the question's own hits for one that a cue rests on; then what is new, then the rest of the pool."""
-        fresh = [unit.evidence for unit in units if unit.layer == layer]
-        of_layer = [unit for unit in (*pool.units, *units) if unit.layer == layer]
-        cued = [_supporting(unit) for unit in pool.nearest(question, of_layer)]
-        best = take_turns([pool.first_found(layer), _once_each(take_turns(cued))])
-        return _once_each(chain(best, take_turns(fresh), pool.gathered(layer)))
+        """What cues rest on and the question's own hits in turn; then what is new, then the rest of the pool.
+
+        The cues of this step come first: an attempt that shows what an earlier one saw fails as that one did.
+        """
+        new_units = [unit for unit in units if unit.layer == layer]
+        old_units = [unit for unit in pool.units if unit.layer == layer]
+        by_cue = [[*map(_supporting, pool.nearest(question, of_step))] for of_step in (new_units, old_units)]
+        support = _once_each(chain.from_iterable(map(take_turns, by_cue)))
+        best = take_turns([support, pool.first_found(layer)])
+        return _once_each(chain(best, take_turns([unit.evidence for unit in new_units]), pool.gathered(layer)))
 
 
 class NewestFirst:
