@@ -120,8 +120,8 @@ async def open_filled_tome(folder: Path, name: str, documents: Sequence[Document
 async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()) -> list[Evidence]:
     """The evidence that `hybrid` shows, without the passages of the documents in `without`."""
     found = await assemble("hybrid", tome.kit).retriever.retrieve(question.text, LIMIT + (SPARE if without else 0))
-    home = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
-    kept = [piece for piece in found if home.get(piece.node) not in without]
+    document_of = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
+    kept = [piece for piece in found if document_of.get(piece.node) not in without]
     return fitting(kept[:LIMIT], CONTEXT, token_counter(tome.kit.embedder))
 
 

@@ -3,7 +3,8 @@
 `python bench/large_tome.py` makes the tome (once, kept in `--folder`, 1 GB). Then it does three things, each in a fresh
 process:
 
-- add a document of four passages through `Tome`, find it with a warm retriever, remove it (and compare the exports);
+- add a document of four passages through `Tome`, find it with a warm retriever, remove it (`--compare` also compares
+  the exports before and after);
 - open the tome cold and ask a first question with the bundled embedder;
 - ask a warm retriever 40 questions.
 
@@ -54,9 +55,9 @@ def fill(path: Path) -> None:
     graph_store.DOCUMENTS = PASSAGES // 4
     graph_store.fill(path)
     store = SqliteStore.open(path)
-    with store.write() as time_changes:
+    with store.write() as change:
         for key, value in {"embedder": BundledMiniLM.name, "passage_tokens": "256", "overlap": "0"}.items():
-            time_changes.set_meta(key, value)
+            change.set_meta(key, value)
     store.close()
 
 
@@ -188,9 +189,8 @@ def main() -> None:
         before = read_output([*command, "--phase", "digest"]) if options.compare else ""
         subprocess.run([*command, "--phase", "change"], check=True)
         if options.compare:
-            assert read_output([*command, "--phase", "digest"]) == before, (
-                "the export differs from the one before the changes"
-            )
+            after = read_output([*command, "--phase", "digest"])
+            assert after == before, "the export differs from the one before the changes"
             print("the export equals the one before the changes")
     for system in SYSTEMS if options.only in (None, "cold") else ():
         runs = []

@@ -100,13 +100,13 @@ def print_progress(progress: Progress) -> None:
 
 
 async def measure(
-    retriever: Retriever, questions: Sequence[MusiqueQuestion], home: Mapping[str, str]
+    retriever: Retriever, questions: Sequence[MusiqueQuestion], document_of: Mapping[str, str]
 ) -> NDArray[np.float64]:
     """For each question recall at each cut and whether it is 1 at 5, in percent: shape (questions, cuts + 1)."""
     table = []
     for question in questions:
         found = await retriever.retrieve(question.text, DEPTH)
-        ranking = list(dict.fromkeys(home[piece.node] for piece in found))
+        ranking = list(dict.fromkeys(document_of[piece.node] for piece in found))
         recall = [len(question.documents.intersection(ranking[:cut])) / len(question.documents) for cut in CUTS]
         table.append([*recall, float(recall[CUTS.index(5)] == 1)])
     return np.array(table) * 100
@@ -152,7 +152,7 @@ async def run(tome: Tome, *, settings: bool) -> None:
     questions = [
         MusiqueQuestion(row["question"], frozenset(map(str, row["supporting"]))) for row in read_rows("questions.jsonl")
     ]
-    home = {passage.id: passage.document for passage in tome.store.passages().values()}
+    document_of = {passage.id: passage.document for passage in tome.store.passages().values()}
 
     def make_retriever(name: str, options: Mapping[str, Any]) -> Retriever:
         return assemble(name, tome.kit, **options).retriever
@@ -160,22 +160,22 @@ async def run(tome: Tome, *, settings: bool) -> None:
     tables = {}
     print_heading()
     for name, (system, options) in METHODS.items():
-        tables[name] = await measure(make_retriever(system, options), questions, home)
+        tables[name] = await measure(make_retriever(system, options), questions, document_of)
         show(name, tables[name])
-    show("BM25", await measure(Lexical(tome.store), questions, home))
+    show("BM25", await measure(Lexical(tome.store), questions, document_of))
     base = tables["dense (`naive`)"][:, CUTS.index(5)]
     for name in ("`hipporag2` without recognition", "`cogitorag`", "`associative`"):
         gains = tables[name][:, CUTS.index(5)] - base
         drawn = resampled([gains])[0]
         low, high = interval(drawn)
-        chance = p_value(gains, drawn)
-        print(f"{name} over dense, R@5: {gains.mean():+.1f} ({low:+.1f} to {high:+.1f}), p = {chance:.4f}")
+        p = p_value(gains, drawn)
+        print(f"{name} over dense, R@5: {gains.mean():+.1f} ({low:+.1f} to {high:+.1f}), p = {p:.4f}")
     if settings:
         print_heading()
         for name, (system, options) in SETTINGS.items():
-            show(name, await measure(make_retriever(system, options), questions, home))
+            show(name, await measure(make_retriever(system, options), questions, document_of))
         for name, retriever in make_variants(tome.kit):
-            show(name, await measure(retriever, questions, home))
+            show(name, await measure(retriever, questions, document_of))
 
 
 def main() -> None:

@@ -145,10 +145,8 @@ class Soak:
         self._built = False
         self.counts: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
-        for whole in (
-            folder / "first.tome",
-            folder / "whole.tome",
-        ):  # the first run takes longer, so the times of the second count
+        # The first run takes longer than those that follow, so the times of the second one count.
+        for whole in (folder / "first.tome", folder / "whole.tome"):
             for verb, words in self._words.items():
                 start = time.perf_counter()
                 assert commands.run(["-m", str(whole), *words]) == 0
@@ -173,9 +171,7 @@ class Soak:
             return "ask"
         if len(content.documents) < DOCUMENTS:
             return self._dice.choice(["add", "add", "add", "ask"]) if content.documents else "add"
-        return self._dice.choice(
-            ["build", "build", "build", "ask"]
-        )  # an ask before the build fails: the memory is missing
+        return self._dice.choice(["build", "build", "build", "ask"])  # an ask before the build fails: no memory yet
 
     def _check(self, before: TomeContent, verb: str, *, ended: bool) -> None:
         if not self._path.exists():

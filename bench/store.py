@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def make_tome(path: Path, share: float) -> None:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     store = SqliteStore.open(path)
     count = {"passages": int(40_000 * share), ENTITIES: int(140_000 * share), FACTS: int(160_000 * share)}
     with print_time("documents and passages"), store.write() as change:
@@ -63,22 +63,22 @@ def make_tome(path: Path, share: float) -> None:
             document, passages = _make_document(f"d{number}")
             keys += change.put_document(document, "", passages)
             ids += [passage.id for passage in passages]
-        change.put_vectors("passages", keys, _draw_vectors(chance, len(keys)))
+        change.put_vectors("passages", keys, _draw_vectors(rng, len(keys)))
     shared: dict[str, list[int]] = {}
     with print_time("entities and facts, one transaction"), store.write() as change:
         for layer, seen in ((ENTITIES, 2), (FACTS, 2)):
-            at = chance.integers(0, len(ids), (count[layer], seen)).tolist()
+            at = rng.integers(0, len(ids), (count[layer], seen)).tolist()
             nodes = [_make_node(layer, str(number), [ids[p] for p in places]) for number, places in enumerate(at)]
             found = change.put_nodes(nodes, shared=True)
             shared[layer] = [found[node.id] for node in nodes]
-            change.put_vectors(layer, shared[layer], _draw_vectors(chance, len(nodes)))
+            change.put_vectors(layer, shared[layer], _draw_vectors(rng, len(nodes)))
     with print_time("500,000 edges, one transaction"), store.write() as change:
         facts, entities = np.array(shared[FACTS]), np.array(shared[ENTITIES])
         size = int(250_000 * share)
-        ends = _draw_pairs(chance, facts, entities, size)
+        ends = _draw_pairs(rng, facts, entities, size)
         change.put_edges("ends:x", ends[:, 0], ends[:, 1], np.ones(len(ends)))
-        alike = _draw_pairs(chance, entities, entities, size)
-        change.put_edges("synonyms:x", alike[:, 0], alike[:, 1], chance.random(len(alike)))
+        alike = _draw_pairs(rng, entities, entities, size)
+        change.put_edges("synonyms:x", alike[:, 0], alike[:, 1], rng.random(len(alike)))
     with print_time("closing"):
         store.close()
     for file in sorted([path, *Path(f"{path}-cache").iterdir()]):
@@ -87,7 +87,7 @@ def make_tome(path: Path, share: float) -> None:
 
 
 def time_changes(path: Path) -> None:
-    chance = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     store = SqliteStore.open(path)
     store.vectors(FACTS)
     with store.reading() as connection:
@@ -95,11 +95,11 @@ def time_changes(path: Path) -> None:
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
         with print_time(f"add one document, {PER_DOCUMENT} passages, 60 entities and facts"), store.write() as change:
-            add_document(change, chance, f"new{turn}", random.Random(turn).sample(known, 20))
+            add_document(change, rng, f"new{turn}", random.Random(turn).sample(known, 20))
         with print_time("    read all arrays again"):
             _map_arrays(store)
         with print_time("    remove it"), store.write() as change:
-            removed = change.remove_make_document(f"new{turn}")
+            removed = change.remove_document(f"new{turn}")
         assert len(removed) == PER_DOCUMENT + 60
         with print_time("    read all arrays again"):
             _map_arrays(store)
@@ -119,21 +119,21 @@ def time_changes(path: Path) -> None:
     store.close()
 
 
-def add_document(change: Write, chance: np.random.Generator, name: str, known: list[str]) -> None:
+def add_document(change: Write, rng: np.random.Generator, name: str, known: list[str]) -> None:
     """Add a document, its passages, 60 new entities and facts, 20 known entities again, and edges among them."""
     document, passages = _make_document(name)
     keys = change.put_document(document, "", passages)
-    change.put_vectors("passages", keys, _draw_vectors(chance, len(keys)))
+    change.put_vectors("passages", keys, _draw_vectors(rng, len(keys)))
     fresh: dict[str, list[int]] = {}
     for layer in (ENTITIES, FACTS):
         nodes = [_make_node(layer, f"{name}-{n}", [passages[n % PER_DOCUMENT].id]) for n in range(30)]
         found = change.put_nodes(nodes, shared=True)
         fresh[layer] = [found[node.id] for node in nodes]
-        change.put_vectors(layer, fresh[layer], _draw_vectors(chance, len(nodes)))
+        change.put_vectors(layer, fresh[layer], _draw_vectors(rng, len(nodes)))
     again = change.put_nodes(
         [Node(id=id, layer=ENTITIES, text="", sources=(passages[0].id,)) for id in known], shared=True
     )
-    ends = _draw_pairs(chance, np.array(fresh[FACTS]), np.array([*again.values(), *fresh[ENTITIES]]), 60)
+    ends = _draw_pairs(rng, np.array(fresh[FACTS]), np.array([*again.values(), *fresh[ENTITIES]]), 60)
     change.put_edges("ends:x", ends[:, 0], ends[:, 1], np.ones(len(ends)))
     change.put_edges("synonyms:x", np.array(fresh[ENTITIES][:20]), np.array(list(again.values())), np.full(20, 0.9))
     change.record_intake("graph:x", keys)
@@ -163,8 +163,8 @@ def _map_arrays(store: SqliteStore) -> None:
 
 
 def _make_document(name: str) -> tuple[Document, list[Passage]]:
-    chance = random.Random(name)
-    texts = [" ".join(chance.choices(WORDS, k=90)) + "." for _ in range(PER_DOCUMENT)]
+    rng = random.Random(name)
+    texts = [" ".join(rng.choices(WORDS, k=90)) + "." for _ in range(PER_DOCUMENT)]
     document = Document(id=name, text="".join(texts), title=f"The book of {name}")
     passages, start = [], 0
     for position, text in enumerate(texts):
@@ -188,12 +188,12 @@ def _make_node(layer: str, name: str, sources: list[str]) -> Node:
     return Node(id=f"{layer}-{name}", layer=layer, text=f"what is called {name}", sources=tuple(sources))
 
 
-def _draw_vectors(chance: np.random.Generator, count: int) -> np.ndarray:
-    return chance.random((count, DIMENSIONS), dtype=np.float32) - 0.5
+def _draw_vectors(rng: np.random.Generator, count: int) -> np.ndarray:
+    return rng.random((count, DIMENSIONS), dtype=np.float32) - 0.5
 
 
-def _draw_pairs(chance: np.random.Generator, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    return np.unique(np.column_stack((chance.choice(a, size), chance.choice(b, size))), axis=0)
+def _draw_pairs(rng: np.random.Generator, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    return np.unique(np.column_stack((rng.choice(a, size), rng.choice(b, size))), axis=0)
 
 
 def _read_peak_memory() -> float:

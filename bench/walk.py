@@ -31,7 +31,7 @@ RESTART, BEST = 0.5, 200
 class Shape:
     name: str
     nodes: int
-    draw_edges: int
+    edges: int
     communities: int = 0
 
 
@@ -89,12 +89,12 @@ def draw_questions(
     return made
 
 
-def time_median(run: Callable[[Seeds], object], draw_questions: list[Seeds], rounds: int) -> float:
+def time_median(run: Callable[[Seeds], object], questions: list[Seeds], rounds: int) -> float:
     """Milliseconds: the best of `rounds` for each question, as others share the machine; then their median."""
-    run(draw_questions[0])
-    times = np.empty((rounds, len(draw_questions)))
+    run(questions[0])
+    times = np.empty((rounds, len(questions)))
     for i in range(rounds):
-        for j, seeds in enumerate(draw_questions):
+        for j, seeds in enumerate(questions):
             start = time.perf_counter()
             run(seeds)
             times[i, j] = time.perf_counter() - start
@@ -136,9 +136,9 @@ def make_scipy_power(graph: CsrGraph) -> Callable[[Seeds], object]:
     return run
 
 
-def measure_overlaps(walk: Walk, draw_questions: list[Seeds], passages: NDArray[np.bool_]) -> NDArray[np.float64]:
+def measure_overlaps(walk: Walk, questions: list[Seeds], passages: NDArray[np.bool_]) -> NDArray[np.float64]:
     found = []
-    for seeds in draw_questions:
+    for seeds in questions:
         exact = np.where(passages, power_iteration(walk.graph, seeds.make_dense(walk.graph.nodes)), -1)
         true = np.argsort(-exact, kind="stable")[:BEST]
         got = walk.push(seeds.nodes, seeds.weights, among=passages).best(BEST).nodes
