@@ -224,11 +224,11 @@ async def time_cycles(text: str) -> None:
         for attempt in ("cold", "warm"):
             ends: list[float] = []
 
-            def seen(event: Event, ends: list[float] = ends) -> None:
+            def note_update(event: Event, ends: list[float] = ends) -> None:
                 if event.name == "updated":
                     ends.append(time.perf_counter())
 
-            await answered(system, Question(text="Who came down the river?"), seen)
+            await answered(system, Question(text="Who came down the river?"), note_update)
             cycles = [(b - a) / LATENCY for a, b in pairwise(ends)]
             print(
                 f"cycle ({attempt}): {', '.join(f'{latencies:.2f}' for latencies in cycles)} latencies each "
