@@ -95,7 +95,7 @@ def test_words_are_found_on_their_lines() -> None:
     ]
 
 
-def test_messages_are_checked_where_strings_are_no_data() -> None:
+def test_messages_are_checked_and_strings_of_tests_are_not() -> None:
     source = 'raise E(f"the server {name} said {reply}")'
     assert list_subjects(source) == ["said"]
     assert list_subjects(source, messages=False) == []
@@ -103,7 +103,7 @@ def test_messages_are_checked_where_strings_are_no_data() -> None:
 
 
 @pytest.mark.parametrize("text", ["It is no longer here.", "Aforesaid, untold.", "Use `told` not.", "```\ntold\n```"])
-def test_these_words_are_no_fault(text: str) -> None:
+def test_other_uses_of_the_words_are_allowed(text: str) -> None:
     assert list(check_words.find_words(text, 1)) == []
 
 
