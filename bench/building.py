@@ -1,15 +1,17 @@
-"""Building ComoRAG's three layers of a novel: our own time per call, wall time beside the ideal, estimates beside use.
+"""Build ComoRAG's three layers of a novel: our own time a call, wall time and its ideal, estimates and real usage.
 
     .venv/bin/python bench/building.py [own] [latency] [estimate] [cycle] [--novel PATH] [--embedder NAME]
 
-`own`       A model that has every reply ready (the extractive model's, asked before): processor seconds of this
-            process per call, with the time inside of the embedder taken off, and wall seconds.
-`latency`   A model of 0.5 s, 64 calls at a time. The ideal is max(calls / 64, longest chain of calls) x 0.5 s.
-`estimate`  `tome build --estimate` beside what the extractive model then used, per layer, for novel and sample story.
-`cycle`     One question whose first answer fails: wall time of each cycle of the probing loop in latencies.
+`own`       The model has every reply already: the extractive model was asked beforehand. Prints processor seconds of
+            this process per call, without the time inside the embedder, and wall seconds.
+`latency`   The model takes 0.5 s a call and 64 calls at a time. The ideal is the larger of calls / 64 and the longest
+            chain of calls, times 0.5 s.
+`estimate`  What `tome build --estimate` expects and what the extractive model then uses, for each layer of the novel
+            and of the sample story.
+`cycle`     One question whose first answer fails: wall time of each cycle of the probing loop, in latencies.
 
-`own` and `latency` embed by hashing, so that they measure building and not the embedder; the tree is clustered with
-UMAP as always. Without a novel the sample story is used.
+`own` and `latency` embed by hashing, so that they measure building and not the embedder. UMAP clusters the tree, as
+always. Without the novel this script reads the sample story.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ from tomewise.types import Document, Embedder, Event, LanguageModel, Layer, Prog
 
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
 LATENCY, LIMIT = 0.5, 64
-MOST_OF_IDEAL = 1.2  # wall time of building all three layers
-MOST_OF_CYCLE = 3.3  # latencies a cycle: three rounds of calls and our own work
+MOST_OF_IDEAL = 1.2  # wall time of building all three layers, divided by the ideal
+MOST_OF_CYCLE = 3.3  # latencies a cycle: three rounds of calls, and our own work
 
 
-class Timed:
-    """An embedder that keeps count of the processor time of its thread."""
+class TimedEmbedder:
+    """An embedder that adds up the processor time of its thread."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -62,17 +64,17 @@ class Timed:
         return getattr(self._embedder, name)
 
     def embed(self, texts: Sequence[str]) -> Any:
-        begun = time.thread_time()
+        start = time.thread_time()
         try:
             return self._embedder.embed(texts)
         finally:
-            self.seconds += time.thread_time() - begun
+            self.seconds += time.thread_time() - start
 
 
-class Ready:
-    """A model that gives the replies of another at once, or `latency` seconds after it has one of `limit` places.
+class ReadyModel:
+    """A model that replies from memory: `latency` seconds after a call gets one of `limit` places.
 
-    What it has not been asked before it asks the other one.
+    It passes a call that it does not remember on to another model.
     """
 
     name, window = "ready", 32_000
@@ -85,7 +87,7 @@ class Ready:
 
     async def ask(self, role: Any, given: Any) -> Any:
         key = (role.name, given.model_dump_json())
-        begun = time.perf_counter()
+        start = time.perf_counter()
         async with self._places:
             await asyncio.sleep(self._latency)
         if key not in self.replies:
@@ -93,7 +95,7 @@ class Ready:
         spent(
             role.name,
             model=self.name,
-            started=begun,
+            started=start,
             ended=time.perf_counter(),
             input_tokens=0,
             output_tokens=0,
@@ -105,12 +107,12 @@ class Ready:
         return self._model.reckon(role, given)
 
 
-def quiet(_: Progress) -> None:
+def ignore_progress(_: Progress) -> None:
     pass
 
 
 @asynccontextmanager
-async def filled(text: str, embedder: Embedder) -> AsyncIterator[SqliteStore]:
+async def open_filled_store(text: str, embedder: Embedder) -> AsyncIterator[SqliteStore]:
     """A store that holds the text as passages."""
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore.open(Path(folder) / "a.tome")
@@ -123,88 +125,88 @@ async def filled(text: str, embedder: Embedder) -> AsyncIterator[SqliteStore]:
         store.close()
 
 
-def layers_of(store: SqliteStore, model: LanguageModel, embedder: Embedder) -> tuple[Layer, ...]:
+def make_layers(store: SqliteStore, model: LanguageModel, embedder: Embedder) -> tuple[Layer, ...]:
     return comorag(Kit(store, Cached(model, Prompts(), store.calls), embedder)).layers
 
 
-def ready(text: str) -> dict[tuple[str, str], Any]:
-    """The extractive model's replies to all that building asks."""
+def record_replies(text: str) -> dict[tuple[str, str], Any]:
+    """The extractive model's replies to all calls of a build."""
 
-    async def asked() -> dict[tuple[str, str], Any]:
+    async def build_all() -> dict[tuple[str, str], Any]:
         embedder = HashEmbedder(384)
-        model = Ready(ExtractiveModel(embedder))
-        async with filled(text, embedder) as store:
-            await build(layers_of(store, model, embedder), store, quiet)
+        model = ReadyModel(ExtractiveModel(embedder))
+        async with open_filled_store(text, embedder) as store:
+            await build(make_layers(store, model, embedder), store, ignore_progress)
         return model.replies
 
-    return asyncio.run(asked())
+    return asyncio.run(build_all())
 
 
-async def own(name: str, text: str, replies: dict[tuple[str, str], Any], *, profile: bool) -> None:
-    timed = Timed(HashEmbedder(384))
-    model = Ready(ExtractiveModel(timed))
+async def measure_own_time(name: str, text: str, replies: dict[tuple[str, str], Any], *, profile: bool) -> None:
+    timed = TimedEmbedder(HashEmbedder(384))
+    model = ReadyModel(ExtractiveModel(timed))
     model.replies = replies
-    async with filled(text, timed) as store:
+    async with open_filled_store(text, timed) as store:
         timed.seconds = 0.0
         profiler = cProfile.Profile() if profile else None
         wall, processor = time.perf_counter(), time.process_time()
         with meter() as seen:
             if profiler:
                 profiler.enable()
-            await build(layers_of(store, model, timed), store, quiet)
+            await build(make_layers(store, model, timed), store, ignore_progress)
             if profiler:
                 profiler.disable()
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
     calls = seen.usage().total.calls
-    spared = processor - timed.seconds
+    own_seconds = processor - timed.seconds
     print(
-        f"own time, {name}: {calls} calls, {1000 * spared / calls:.2f} ms each "
-        f"({spared:.2f} s processor and {timed.seconds:.2f} s embedding; {wall:.2f} s wall)"
+        f"own time, {name}: {calls} calls, {1000 * own_seconds / calls:.2f} ms each "
+        f"({own_seconds:.2f} s processor and {timed.seconds:.2f} s embedding; {wall:.2f} s wall)"
     )
     if profiler:
         pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
 
 
-async def latency(text: str, replies: dict[tuple[str, str], Any]) -> None:
+async def measure_latency(text: str, replies: dict[tuple[str, str], Any]) -> None:
     embedder = HashEmbedder(384)
     walls: dict[str, float] = {}
     ideal = 0.0
-    for chosen in ("graph:passages-triples", "tree", "episodes", ""):
-        model = Ready(ExtractiveModel(embedder), latency=LATENCY, limit=LIMIT)
+    for only in ("graph:passages-triples", "tree", "episodes", ""):
+        model = ReadyModel(ExtractiveModel(embedder), latency=LATENCY, limit=LIMIT)
         model.replies = replies
-        async with filled(text, embedder) as store:
-            layers = [layer for layer in layers_of(store, model, embedder) if chosen in ("", layer.name)]
-            begun = time.perf_counter()
+        async with open_filled_store(text, embedder) as store:
+            layers = [layer for layer in make_layers(store, model, embedder) if only in ("", layer.name)]
+            start = time.perf_counter()
             with meter() as seen:
-                await build(layers, store, quiet)
-            walls[chosen] = time.perf_counter() - begun
+                await build(layers, store, ignore_progress)
+            walls[only] = time.perf_counter() - start
         usage = seen.usage()
         ideal = max(usage.total.calls / LIMIT, usage.depth) * LATENCY
         print(
-            f"{chosen or 'all three':24}{usage.total.calls:5} calls, {usage.depth} deep: {walls[chosen]:6.2f} s wall, "
-            f"{usage.model_seconds:6.2f} s of it with calls under way; ideal of the calls {ideal:.2f} s"
+            f"{only or 'all three':24}{usage.total.calls:5} calls, {usage.depth} deep: {walls[only]:6.2f} s wall, "
+            f"{usage.model_seconds:6.2f} s of it with calls under way; the ideal is {ideal:.2f} s"
         )
     together = walls.pop("")
-    print(f"all three beside the ideal of their calls: {together / ideal:.2f} (at most {MOST_OF_IDEAL} wanted)")
-    print(f"all three beside the longest of them alone: {together / max(walls.values()):.2f}")
-    print(f"one after the other: {sum(walls.values()):.2f} s")
+    print(f"all three, divided by the ideal of their calls: {together / ideal:.2f} (at most {MOST_OF_IDEAL} wanted)")
+    print(f"all three, divided by the longest of them alone: {together / max(walls.values()):.2f}")
+    print(f"one layer after the other: {sum(walls.values()):.2f} s")
 
 
-async def estimates(name: str, text: str, embedder: Embedder) -> None:
+async def compare_estimates(name: str, text: str, embedder: Embedder) -> None:
     model = ExtractiveModel(embedder)
-    async with filled(text, embedder) as store:
-        for layer in layers_of(store, model, embedder):
+    async with open_filled_store(text, embedder) as store:
+        for layer in make_layers(store, model, embedder):
             (foreseen,) = await estimate([layer], store)
             with meter() as seen:
-                await build([layer], store, quiet)
+                await build([layer], store, ignore_progress)
             used = seen.usage().total
-            for what in ("calls", "input_tokens", "output_tokens"):
-                told, was = getattr(foreseen, what), getattr(used, what)
-                off = f"{100 * (told - was) / was:+.1f} %" if was else "-"
-                print(f"{name:8}{layer.name:24}{what:14} estimate {told:8}  used {was:8}  {off}")
+            for field in ("calls", "input_tokens", "output_tokens"):
+                before, after = getattr(foreseen, field), getattr(used, field)
+                difference = f"{100 * (before - after) / after:+.1f} %" if after else "-"
+                print(f"{name:8}{layer.name:24}{field:14} estimate {before:8}  used {after:8}  {difference}")
 
 
-async def cycle(text: str) -> None:
+async def time_cycles(text: str) -> None:
     embedder = HashEmbedder(384)
     model = ScriptedModel(
         {
@@ -216,20 +218,20 @@ async def cycle(text: str) -> None:
         latency=LATENCY,
         limit=LIMIT,
     )
-    async with filled(text, embedder) as store:
-        await build(layers_of(store, ExtractiveModel(embedder), embedder), store, quiet)
+    async with open_filled_store(text, embedder) as store:
+        await build(make_layers(store, ExtractiveModel(embedder), embedder), store, ignore_progress)
         system = comorag(Kit(store, model, embedder))
         for attempt in ("cold", "warm"):
             ends: list[float] = []
 
-            def seen(event: Event, ends: list[float] = ends) -> None:
+            def note_update(event: Event, ends: list[float] = ends) -> None:
                 if event.name == "updated":
                     ends.append(time.perf_counter())
 
-            await answered(system, Question(text="Who came down the river?"), seen)
+            await answered(system, Question(text="Who came down the river?"), note_update)
             cycles = [(b - a) / LATENCY for a, b in pairwise(ends)]
             print(
-                f"cycle ({attempt}): {', '.join(f'{one:.2f}' for one in cycles)} latencies each "
+                f"cycle ({attempt}): {', '.join(f'{latencies:.2f}' for latencies in cycles)} latencies each "
                 f"(at most {MOST_OF_CYCLE} wanted)"
             )
 
@@ -240,22 +242,22 @@ async def main() -> None:
     parser.add_argument("--novel", type=Path, default=NOVEL)
     parser.add_argument("--embedder", default="bundled")
     parser.add_argument("--profile", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     story = STORY.read_text(encoding="utf-8")
-    novel = given.novel.read_text(encoding="utf-8") if given.novel.exists() else story
-    with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:  # so that here nothing is imported and compiled yet
-        replies = elsewhere.submit(ready, novel).result() if {"own", "latency"} & set(given.parts) else {}
-    if "own" in given.parts:
-        await own("first (imports, compiles)", novel, replies, profile=False)
-        await own("again", novel, replies, profile=given.profile)
-    if "latency" in given.parts:
-        await latency(novel, replies)
-    if "estimate" in given.parts:
-        embedder = embedder_named(given.embedder)
+    novel = options.novel.read_text(encoding="utf-8") if options.novel.exists() else story
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # in this process nothing is imported or compiled yet
+        replies = pool.submit(record_replies, novel).result() if {"own", "latency"} & set(options.parts) else {}
+    if "own" in options.parts:
+        await measure_own_time("first (imports, compiles)", novel, replies, profile=False)
+        await measure_own_time("again", novel, replies, profile=options.profile)
+    if "latency" in options.parts:
+        await measure_latency(novel, replies)
+    if "estimate" in options.parts:
+        embedder = embedder_named(options.embedder)
         for name, text in {"sample": story, "novel": novel}.items():
-            await estimates(name, text, embedder)
-    if "cycle" in given.parts:
-        await cycle(novel)
+            await compare_estimates(name, text, embedder)
+    if "cycle" in options.parts:
+        await time_cycles(novel)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,17 @@
 
     .venv/bin/python bench/declining.py [--again]
 
-Questions with evidence from `hybrid` at its default budget, and by script the same ones made unanswerable:
-MuSiQue without its supporting documents, specific QMSum questions asked of the next meeting (of another task: two
-meetings that design a remote control answer each other's questions; those are counted apart), the questions on the
-sample story asked of a novel. Right is: for MuSiQue a reference inside of the answer, for the sample the right option,
-for QMSum a ROUGE-L of 15 % or more. The thresholds in `extractive/confidence.py` are fitted on the questions of odd
-place and reported for the even ones and for all. Evidence and vectors are kept under `bench/out`; `--again` retrieves
-anew (5 minutes).
+Each question gets evidence from `hybrid` at its default budget. The same questions are then made unanswerable:
+
+- MuSiQue: the supporting documents are left out.
+- QMSum: a specific question is asked of the next meeting of another task. Two meetings that both design a remote
+  control answer each other's questions, so these pairs are counted apart.
+- Sample story: its questions are asked of a novel.
+
+An answer is right if it contains a reference (MuSiQue), is the right option (sample), or reaches a ROUGE-L of 15 %
+(QMSum). The thresholds in `extractive/confidence.py` are fitted on the questions of odd place; shares are printed for
+the odd ones, the even ones and all. Evidence and vectors stay under `bench/out`; `--again` retrieves the evidence
+again (5 minutes).
 """
 
 from __future__ import annotations
@@ -47,10 +51,10 @@ from tomewise.types import Document, Embedder, Evidence, Question
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OUT = Path(__file__).resolve().parent / "out"
 CASES, VECTORS = OUT / "declining.jsonl", OUT / "declining.pickle"
-LIMIT, SPARE = 20, 40  # pieces of evidence, and how many more are asked for where some are taken away
+LIMIT, SPARE = 20, 40  # pieces of evidence; how many more to retrieve if some will be left out
 RIGHT_ROUGE = 0.15
-REMOTE = 20  # mentions of a remote in a meeting that designs one
-KEPT = 0.95
+REMOTE = 20  # a meeting that designs a remote control mentions "remote" at least so often
+KEPT_SHARE = 0.95
 KINDS = {rule.OUTLINE: "outline", rule.OPTION: "option", rule.SHORT: "short"}
 SAME_TASK = "QMSum, same task"
 FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
@@ -58,7 +62,7 @@ FACTORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 
 @dataclass(frozen=True)
 class Case:
-    """A question with its evidence. `place` counts the questions of a set from 1."""
+    """A question with its evidence. `place` is the number of the question in its set, from 1."""
 
     name: str
     place: int
@@ -69,8 +73,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What the model does with a case: its confidence, whether a forced answer is right, whether it declines."""
+class Outcome:
+    """What the model does with a case: its confidence, is a forced answer right, does it decline."""
 
     case: Case
     kind: str
@@ -80,14 +84,14 @@ class Scored:
     lacks_name: bool
 
     @property
-    def odd(self) -> bool:
+    def is_odd(self) -> bool:
         return self.case.place % 2 == 1
 
-    def answered(self, least: Mapping[str, float]) -> bool:
+    def is_answered(self, least: Mapping[str, float]) -> bool:
         return self.confidence >= least[self.kind] and not (self.kind == "short" and self.lacks_name)
 
 
-class Remembering:
+class CachingEmbedder:
     """An embedder that keeps its vectors in a file, so that a second run takes a minute."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -103,190 +107,196 @@ class Remembering:
         return np.array([self.vectors[text] for text in texts])
 
 
-def rows(name: str) -> list[dict[str, Any]]:
+def read_rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / "musique" / name).read_text(encoding="utf-8").splitlines()]
 
 
-async def filled(folder: Path, name: str, documents: Sequence[Document], stack: ExitStack) -> Tome:
+async def open_filled_tome(folder: Path, name: str, documents: Sequence[Document], stack: ExitStack) -> Tome:
     tome = stack.enter_context(Tome.open(folder / f"{name}.tome"))
     await tome.aadd(*documents)
     return tome
 
 
 async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()) -> list[Evidence]:
-    """What `hybrid` shows, without the passages of some documents."""
+    """The evidence that `hybrid` shows, without the passages of the documents in `without`."""
     found = await assemble("hybrid", tome.kit).retriever.retrieve(question.text, LIMIT + (SPARE if without else 0))
-    home = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
-    kept = [piece for piece in found if home.get(piece.node) not in without]
+    document_of = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
+    kept = [piece for piece in found if document_of.get(piece.node) not in without]
     return fitting(kept[:LIMIT], CONTEXT, token_counter(tome.kit.embedder))
 
 
-def case(name: str, place: int, item: Item, evidence: Sequence[Evidence], *, answerable: bool) -> Case:
+def make_case(name: str, place: int, item: Item, evidence: Sequence[Evidence], *, answerable: bool) -> Case:
     given = answering(item.question, evidence, may_decline=True).model_dump()
     return Case(name, place, answerable, item.answers, item.correct if answerable else None, given)
 
 
-async def musique(folder: Path) -> list[Case]:
-    documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows("corpus.jsonl")]
+async def gather_musique(folder: Path) -> list[Case]:
+    documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in read_rows("corpus.jsonl")]
     cases = []
     with ExitStack() as stack:
-        tome = await filled(folder, "musique", documents, stack)
-        for place, row in enumerate(rows("questions.jsonl"), 1):
+        tome = await open_filled_tome(folder, "musique", documents, stack)
+        for place, row in enumerate(read_rows("questions.jsonl"), 1):
             item = Item(id=row["id"], question=Question(text=row["question"]), answers=tuple(row["answers"]))
             supporting = frozenset(map(str, row["supporting"]))
             for without in (frozenset[str](), supporting):
                 evidence = await retrieve(tome, item.question, without)
-                cases.append(case("MuSiQue", place, item, evidence, answerable=not without))
+                cases.append(make_case("MuSiQue", place, item, evidence, answerable=not without))
     return cases
 
 
-async def sample(folder: Path) -> list[Case]:
+async def gather_sample(folder: Path) -> list[Case]:
     read = read_sample(folder)
     novel = Document(id="novel", text=(DATA / "novels" / "gods_of_mars.txt").read_text(encoding="utf-8"))
     cases = []
     with ExitStack() as stack:
-        own = await filled(folder, "story", read.documents, stack)
-        other = await filled(folder, "novel", [novel], stack)
+        own = await open_filled_tome(folder, "story", read.documents, stack)
+        wrong = await open_filled_tome(folder, "novel", [novel], stack)
         for place, item in enumerate(read.items, 1):
-            for tome in (own, other):
+            for tome in (own, wrong):
                 evidence = await retrieve(tome, item.question)
-                cases.append(case("sample, options", place, item, evidence, answerable=tome is own))
+                cases.append(make_case("sample, options", place, item, evidence, answerable=tome is own))
     return cases
 
 
-async def qmsum(folder: Path) -> list[Case]:
+async def gather_qmsum(folder: Path) -> list[Case]:
     read = read_qmsum(DATA / "qmsum")
     designs = {document.id: document.text.lower().count("remote") >= REMOTE for document in read.documents}
     cases = []
     with ExitStack() as stack:
-        tomes = {document.id: await filled(folder, document.id, [document], stack) for document in read.documents}
+        tomes = {}
+        for document in read.documents:
+            tomes[document.id] = await open_filled_tome(folder, document.id, [document], stack)
         ids = list(tomes)
         for place, item in enumerate(read.items, 1):
             [own] = item.documents
             after = [*ids[ids.index(own) + 1 :], *ids[: ids.index(own)]]
             cases.append(
-                case("QMSum", place, item, await retrieve(tomes[own], item.question), answerable=True),
+                make_case("QMSum", place, item, await retrieve(tomes[own], item.question), answerable=True),
             )
             if item.slices["type"] == "general":
-                continue  # a summary of the whole can be asked of any meeting
-            others = {"QMSum": next(meeting for meeting in after if not (designs[meeting] and designs[own]))}
+                continue  # any meeting answers a question for a summary of the whole
+            wrong_meetings = {"QMSum": next(meeting for meeting in after if not (designs[meeting] and designs[own]))}
             if designs[own]:
-                others[SAME_TASK] = next(meeting for meeting in after if designs[meeting])
-            for name, meeting in others.items():
+                wrong_meetings[SAME_TASK] = next(meeting for meeting in after if designs[meeting])
+            for name, meeting in wrong_meetings.items():
                 evidence = await retrieve(tomes[meeting], item.question)
-                cases.append(case(name, place, item, evidence, answerable=False))
+                cases.append(make_case(name, place, item, evidence, answerable=False))
     return cases
 
 
-async def gather() -> None:
+async def gather_all() -> None:
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        cases = [one for make in (musique, sample, qmsum) for one in await make(Path(folder))]
-    CASES.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in cases), encoding="utf-8")
+        sets = [await gather(Path(folder)) for gather in (gather_musique, gather_sample, gather_qmsum)]
+        cases = [case for cases_of_set in sets for case in cases_of_set]
+    CASES.write_text("".join(f"{json.dumps(asdict(case))}\n" for case in cases), encoding="utf-8")
 
 
-def is_right(one: Case, text: str, choice: str | None) -> bool:
-    if not one.answerable:
+def is_right(case: Case, text: str, choice: str | None) -> bool:
+    if not case.answerable:
         return False
-    if one.correct:
-        return choice == one.correct
-    if one.name == "QMSum":
-        return rouge(text, one.answers, "rougeL") >= RIGHT_ROUGE
-    return bool(substring_match(text, one.answers))
+    if case.correct:
+        return choice == case.correct
+    if case.name == "QMSum":
+        return rouge(text, case.answers, "rougeL") >= RIGHT_ROUGE
+    return bool(substring_match(text, case.answers))
 
 
-def play(one: Case, embedder: Embedder) -> Scored:
-    given = AnswerIn(**one.given)
+def answer_case(case: Case, embedder: Embedder) -> Outcome:
+    given = AnswerIn(**case.given)
     forced, free = answer(given.model_copy(update={"may_decline": False}), embedder), answer(given, embedder)
     question = read_question(given.question, given.instructions)
     ranked = rank(question.terms, lines_of(given.evidence, given.notes), question.names)
     compare(question.text, ranked, embedder)
     kind = KINDS[rule.least_confidence(question, ranked, has_options=bool(given.options))]
-    return Scored(
-        case=one,
+    return Outcome(
+        case=case,
         kind=kind,
         confidence=rule.confidence(question, ranked),
-        right=is_right(one, forced.answer, forced.choice),
+        right=is_right(case, forced.answer, forced.choice),
         declined=free.failed,
         lacks_name=rule.missing(question, ranked).startswith("nothing here names"),
     )
 
 
-def fit(scored: Sequence[Scored]) -> dict[str, float]:
-    """For each kind the highest threshold, in hundredths, that keeps `KEPT` of the right answers of odd place."""
+def fit(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """For each kind of answer the highest threshold, in hundredths, that keeps `KEPT_SHARE` of the right odd ones."""
     found = {}
     for kind in KINDS.values():
-        right = [one for one in scored if one.kind == kind and one.odd and one.right]
-        fine = [
+        right = [outcome for outcome in outcomes if outcome.kind == kind and outcome.is_odd and outcome.right]
+        low_enough = [
             least
             for least in (hundredth / 100 for hundredth in range(100))
-            if np.mean([one.answered({kind: least}) for one in right]) >= KEPT
+            if np.mean([outcome.is_answered({kind: least}) for outcome in right]) >= KEPT_SHARE
         ]
-        found[kind] = max(fine)
+        found[kind] = max(low_enough)
     return found
 
 
-def percent(flags: Iterator[bool]) -> str:
+def format_share(flags: Iterator[bool]) -> str:
     values = list(flags)
     return f"{100 * np.mean(values):.0f} ({sum(values)} of {len(values)})" if values else "-"
 
 
-HALVES: Mapping[str, Callable[[Scored], bool]] = {
-    "odd": lambda one: one.odd,
-    "even": lambda one: not one.odd,
-    "all": lambda one: True,
+HALVES: Mapping[str, Callable[[Outcome], bool]] = {
+    "odd": lambda outcome: outcome.is_odd,
+    "even": lambda outcome: not outcome.is_odd,
+    "all": lambda outcome: True,
 }
 
 
-def show_sets(scored: Sequence[Scored]) -> None:
+def show_sets(outcomes: Sequence[Outcome]) -> None:
     print("| set | unanswerable, declined: odd | even | all | right answers kept: odd | even | all |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    names = list(dict.fromkeys(one.case.name for one in scored))
+    names = list(dict.fromkeys(outcome.case.name for outcome in outcomes))
     main = [name for name in names if name != SAME_TASK]
     for label, chosen in [*((name, [name]) for name in names), ("all but same task", main)]:
-        some = [one for one in scored if one.case.name in chosen]
-        cells = [
-            percent(one.declined for one in some if not one.case.answerable and half(one)) for half in HALVES.values()
-        ]
-        cells += [percent(not one.declined for one in some if one.right and half(one)) for half in HALVES.values()]
+        rows = [outcome for outcome in outcomes if outcome.case.name in chosen]
+        unanswerable = [outcome for outcome in rows if not outcome.case.answerable]
+        right = [outcome for outcome in rows if outcome.right]
+        halves = HALVES.values()
+        cells = [format_share(outcome.declined for outcome in unanswerable if is_in(outcome)) for is_in in halves]
+        cells += [format_share(not outcome.declined for outcome in right if is_in(outcome)) for is_in in halves]
         print(f"| {label} | {' | '.join(cells)} |")
 
 
-def show_curve(scored: Sequence[Scored], least: Mapping[str, float]) -> None:
-    """Risk is the share of what is answered that is wrong; what cannot be answered rightly counts as wrong."""
+def show_curve(outcomes: Sequence[Outcome], least: Mapping[str, float]) -> None:
+    """Risk is the share of wrong ones among the answers given; an answer to an unanswerable question is wrong."""
     print("| thresholds times | coverage | risk | coverage, even | risk, even | declined | right kept |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for factor in FACTORS:
         at = {kind: factor * value for kind, value in least.items()}
         cells = []
         for half in ("all", "even"):
-            some = [one for one in scored if HALVES[half](one)]
-            answered = [one for one in some if not factor or one.answered(at)]
+            rows = [outcome for outcome in outcomes if HALVES[half](outcome)]
+            answers = [outcome for outcome in rows if not factor or outcome.is_answered(at)]
             cells += [
-                f"{100 * len(answered) / len(some):.0f}",
-                f"{100 * np.mean([not one.right for one in answered]):.0f}",
+                f"{100 * len(answers) / len(rows):.0f}",
+                f"{100 * np.mean([not outcome.right for outcome in answers]):.0f}",
             ]
-        cells.append(percent(bool(factor) and not one.answered(at) for one in scored if not one.case.answerable))
-        cells.append(percent(not factor or one.answered(at) for one in scored if one.right))
+        unanswerable = [outcome for outcome in outcomes if not outcome.case.answerable]
+        right = [outcome for outcome in outcomes if outcome.right]
+        cells.append(format_share(bool(factor) and not outcome.is_answered(at) for outcome in unanswerable))
+        cells.append(format_share(not factor or outcome.is_answered(at) for outcome in right))
         print(f"| {factor:g} | {' | '.join(cells)} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="retrieve the evidence anew")
-    given = parser.parse_args()
+    parser.add_argument("--again", action="store_true", help="retrieve the evidence again")
+    options = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit("../shared/data is absent")
-    if given.again or not CASES.exists():
-        asyncio.run(gather())
-    embedder = Remembering(embedder_named("bundled"))
+    if options.again or not CASES.exists():
+        asyncio.run(gather_all())
+    embedder = CachingEmbedder(embedder_named("bundled"))
     cases = [Case(**json.loads(line)) for line in CASES.read_text(encoding="utf-8").splitlines()]
-    scored = [play(one, embedder) for one in cases]
+    outcomes = [answer_case(case, embedder) for case in cases]
     VECTORS.write_bytes(pickle.dumps(embedder.vectors))
-    counted = [one for one in scored if one.case.name != SAME_TASK]
+    counted = [outcome for outcome in outcomes if outcome.case.name != SAME_TASK]
     least = {kind: value for value, kind in KINDS.items()}
     print(f"fitted on odd places: {fit(counted)}; in use: {least}\n")
-    show_sets(scored)
+    show_sets(outcomes)
     print()
     show_curve(counted, least)
 

@@ -1,8 +1,8 @@
 """The bundled embedder beside Sentence Transformers on torch: the same weights, the same 256 passages, the same run.
 
-`python bench/embedding.py` prints passages a second. The peer takes part when torch and sentence_transformers can be
+`python bench/embedding.py` prints passages a second. The peer takes part if torch and sentence_transformers can be
 imported here, or in another interpreter: `--peer-python PATH`. Rounds alternate, so that other work on the machine
-slows both alike; the ratio is the median over the rounds, then that of the best rounds.
+slows both equally. The ratio is the median over the rounds; the ratio of the best rounds follows in brackets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CORPUS = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "wiki"
 PASSAGES = 256
 
 
-def passages(path: Path) -> list[str]:
+def read_passages(path: Path) -> list[str]:
     """256 passages, title and text, spread evenly over the corpus."""
     lines = path.read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines[:: max(1, len(lines) // PASSAGES)][:PASSAGES]]
@@ -30,7 +30,7 @@ def passages(path: Path) -> list[str]:
 
 
 def serve_peer() -> None:
-    """The peer's side: reads a folder and the texts, then runs a round for every line, answered in seconds."""
+    """The peer's process: read a folder and the texts, then run a round for every line and print its seconds."""
     from sentence_transformers import SentenceTransformer
 
     folder, texts = json.loads(sys.stdin.readline())
@@ -44,7 +44,7 @@ def serve_peer() -> None:
 
 
 class Peer:
-    """Sentence Transformers in a process of its own."""
+    """Sentence Transformers in its own process."""
 
     def __init__(self, python: str, texts: list[str]) -> None:
         from tomewise.embedding.bundled import weights_folder
@@ -53,26 +53,27 @@ class Peer:
         self._process: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.rows = self._ask([str(weights_folder()), texts])
 
-    def seconds(self) -> float:
+    def run_round(self) -> float:
+        """Seconds of one round."""
         return float(self._ask("again"))
 
     def close(self) -> None:
         self._process.stdin.close()
         self._process.wait()
 
-    def _ask(self, given: Any) -> Any:
-        self._process.stdin.write(json.dumps(given) + "\n")
+    def _ask(self, message: Any) -> Any:
+        self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
 
-def seconds(work: Callable[[], object]) -> float:
+def time_once(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def report(name: str, times: list[float]) -> None:
+def print_rate(name: str, times: list[float]) -> None:
     print(f"{name:24} {PASSAGES / median(times):7.1f} passages/s (best round {PASSAGES / min(times):.1f})")
 
 
@@ -81,12 +82,12 @@ def main() -> None:
     parser.add_argument("--peer-python", help="an interpreter that has torch and sentence-transformers")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--serve-peer", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve_peer:
+    options = parser.parse_args()
+    if options.serve_peer:
         return serve_peer()
     if not CORPUS.exists():
-        return print(f"the corpus {CORPUS} is not here: nothing measured")
-    return compare(passages(CORPUS), given.peer_python, given.rounds)
+        return print(f"the corpus {CORPUS} is absent: nothing to measure")
+    return compare(read_passages(CORPUS), options.peer_python, options.rounds)
 
 
 def compare(texts: list[str], peer_python: str | None, rounds: int) -> None:
@@ -101,14 +102,14 @@ def compare(texts: list[str], peer_python: str | None, rounds: int) -> None:
     rows = embedder.embed(texts)
     if peer_python is None and (find_spec("torch") is None or find_spec("sentence_transformers") is None):
         print("torch and sentence_transformers are not installed here: no peer (see --peer-python)")
-        return report("bundled", [seconds(lambda: embedder.embed(texts)) for _ in range(rounds)])
+        return print_rate("bundled", [time_once(lambda: embedder.embed(texts)) for _ in range(rounds)])
     peer = Peer(peer_python or sys.executable, texts)
     cosine = (rows * np.array(peer.rows, np.float32)).sum(axis=1).min()
-    pairs = [(seconds(lambda: embedder.embed(texts)), peer.seconds()) for _ in range(rounds)]
+    pairs = [(time_once(lambda: embedder.embed(texts)), peer.run_round()) for _ in range(rounds)]
     peer.close()
     ours, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
-    report("bundled", ours)
-    report("Sentence Transformers", theirs)
+    print_rate("bundled", ours)
+    print_rate("Sentence Transformers", theirs)
     ratios = [their / our for our, their in pairs]
     print(f"ratio {median(ratios):.2f} (best rounds {min(theirs) / min(ours):.2f}); lowest cosine {cosine:.7f}")
     return None

@@ -1,11 +1,11 @@
-"""What an experiment costs beside a bare loop of `Tome.aask`: questions to a model that answers at once.
+"""What an experiment costs compared with a bare loop of `Tome.aask`: questions to a model that answers at once.
 
     .venv/bin/python bench/evaluate.py [questions] [embedder]
 
-Both ask the same questions of the same tome, which is made beforehand. The bare loop asks one after the other and, as
-every `ask`, keeps a trace in the tome; the experiment keeps rows, and where there is gold evidence also ranks the first
-50 passages, which the bare loop does not. Also: a rerun, which asks nothing. Ratios are of wall time and, since that
-says little on a machine with other work, of processor time.
+Both ask the same questions of the same documents, which are added beforehand. The bare loop asks one question after
+the other; like every `ask`, it keeps a trace in the tome. The experiment keeps rows. If there is gold evidence, it also
+ranks the first 50 passages, which the bare loop does not do. A rerun, which asks nothing, is timed as well. Ratios are
+of wall time and of processor time, because wall time says little on a machine with other work.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ DOCUMENTS, WORDS = 1000, 120
 REPLIES = {"answer": lambda given: {"answer": "Paris"}}
 
 
-def dataset(questions: int, *, gold: bool) -> Dataset:
-    """Documents of one passage each, drawn from 4,000 words, and a question about each."""
+def make_dataset(questions: int, *, gold: bool) -> Dataset:
+    """Documents of one passage each, drawn from 4,000 words, and questions about them in turn."""
     draw = random.Random(0)
     words = [f"{draw.choice('bcdfglmnprst')}{draw.choice('aeiou')}{number:x}" for number in range(4000)]
     texts = [" ".join(draw.choices(words, k=WORDS)) for _ in range(DOCUMENTS)]
@@ -52,33 +52,33 @@ def dataset(questions: int, *, gold: bool) -> Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Two clocks read together."""
+    """Two clocks, read together."""
 
     wall: float
     processor: float
 
     @classmethod
-    def now(cls) -> Seconds:
+    def read_clocks(cls) -> Seconds:
         return cls(time.perf_counter(), time.process_time())
 
-    def since(self) -> Seconds:
-        now = Seconds.now()
+    def measure_since(self) -> Seconds:
+        now = Seconds.read_clocks()
         return Seconds(now.wall - self.wall, now.processor - self.processor)
 
 
-async def measured(system: str, questions: int, embedder: Embedder, folder: Path, *, gold: bool) -> str:
+async def measure(system: str, questions: int, embedder: Embedder, folder: Path, *, gold: bool) -> str:
     """One line: seconds of the bare loop, of the experiment, and of a rerun."""
-    data = dataset(questions, gold=gold)
+    data = make_dataset(questions, gold=gold)
     with Tome.open(folder / "bare.tome", model=ScriptedModel(REPLIES), embedder=embedder) as tome:
         await tome.aadd(*data.documents)
         await tome.aask("warm?", system=system)
-        bare = Seconds.now()
+        bare = Seconds.read_clocks()
         for item in data.items:
             await tome.aask(item.question, system=system)
-        bare = bare.since()
+        bare = bare.measure_since()
     metrics = (metric_named("em"), *([metric_named("recall@5")] if gold else []))
 
-    def experiment(items: tuple[Item, ...]) -> Experiment:
+    def make_experiment(items: tuple[Item, ...]) -> Experiment:
         return Experiment(
             dataset=Dataset(name=data.name, documents=data.documents, items=items),
             variants=variants_named([system]),
@@ -87,17 +87,17 @@ async def measured(system: str, questions: int, embedder: Embedder, folder: Path
             metrics=metrics,
         )
 
-    await run(experiment(data.items[:1]), folder)
+    await run(make_experiment(data.items[:1]), folder)
     seconds = []
     for _ in range(2):
-        started = Seconds.now()
-        results = await run(experiment(data.items), folder)
-        seconds.append(started.since())
+        start = Seconds.read_clocks()
+        results = await run(make_experiment(data.items), folder)
+        seconds.append(start.measure_since())
     assert len(results.rows) == questions
-    asked, again = seconds
-    ratio = f"ratio {asked.wall / bare.wall:4.2f}, of processor time {asked.processor / bare.processor:4.2f}"
-    what = f"{system:<8} {'with' if gold else 'without':>7} gold evidence"
-    return f"{what}  bare {bare.wall:6.2f} s  run {asked.wall:6.2f} s  {ratio}  rerun {again.wall:5.2f} s"
+    first, again = seconds
+    ratio = f"ratio {first.wall / bare.wall:4.2f}, of processor time {first.processor / bare.processor:4.2f}"
+    label = f"{system:<8} {'with' if gold else 'without':>7} gold evidence"
+    return f"{label}  bare {bare.wall:6.2f} s  run {first.wall:6.2f} s  {ratio}  rerun {again.wall:5.2f} s"
 
 
 def main() -> None:
@@ -107,7 +107,7 @@ def main() -> None:
     for system in ("naive", "hybrid"):
         for gold in (False, True):
             with tempfile.TemporaryDirectory() as folder:
-                print(asyncio.run(measured(system, questions, embedder_named(name), Path(folder), gold=gold)))
+                print(asyncio.run(measure(system, questions, embedder_named(name), Path(folder), gold=gold)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A graph of 140,000 entities and 160,000 facts: taking in and letting go of one document of four passages.
+"""A graph of 140,000 entities and 160,000 facts: the time to add and to remove one document of four passages.
 
-`python bench/graph_store.py` makes such a tome with random unit vectors (once, kept in `--folder`), opens it in a fresh
-process and times adding and removing documents with scripted extractions, embedding apart; it tells the most memory
-that took. With `../shared/data` it also imports the published triples of MuSiQue's 1,890 passages.
+`python bench/graph_store.py` makes such a tome with random unit vectors (once, kept in `--folder`) and opens it in a
+fresh process. There it times adding and removing documents with scripted extractions, without the time of embedding,
+and prints the peak memory. With `../shared/data` it also imports the published triples of MuSiQue's 1,890 passages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 
 
 class RandomVectors:
-    """A random unit vector for each text, and how long that took."""
+    """A random unit vector for each text; `seconds` is the time that this took."""
 
     name = "random"
     dimensions = WIDTH
@@ -51,20 +51,20 @@ class RandomVectors:
         return HashEmbedder(8).tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        started = time.perf_counter()
+        start = time.perf_counter()
         rows = np.empty((len(texts), WIDTH), np.float32)
         for row, text in zip(rows, texts, strict=True):
             row[:] = np.random.default_rng(crc32(text.encode())).standard_normal(WIDTH, np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        self.seconds += time.perf_counter() - started
+        self.seconds += time.perf_counter() - start
         return rows
 
 
-def quiet(_: Progress) -> None:
+def ignore_progress(_: Progress) -> None:
     pass
 
 
-def document(number: int) -> tuple[Document, list[Passage]]:
+def make_document(number: int) -> tuple[Document, list[Passage]]:
     texts = [f"passage {number} {position} " + "some words of text " * 30 for position in range(4)]
     passages, start = [], 0
     for position, text in enumerate(texts):
@@ -76,7 +76,7 @@ def document(number: int) -> tuple[Document, list[Passage]]:
 
 
 def fill(path: Path) -> None:
-    """A tome as a build would leave it."""
+    """Make a tome as a build leaves it."""
     store = SqliteStore.open(path)
     random = np.random.default_rng(1)
     embedder = RandomVectors()
@@ -85,9 +85,9 @@ def fill(path: Path) -> None:
         passages: list[Passage] = []
         keys: list[int] = []
         for number in range(DOCUMENTS):
-            made, cut = document(number)
-            keys += change.put_document(made, "digest", cut)
-            passages += cut
+            made, parts = make_document(number)
+            keys += change.put_document(made, "digest", parts)
+            passages += parts
         change.put_vectors("passages", keys, embedder.embed([passage.content for passage in passages]))
         change.record_intake(NAMES.layer, keys)
         change.record_build(NAMES.layer, {"taken": len(keys)})
@@ -95,22 +95,22 @@ def fill(path: Path) -> None:
     # The first name is in every passage.
     seen = [ids] + [[ids[at] for at in random.integers(0, len(ids), 1 + row % 3)] for row in range(1, ENTITIES)]
     with store.write() as change:
-        named = put(change, embedder, NAMES.entities, [f"name {row}" for row in range(ENTITIES)], seen)
+        entities = put_nodes(change, embedder, NAMES.entities, [f"name {row}" for row in range(ENTITIES)], seen)
         ends = random.integers(0, ENTITIES, (FACTS, 2))
         texts = [f"name {a} has to do with name {b} {row}" for row, (a, b) in enumerate(ends)]
-        facts = put(change, embedder, NAMES.facts, texts, [[ids[row % len(ids)]] for row in range(FACTS)])
+        facts = put_nodes(change, embedder, NAMES.facts, texts, [[ids[row % len(ids)]] for row in range(FACTS)])
         for weight in (0, 1):
-            change.put_edges(NAMES.ends, facts, named[ends[:, weight]], np.full(FACTS, float(weight)))
+            change.put_edges(NAMES.ends, facts, entities[ends[:, weight]], np.full(FACTS, float(weight)))
         pairs = random.integers(0, ENTITIES, (SYNONYMS, 2))
-        change.put_edges(NAMES.synonyms, named[pairs[:, 0]], named[pairs[:, 1]], np.full(SYNONYMS, 0.85))
+        change.put_edges(NAMES.synonyms, entities[pairs[:, 0]], entities[pairs[:, 1]], np.full(SYNONYMS, 0.85))
     store.close()
 
 
-def put(change, embedder, layer, texts, sources):  # type: ignore[no-untyped-def]
+def put_nodes(change, embedder, layer, texts, sources):  # type: ignore[no-untyped-def]
     make = NAMES.entity if layer == NAMES.entities else lambda text: NAMES.fact((text,))
     nodes = [
-        Node(id=make(text), layer=layer, text=text, sources=tuple(dict.fromkeys(some)))
-        for text, some in zip(texts, sources, strict=True)
+        Node(id=make(text), layer=layer, text=text, sources=tuple(dict.fromkeys(passages)))
+        for text, passages in zip(texts, sources, strict=True)
     ]
     keys = change.put_nodes(nodes, shared=True)
     rows = [keys[node.id] for node in nodes]
@@ -118,8 +118,8 @@ def put(change, embedder, layer, texts, sources):  # type: ignore[no-untyped-def
     return np.array(rows, np.int64)
 
 
-def extraction(given: object) -> dict[str, object]:
-    """Twelve facts on ten new names, eight known ones, and the one of every passage."""
+def make_extraction(given: object) -> dict[str, object]:
+    """Twelve facts on ten new names and eight known ones, and the name that is in every passage."""
     number = crc32(given.text.encode())  # type: ignore[attr-defined]
     new = [f"new {number} {row}" for row in range(10)]
     old = [f"name {(number + 977 * row) % ENTITIES}" for row in range(8)]
@@ -129,47 +129,47 @@ def extraction(given: object) -> dict[str, object]:
 
 def measure(path: Path, repeats: int) -> None:
     embedder = RandomVectors()
-    started = time.perf_counter()
+    start = time.perf_counter()
     store = SqliteStore.open(path)
     store.vectors(NAMES.entities)
-    print(f"open and map: {time.perf_counter() - started:.3f} s")
-    model = ScriptedModel({"extract_facts": extraction})
+    print(f"open and map: {time.perf_counter() - start:.3f} s")
+    model = ScriptedModel({"extract_facts": make_extraction})
     layer = GraphLayer(store, model, embedder)
     added, removed = [], []
     for number in range(DOCUMENTS, DOCUMENTS + repeats):
-        made, cut = document(number)
-        vectors = embedder.embed([passage.content for passage in cut])
+        made, parts = make_document(number)
+        vectors = embedder.embed([passage.content for passage in parts])
         with store.write() as change:
-            change.put_vectors("passages", change.put_document(made, "digest", cut), vectors)
-        embedder.seconds, started = 0.0, time.perf_counter()
-        (report,) = asyncio.run(build([layer], store, quiet))
-        added.append(time.perf_counter() - started - embedder.seconds)
+            change.put_vectors("passages", change.put_document(made, "digest", parts), vectors)
+        embedder.seconds, start = 0.0, time.perf_counter()
+        (report,) = asyncio.run(build([layer], store, ignore_progress))
+        added.append(time.perf_counter() - start - embedder.seconds)
         assert report.added == 88
     for number in range(DOCUMENTS, DOCUMENTS + repeats):
-        started = time.perf_counter()
+        start = time.perf_counter()
         with store.write() as change:
             change.remove_document(f"d{number}")
-        asyncio.run(build([layer], store, quiet))
-        removed.append(time.perf_counter() - started)
-    show("take in four passages", added)
+        asyncio.run(build([layer], store, ignore_progress))
+        removed.append(time.perf_counter() - start)
+    show("add four passages, and build", added)
     show("remove them, and build", removed)
-    print(f"most memory: {most_memory():.2f} GB; on disk {path.stat().st_size / 1e6:.0f} MB")
+    print(f"peak memory: {read_peak_memory():.2f} GB; on disk {path.stat().st_size / 1e6:.0f} MB")
 
 
-def most_memory() -> float:
-    """Gigabytes this process held at most. (`getrusage` would count the process that started it.)"""
+def read_peak_memory() -> float:
+    """Gigabytes that this process used at its peak. (`getrusage` would count the parent process too.)"""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1e6
 
 
-def show(what: str, seconds: list[float]) -> None:
-    print(f"{what}: first {seconds[0]:.3f} s, best {min(seconds):.3f} s, median {np.median(seconds):.3f} s")
+def show(label: str, seconds: list[float]) -> None:
+    print(f"{label}: first {seconds[0]:.3f} s, best {min(seconds):.3f} s, median {np.median(seconds):.3f} s")
 
 
-async def musique(folder: Path) -> None:
+async def time_musique_import(folder: Path) -> None:
     source = DATA / "musique"
     if not source.is_dir():
-        print("shared/data/musique is absent: no import measured")
+        print("shared/data/musique is absent: no import to measure")
         return
     embedder = RandomVectors()
     store = SqliteStore.open(folder / f"musique-{os.getpid()}.tome")
@@ -180,12 +180,12 @@ async def musique(folder: Path) -> None:
     splitter = PassageSplitter(embedder.tokenizer, 256)  # type: ignore[arg-type]
     async for _ in PassagesLayer(store, embedder, splitter).add(documents):  # type: ignore[arg-type]
         pass
-    embedder.seconds, started = 0.0, time.perf_counter()
+    embedder.seconds, start = 0.0, time.perf_counter()
     imported = read_extractions(source / "openie.jsonl", store)
-    report = await GraphLayer(store, ScriptedModel({}), embedder).take(imported, quiet)  # type: ignore[arg-type]
-    took = time.perf_counter() - started - embedder.seconds
+    report = await GraphLayer(store, ScriptedModel({}), embedder).take(imported, ignore_progress)  # type: ignore[arg-type]
+    took = time.perf_counter() - start - embedder.seconds
     entities = len(store.node_keys(NAMES.entities))
-    print(f"import of MuSiQue: {took:.2f} s, embedding apart; {imported.coverage}; {entities} entities")
+    print(f"import of MuSiQue: {took:.2f} s without embedding; {imported.coverage}; {entities} entities")
     print("  " + "; ".join(report.notes))
 
 
@@ -193,20 +193,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "tomewise-graph-store")
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--measure", action="store_true", help="only time the tome that is there")
-    given = parser.parse_args()
-    given.folder.mkdir(exist_ok=True)
-    path = given.folder / "large.tome"
-    if given.measure:
-        measure(path, given.repeats)
+    parser.add_argument("--measure", action="store_true", help="only time the existing tome")
+    options = parser.parse_args()
+    options.folder.mkdir(exist_ok=True)
+    path = options.folder / "large.tome"
+    if options.measure:
+        measure(path, options.repeats)
         return
     if not path.exists():
-        started = time.perf_counter()
+        start = time.perf_counter()
         fill(path)
-        print(f"made in {time.perf_counter() - started:.0f} s")
-    command = [sys.executable, __file__, "--folder", str(given.folder), "--repeats", str(given.repeats), "--measure"]
-    subprocess.run(command, check=True)
-    asyncio.run(musique(given.folder))
+        print(f"made in {time.perf_counter() - start:.0f} s")
+    command = [sys.executable, __file__, "--folder", str(options.folder), "--repeats", str(options.repeats)]
+    subprocess.run([*command, "--measure"], check=True)
+    asyncio.run(time_musique_import(options.folder))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Our own CPU time per model call: ChatModel against a local server that answers at once, beside bare HTTP.
+"""Our own CPU time a model call: ChatModel and bare HTTP, both against a local server that answers at once.
 
     .venv/bin/python bench/language.py [calls]
 
-The server runs in a process of its own, so that only the asking side is measured. Two prompts: a small one, and an
+The server runs in its own process, so that only the client is measured. There are two prompts: a small one, and an
 answer over twenty pieces of evidence (about 6,000 tokens).
 """
 
@@ -43,8 +43,8 @@ with OpenAIServer(lambda request: reply) as server:
 """
 
 
-async def per_call(ask: Callable[[], Awaitable[object]], calls: int, together: int = 1) -> float:
-    """Milliseconds of our CPU time per call: the median of five rounds."""
+async def time_calls(ask: Callable[[], Awaitable[object]], calls: int, together: int = 1) -> float:
+    """Milliseconds of our CPU time a call: the median of five rounds."""
     rounds = []
     for _ in range(5):
         started = time.process_time()
@@ -63,14 +63,14 @@ async def measure(name: str, role: Role[Any, Any], given: Any, url: str, calls: 
     await model.ask(role, given)  # imports and connects
     async with httpx2.AsyncClient() as client:
 
-        async def bare() -> None:
+        async def post() -> None:
             body = {"model": "m", "stream": False, "messages": messages, "max_tokens": 500, "temperature": 0.0}
             (await client.post(f"{url}/chat/completions", json=body)).json()
 
-        await bare()
-        http = await per_call(bare, calls)
-    alone = await per_call(lambda: model.ask(role, given), calls)
-    together = await per_call(lambda: model.ask(role, given), calls, together=16)
+        await post()
+        http = await time_calls(post, calls)
+    alone = await time_calls(lambda: model.ask(role, given), calls)
+    together = await time_calls(lambda: model.ask(role, given), calls, together=16)
     await model.close()
     print(f"{name:<22} bare HTTP {http:5.2f}   ask {alone:5.2f}   ask, 16 together {together:5.2f}   ms CPU a call")
 

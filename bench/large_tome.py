@@ -1,9 +1,15 @@
-"""A tome of 140,000 entities, 160,000 facts and 40,000 passages in daily use, beyond the time of model and embedding.
+"""A tome of 140,000 entities, 160,000 facts and 40,000 passages in daily use, without the time of model and embedding.
 
-`python bench/large_tome.py` makes it (once, kept in `--folder`, 1 GB) and then, each in a fresh process: adds a
-document of four passages through `Tome`, asks a warm retriever for it, removes it, and compares the exports; opens the
-tome cold and asks a first question with the bundled embedder; and asks a warm retriever 40 questions. The best of
-several counts where others share the machine. Start it with byte code allowed (`env -u PYTHONDONTWRITEBYTECODE`).
+`python bench/large_tome.py` makes the tome (once, kept in `--folder`, 1 GB). Then it does three things, each in a fresh
+process:
+
+- add a document of four passages through `Tome`, find it with a warm retriever, remove it (`--compare` also compares
+  the exports before and after);
+- open the tome cold and ask a first question with the bundled embedder;
+- ask a warm retriever 40 questions.
+
+On a shared machine the best of several runs counts. Run it with byte code allowed
+(`env -u PYTHONDONTWRITEBYTECODE`).
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import graph_store
-from graph_store import RandomVectors, extraction, most_memory
+from graph_store import RandomVectors, make_extraction, read_peak_memory
 from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.language.scripted import ScriptedModel
 from tomewise.store.sqlite.store import SqliteStore
@@ -32,7 +38,7 @@ from tomewise.types import Document, Retriever
 
 PASSAGES = 40_000
 SYSTEMS = ("hipporag2", "cogitorag", "associative")
-SETTINGS: Mapping[str, Mapping[str, Any]] = {  # those with which no model is asked
+SETTINGS: Mapping[str, Mapping[str, Any]] = {  # with these settings no system asks a model
     "hipporag2": {"recognition": "none"},
     "cogitorag": {"source": "passages", "carrier": "passages", "asking": "whole"},
 }
@@ -40,7 +46,7 @@ WORDS = "tide keeper letter doctor clerk boat harbour winter lamp ledger storm r
 
 
 class StandIn(RandomVectors):
-    """Vectors at once, under the name of the embedder that the tome is opened with elsewhere."""
+    """Random vectors, under the name of the bundled embedder: other phases open the same tome with that one."""
 
     name = BundledMiniLM.name
 
@@ -55,53 +61,53 @@ def fill(path: Path) -> None:
     store.close()
 
 
-def recall(tome: Tome, system: str) -> Retriever:
+def make_retriever(tome: Tome, system: str) -> Retriever:
     return assemble(system, tome.kit, **SETTINGS.get(system, {})).retriever
 
 
-def opened(path: Path, embedder: object) -> Tome:
-    model = ScriptedModel({"extract_facts": extraction})
+def open_tome(path: Path, embedder: object) -> Tome:
+    model = ScriptedModel({"extract_facts": make_extraction})
     return Tome.open(path, model=model, embedder=embedder)  # type: ignore[arg-type]
 
 
-def change(path: Path, repeats: int) -> None:
-    """Add, find, remove. The first time also maps the arrays and loads what is compiled."""
+def time_changes(path: Path, repeats: int) -> None:
+    """Time adding, finding and removing. The first round also maps the arrays and loads compiled code."""
     embedder = StandIn()
-    with opened(path, embedder) as tome:
-        retriever = recall(tome, "hipporag2")
-        ask(retriever, "to be warm")
+    with open_tome(path, embedder) as tome:
+        retriever = make_retriever(tome, "hipporag2")
+        ask(retriever, "a first question")
         times: dict[str, list[float]] = {}
 
-        def timed(what: str, work: Callable[[], object]) -> object:
-            embedder.seconds, started = 0.0, time.perf_counter()
+        def time_step(step: str, work: Callable[[], object]) -> object:
+            embedder.seconds, start = 0.0, time.perf_counter()
             found = work()
-            times.setdefault(what, []).append(time.perf_counter() - started - embedder.seconds)
+            times.setdefault(step, []).append(time.perf_counter() - start - embedder.seconds)
             return found
 
         for number in range(repeats):
             name = f"new {time.time_ns()}"
-            document = Document(id=name, text="\n\n".join(paragraph(name, place) for place in range(4)))
-            timed("add the document", lambda document=document: tome.add(document))  # type: ignore[misc]
-            report = timed("build the graph", lambda: tome.build("hipporag2"))
+            document = Document(id=name, text="\n\n".join(make_paragraph(name, place) for place in range(4)))
+            time_step("add the document", lambda document=document: tome.add(document))  # type: ignore[misc]
+            report = time_step("build the graph", lambda: tome.build("hipporag2"))
             assert report.layers[0].added == 88, report  # type: ignore[attr-defined]
             passages = tome.store.passages_of([name])
             assert len(passages) == 4
-            fact = extraction(next(iter(passages.values())))["triples"][3]  # type: ignore[index]
-            found = timed("find it, warm", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
+            fact = make_extraction(next(iter(passages.values())))["triples"][3]  # type: ignore[index]
+            found = time_step("find it, warm", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
             assert any(piece.node in {passage.id for passage in passages.values()} for piece in found[:2])  # type: ignore[index]
-            timed("remove the document", lambda name=name: tome.remove(name))  # type: ignore[misc]
-            timed("build after removal", lambda: tome.build("hipporag2"))
-            left = timed("recall after removal", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
-            assert not {piece.node for piece in left} & {passage.id for passage in passages.values()}  # type: ignore[attr-defined]
-            print(f"  round {number}: " + ", ".join(f"{what} {some[-1]:.3f}" for what, some in times.items()))
-        added = [sum(some) for some in zip(*list(times.values())[:3], strict=True)]
-        removed = [sum(some) for some in zip(*list(times.values())[3:], strict=True)]
+            time_step("remove the document", lambda name=name: tome.remove(name))  # type: ignore[misc]
+            time_step("build after removal", lambda: tome.build("hipporag2"))
+            rest = time_step("recall after removal", lambda fact=fact: ask(retriever, str(tuple(fact))))  # type: ignore[misc]
+            assert not {piece.node for piece in rest} & {passage.id for passage in passages.values()}  # type: ignore[attr-defined]
+            print(f"  round {number}: " + ", ".join(f"{step} {seconds[-1]:.3f}" for step, seconds in times.items()))
+        added = [sum(steps) for steps in zip(*list(times.values())[:3], strict=True)]
+        removed = [sum(steps) for steps in zip(*list(times.values())[3:], strict=True)]
         show("add four passages and find them", added, 0.5)
         show("remove them and recall again", removed, 0.5)
-        print(f"most memory {most_memory():.2f} GB (at most 1)")
+        print(f"peak memory {read_peak_memory():.2f} GB (at most 1)")
 
 
-def paragraph(name: str, place: int) -> str:
+def make_paragraph(name: str, place: int) -> str:
     """About 200 words, so that four make four passages."""
     random = np.random.default_rng([len(name), place, int(name.split()[1]) % 2**31])
     return f"{name}, {place}. " + " ".join(random.choice(WORDS, 200)) + "."
@@ -111,46 +117,46 @@ def ask(retriever: Retriever, query: str) -> list:  # type: ignore[type-arg]
     return asyncio.run(retriever.retrieve(query, 20))
 
 
-def digest(path: Path) -> None:
+def print_digest(path: Path) -> None:
     whole = sha256()
-    with opened(path, StandIn()) as tome:
+    with open_tome(path, StandIn()) as tome:
         for line in tome.export():
             whole.update(line.encode())
     print(whole.hexdigest())
 
 
-def cold(path: Path, system: str, started: float) -> None:
-    with opened(path, BundledMiniLM()) as tome:
+def time_cold_start(path: Path, system: str, started: float) -> None:
+    with open_tome(path, BundledMiniLM()) as tome:
         ready = time.time()
-        found = ask(recall(tome, system), "Which name has to do with name 17?")
+        found = ask(make_retriever(tome, system), "Which name has to do with name 17?")
         first = time.time()
         assert len(found) == 20
-        ask(recall(tome, system), "Which name has to do with name 18?")
-        print(f"{first - started:.3f} {ready - started:.3f} {most_memory():.2f}")
+        ask(make_retriever(tome, system), "Which name has to do with name 18?")
+        print(f"{first - started:.3f} {ready - started:.3f} {read_peak_memory():.2f}")
 
 
-def warm(path: Path, bundled: bool) -> None:
-    with opened(path, BundledMiniLM() if bundled else StandIn()) as tome:
+def time_warm_recall(path: Path, *, bundled: bool) -> None:
+    with open_tome(path, BundledMiniLM() if bundled else StandIn()) as tome:
         for system in SYSTEMS:
-            retriever = recall(tome, system)
+            retriever = make_retriever(tome, system)
             ask(retriever, "first")
             times = []
             for number in range(40):
-                started = time.perf_counter()
+                start = time.perf_counter()
                 ask(retriever, f"Which name has to do with name {number * 3001} and Name {number * 17}?")
-                times.append(time.perf_counter() - started)
-            what = f"one warm recall, {system}, {'bundled' if bundled else 'random'} vectors"
-            print(f"{what}: best {min(times) * 1e3:.1f} ms, median {np.median(times) * 1e3:.1f} ms (at most 30)")
-        print(f"most memory {most_memory():.2f} GB (at most 1)")
+                times.append(time.perf_counter() - start)
+            label = f"one warm recall, {system}, {'bundled' if bundled else 'random'} vectors"
+            print(f"{label}: best {min(times) * 1e3:.1f} ms, median {np.median(times) * 1e3:.1f} ms (at most 30)")
+        print(f"peak memory {read_peak_memory():.2f} GB (at most 1)")
 
 
-def said(words: list[str]) -> str:
+def read_output(words: list[str]) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
-def show(what: str, seconds: list[float], target: float) -> None:
-    some = f"best {min(seconds):.3f} s, median {np.median(seconds):.3f} s"
-    print(f"{what}: first {seconds[0]:.3f} s, {some} (at most {target})")
+def show(label: str, seconds: list[float], target: float) -> None:
+    later = f"best {min(seconds):.3f} s, median {np.median(seconds):.3f} s"
+    print(f"{label}: first {seconds[0]:.3f} s, {later} (at most {target})")
 
 
 def main() -> None:
@@ -160,40 +166,41 @@ def main() -> None:
     parser.add_argument("--compare", action="store_true", help="also compare exports, which takes a minute")
     parser.add_argument("--only", choices=("change", "cold", "warm"))
     parser.add_argument("--phase", nargs="+", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    path = given.folder / f"large-{PASSAGES}.tome"
-    if given.phase:
-        name, *rest = given.phase
+    options = parser.parse_args()
+    path = options.folder / f"large-{PASSAGES}.tome"
+    if options.phase:
+        name, *rest = options.phase
         if name == "change":
-            change(path, given.repeats)
+            time_changes(path, options.repeats)
         elif name == "digest":
-            digest(path)
+            print_digest(path)
         elif name == "cold":
-            cold(path, rest[0], float(rest[1]))
+            time_cold_start(path, rest[0], float(rest[1]))
         else:
-            warm(path, rest[0] == "bundled")
+            time_warm_recall(path, bundled=rest[0] == "bundled")
         return
-    given.folder.mkdir(exist_ok=True)
+    options.folder.mkdir(exist_ok=True)
     if not path.exists():
-        started = time.perf_counter()
+        start = time.perf_counter()
         fill(path)
-        print(f"made in {time.perf_counter() - started:.0f} s, {path.stat().st_size / 1e6:.0f} MB")
-    command = [sys.executable, __file__, "--folder", str(given.folder), "--repeats", str(given.repeats)]
-    if given.only in (None, "change"):
-        before = said([*command, "--phase", "digest"]) if given.compare else ""
+        print(f"made in {time.perf_counter() - start:.0f} s, {path.stat().st_size / 1e6:.0f} MB")
+    command = [sys.executable, __file__, "--folder", str(options.folder), "--repeats", str(options.repeats)]
+    if options.only in (None, "change"):
+        before = read_output([*command, "--phase", "digest"]) if options.compare else ""
         subprocess.run([*command, "--phase", "change"], check=True)
-        if given.compare:
-            assert said([*command, "--phase", "digest"]) == before, "the export is not as it was"
-            print("the canonical export is as it was")
-    for system in SYSTEMS if given.only in (None, "cold") else ():
+        if options.compare:
+            after = read_output([*command, "--phase", "digest"])
+            assert after == before, "the export differs from the one before the changes"
+            print("the export equals the one before the changes")
+    for system in SYSTEMS if options.only in (None, "cold") else ():
         runs = []
-        for _ in range(given.repeats):
+        for _ in range(options.repeats):
             words = [*command, "--phase", "cold", system, repr(time.time())]
-            runs.append([float(number) for number in said(words).split()])
+            runs.append([float(number) for number in read_output(words).split()])
         first, ready, memory = np.array(runs).T
         print(f"fresh process to first recall, {system}: best {first.min():.2f} s, median {np.median(first):.2f} s")
-        print(f"  of these {np.median(ready):.2f} s until the tome is open; most memory {memory.max():.2f} GB")
-    for vectors in ("random", "bundled") if given.only in (None, "warm") else ():
+        print(f"  of these {np.median(ready):.2f} s until the tome is open; peak memory {memory.max():.2f} GB")
+    for vectors in ("random", "bundled") if options.only in (None, "warm") else ():
         subprocess.run([*command, "--phase", "warm", vectors], check=True)
 
 

@@ -1,9 +1,9 @@
-"""Recall on MuSiQue: flat and graph systems over the published triples, but for one row no model at query time.
+"""Recall on MuSiQue: flat and graph systems over the published triples. Only one row asks a model at query time.
 
 `python bench/musique.py` makes a tome of `../shared/data/musique` with the bundled embedder (once, kept under
-`bench/out`) and prints recall at 2, 5, 10 and 20 documents, and how many questions have all their documents in the
-first 5, for the 30 questions of even place, on which settings were chosen, the 30 odd ones, and all 60. In brackets
-are 95 % bootstrap intervals over questions. `--settings` also prints the settings that were tried.
+`bench/out`). It prints recall at 2, 5, 10 and 20 documents and the share of questions with all their documents in the
+first 5. Recall at 5 is also printed for the 30 questions of even place, on which settings were chosen, and for the 30
+odd ones. Brackets hold 95 % bootstrap intervals over questions. `--settings` also prints the settings that were tried.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tomewise.types import Document, Progress, Retriever
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "musique"
 OUT = Path(__file__).resolve().parent / "out"
 CUTS = (2, 5, 10, 20)
-DEEP = 40  # passages asked for, as several may be of one document
+DEPTH = 40  # passages to retrieve: several may belong to one document
 HIPPO = {"recognition": "none"}
 COGITO = {"source": "passages", "carrier": "passages", "asking": "whole"}
 METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -71,40 +71,42 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class MusiqueQuestion:
     text: str
     documents: frozenset[str]
 
 
-def rows(name: str) -> Iterator[dict[str, Any]]:
+def read_rows(name: str) -> Iterator[dict[str, Any]]:
     with (DATA / name).open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-def opened(path: Path) -> Tome:
-    """The tome with its graph; it is made where it is not there, and brought up to date where it is."""
+def open_tome(path: Path) -> Tome:
+    """Open the tome, after adding the documents and building the graph if they are missing."""
     path.parent.mkdir(exist_ok=True)
     tome = Tome.open(path)
-    documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in rows("corpus.jsonl")]
+    documents = [Document(id=str(row["id"]), text=row["text"], title=row["title"]) for row in read_rows("corpus.jsonl")]
     if len(tome.documents()) < len(documents):
-        tome.add(*documents, on_progress=said)
+        tome.add(*documents, on_progress=print_progress)
     if not tome.store.node_keys("facts:passages-triples"):
-        report = tome.build("hipporag2", extractions=DATA / "openie.jsonl", on_progress=said)
+        report = tome.build("hipporag2", extractions=DATA / "openie.jsonl", on_progress=print_progress)
         print("\n".join(note for layer in report.layers for note in layer.notes))
     return tome
 
 
-def said(progress: Progress) -> None:
+def print_progress(progress: Progress) -> None:
     if "embedded" in progress.label:
         print(f"  {progress.label}: {progress.done} of {progress.total}", flush=True)
 
 
-async def measured(retriever: Retriever, asked: Sequence[Asked], home: Mapping[str, str]) -> NDArray[np.float64]:
-    """For each question recall at each cut, and whether all is within the first 5: shape (questions, cuts + 1)."""
+async def measure(
+    retriever: Retriever, questions: Sequence[MusiqueQuestion], document_of: Mapping[str, str]
+) -> NDArray[np.float64]:
+    """For each question recall at each cut and whether it is 1 at 5, in percent: shape (questions, cuts + 1)."""
     table = []
-    for question in asked:
-        found = await retriever.retrieve(question.text, DEEP)
-        ranking = list(dict.fromkeys(home[piece.node] for piece in found))
+    for question in questions:
+        found = await retriever.retrieve(question.text, DEPTH)
+        ranking = list(dict.fromkeys(document_of[piece.node] for piece in found))
         recall = [len(question.documents.intersection(ranking[:cut])) / len(question.documents) for cut in CUTS]
         table.append([*recall, float(recall[CUTS.index(5)] == 1)])
     return np.array(table) * 100
@@ -116,70 +118,75 @@ def show(name: str, table: NDArray[np.float64]) -> None:
         five = table[places, CUTS.index(5)]
         low, high = interval(resampled([five])[0])
         cells.append(f"{five.mean():.1f} ({low:.0f} to {high:.0f})")
-    others = [f"{table[:, column].mean():.1f}" for column in (0, 2, 3, 4)]
-    print(f"| {name} | {others[0]} | {' | '.join(cells)} | {' | '.join(others[1:])} |", flush=True)
+    cells_of_all = [f"{table[:, column].mean():.1f}" for column in (0, 2, 3, 4)]
+    print(f"| {name} | {cells_of_all[0]} | {' | '.join(cells)} | {' | '.join(cells_of_all[1:])} |", flush=True)
 
 
-def heading() -> None:
+def print_heading() -> None:
     print("| method | R@2 | R@5, all 60 | R@5, even 30 | R@5, odd 30 | R@10 | R@20 | all in top 5 |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
 
 
-def variants(kit: Kit) -> Iterator[tuple[str, Retriever]]:
-    """What `associative` has no setting for."""
+def make_variants(kit: Kit) -> Iterator[tuple[str, Retriever]]:
+    """Variants of `associative` that its settings cannot express."""
     names = GraphLayer(kit.store, kit.model, kit.embedder).names
     facts = NearestFacts(kit.store, names.instance)
 
-    def made(parts: Sequence[Any], **index: Any) -> Retriever:
+    def make_diffusion(parts: Sequence[Any], **index: Any) -> Retriever:
         indexes = GraphIndexes(kit.store, names.instance, **index)
         return Diffusion(kit.store, kit.embedder, indexes, facts, SumOfSeeds(parts))
 
     hippo, mentions = HippoSeeds(), MentionSeeds(kit.store, names)
     expanded = ExpandedPassageSeeds(kit.store, kit.embedder)
-    yield "associative, edges between entities x 1", made([hippo, mentions, expanded], links="extracted")
-    yield "associative, links of facts only", made([hippo, mentions, expanded], between=2.0)
-    yield "associative, no seeds of facts", made([mentions, expanded], links="extracted", between=2.0)
-    yield "associative, no seeds of passages", made([hippo, mentions], links="extracted", between=2.0)
-    yield "associative, restart 0.3", made([hippo, mentions, expanded], links="extracted", between=2.0, restart=0.3)
+    yield "associative, edges between entities x 1", make_diffusion([hippo, mentions, expanded], links="extracted")
+    yield "associative, links of facts only", make_diffusion([hippo, mentions, expanded], between=2.0)
+    yield "associative, no seeds of facts", make_diffusion([mentions, expanded], links="extracted", between=2.0)
+    yield "associative, no seeds of passages", make_diffusion([hippo, mentions], links="extracted", between=2.0)
+    yield (
+        "associative, restart 0.3",
+        make_diffusion([hippo, mentions, expanded], links="extracted", between=2.0, restart=0.3),
+    )
 
 
-async def run(tome: Tome, settings: bool) -> None:
-    asked = [Asked(row["question"], frozenset(map(str, row["supporting"]))) for row in rows("questions.jsonl")]
-    home = {passage.id: passage.document for passage in tome.store.passages().values()}
+async def run(tome: Tome, *, settings: bool) -> None:
+    questions = [
+        MusiqueQuestion(row["question"], frozenset(map(str, row["supporting"]))) for row in read_rows("questions.jsonl")
+    ]
+    document_of = {passage.id: passage.document for passage in tome.store.passages().values()}
 
-    def assembled(name: str, options: Mapping[str, Any]) -> Retriever:
+    def make_retriever(name: str, options: Mapping[str, Any]) -> Retriever:
         return assemble(name, tome.kit, **options).retriever
 
     tables = {}
-    heading()
+    print_heading()
     for name, (system, options) in METHODS.items():
-        tables[name] = await measured(assembled(system, options), asked, home)
+        tables[name] = await measure(make_retriever(system, options), questions, document_of)
         show(name, tables[name])
-    show("BM25", await measured(Lexical(tome.store), asked, home))
+    show("BM25", await measure(Lexical(tome.store), questions, document_of))
     base = tables["dense (`naive`)"][:, CUTS.index(5)]
     for name in ("`hipporag2` without recognition", "`cogitorag`", "`associative`"):
-        more = tables[name][:, CUTS.index(5)] - base
-        drawn = resampled([more])[0]
+        gains = tables[name][:, CUTS.index(5)] - base
+        drawn = resampled([gains])[0]
         low, high = interval(drawn)
-        chance = p_value(more, drawn)
-        print(f"{name} over dense, R@5: {more.mean():+.1f} ({low:+.1f} to {high:+.1f}), p = {chance:.4f}")
+        p = p_value(gains, drawn)
+        print(f"{name} over dense, R@5: {gains.mean():+.1f} ({low:+.1f} to {high:+.1f}), p = {p:.4f}")
     if settings:
-        heading()
+        print_heading()
         for name, (system, options) in SETTINGS.items():
-            show(name, await measured(assembled(system, options), asked, home))
-        for name, retriever in variants(tome.kit):
-            show(name, await measured(retriever, asked, home))
+            show(name, await measure(make_retriever(system, options), questions, document_of))
+        for name, retriever in make_variants(tome.kit):
+            show(name, await measure(retriever, questions, document_of))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tome", type=Path, default=OUT / "musique.tome")
-    parser.add_argument("--settings", action="store_true", help="also the settings that were tried")
-    given = parser.parse_args()
+    parser.add_argument("--settings", action="store_true", help="also print the settings that were tried")
+    options = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit("../shared/data/musique is absent")
-    with opened(given.tome) as tome:
-        asyncio.run(run(tome, given.settings))
+    with open_tome(options.tome) as tome:
+        asyncio.run(run(tome, settings=options.settings))
 
 
 if __name__ == "__main__":

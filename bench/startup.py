@@ -1,7 +1,7 @@
 """How long the command takes to start: `tome --help`, and a cold `tome ask` on the novel with the extractive model.
 
-Each is also given as a ratio to the same interpreter importing what an answer cannot do without (NumPy, SQLAlchemy,
-ONNX Runtime), which says what of it is ours, on a machine that is busy too. Runs alternate; the best counts.
+Each time is also divided by the time that the same interpreter takes to import what every answer needs (NumPy,
+SQLAlchemy, ONNX Runtime). This ratio shows our own part, on a busy machine too. Runs alternate; the best one counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tomewise.tome.tome import Tome
 
 NOVEL = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "novels" / "gods_of_mars.txt"
 ROUNDS = 7
-# None of these has a part in an extractive answer over passages, so none may be imported for it.
+# An extractive answer over passages does not use these modules, so it must not import them.
 NEEDLESS = (
     "pydantic_ai",
     "openai",
@@ -33,15 +33,15 @@ NEEDLESS = (
 )
 
 
-def run(words: list[str]) -> float:
+def time_run(words: list[str]) -> float:
     """Wall seconds of one process."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
-def needless(words: list[str]) -> set[str]:
-    """Which of the needless modules a command imports."""
+def find_needless(words: list[str]) -> set[str]:
+    """The needless modules that a command imports."""
     listing = subprocess.run([words[0], "-X", "importtime", *words[1:]], capture_output=True, text=True, check=True)
     return {line.rsplit("|", 1)[1].strip() for line in listing.stderr.splitlines() if "|" in line} & set(NEEDLESS)
 
@@ -64,13 +64,13 @@ def main() -> None:
         times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(ROUNDS):
             for name, words in commands.items():
-                times[name].append(run(words))
+                times[name].append(time_run(words))
         floor = min(times["python -c 'import numpy, sqlalchemy, onnxruntime'"])
         for name, found in times.items():
             middle = sorted(found)[len(found) // 2]
             print(f"{min(found):5.2f} s best, {middle:5.2f} s median, {min(found) / floor:4.2f} of the imports: {name}")
         for name, words in list(commands.items())[2:]:
-            print(f"needless imports of {name.partition(' (')[0]}: {', '.join(sorted(needless(words))) or 'none'}")
+            print(f"needless imports of {name.partition(' (')[0]}: {', '.join(sorted(find_needless(words))) or 'none'}")
 
 
 if __name__ == "__main__":

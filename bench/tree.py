@@ -1,9 +1,9 @@
-"""The summary tree of a novel: how long clustering takes, our own time per call, and how near the estimate comes.
+"""The summary tree of a novel: how long clustering takes, our own time a call, and how exact the estimate is.
 
-`python bench/tree.py PATH.txt` cuts and embeds the text with the bundled embedder, then builds its tree with a model
-that answers at once (the first words of the texts) and, in a second tome, with the extractive model. Times are
-processor seconds of this process and, beside them, wall seconds; embedding summaries is left out of our own time.
-`--pca` does the same without UMAP.
+`python bench/tree.py [PATH.txt]` cuts and embeds the text (the novel of ../shared, or the bundled story if the novel is
+absent) with the bundled embedder. It builds the tree twice: with a model that answers at once with the first words of
+the texts, and with the extractive model. Times are processor seconds of this process, then wall seconds. Our own time
+does not include embedding summaries. `--pca` clusters without UMAP.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.tree.clustering import Reduction, best_reduction, clusters, pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
+from tomewise.sample import STORY
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import ScriptedModel
 from tomewise.types import Document, Embedder, LanguageModel, Progress
 
+NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
+
 
 @dataclass
 class Clock:
-    """Seconds taken."""
+    """Seconds of processor and wall time."""
 
     processor: float = 0.0
     wall: float = 0.0
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def measure(self) -> Iterator[None]:
         processor, wall = time.process_time(), time.perf_counter()
         yield
         self.processor += time.process_time() - processor
@@ -50,8 +53,8 @@ class Clock:
         return f"{self.processor:6.2f} s processor, {self.wall:6.2f} s wall"
 
 
-class Timed:
-    """An embedder that keeps count of its time."""
+class TimedEmbedder:
+    """An embedder that adds up its time."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -61,19 +64,19 @@ class Timed:
         return getattr(self._embedder, name)
 
     def embed(self, texts: Sequence[str]) -> Any:
-        with self.clock.running():
+        with self.clock.measure():
             return self._embedder.embed(texts)
 
 
-def at_once(given: SummaryIn) -> dict[str, str]:
+def reply_at_once(given: SummaryIn) -> dict[str, str]:
     return {"summary": " ".join(given.texts)[: 4 * given.max_tokens]}
 
 
-def quiet(_: Progress) -> None:
+def ignore_progress(_: Progress) -> None:
     pass
 
 
-async def filled(path: Path, text: str, embedder: Embedder) -> SqliteStore:
+async def make_filled_store(path: Path, text: str, embedder: Embedder) -> SqliteStore:
     store = SqliteStore.open(path)
     with store.write() as change:
         change.set_meta("dimensions", str(embedder.dimensions))
@@ -83,54 +86,52 @@ async def filled(path: Path, text: str, embedder: Embedder) -> SqliteStore:
     return store
 
 
-def cluster(store: SqliteStore, embedder: Embedder, reduction: Reduction) -> None:
+def time_clustering(store: SqliteStore, embedder: Embedder, reduction: Reduction) -> None:
     passages = store.passages()
     texts = [passage.content for passage in passages.values()]
     tokens = [len(found.ids) for found in embedder.tokenizer.encode_batch(texts, add_special_tokens=False)]
     for attempt in ("first (imports and compiles)", "again"):
         clock = Clock()
-        with clock.running():
+        with clock.measure():
             found = clusters(store.vectors("passages").rows, tokens, reduction, 3500)
         print(f"cluster {len(texts)} passages, {reduction.name}, {attempt:29}{clock}; {len(found)} clusters")
 
 
-async def grow(
-    name: str, store: SqliteStore, timed: Timed, make: Callable[[Any], LanguageModel], reduction: Reduction
+async def measure_build(
+    name: str, store: SqliteStore, timed: TimedEmbedder, make: Callable[[Any], LanguageModel], reduction: Reduction
 ) -> None:
     layer = TreeLayer(store, make(timed), timed, reduction=reduction)
     (foreseen,) = await estimate([layer], store)
     timed.clock = Clock()
     clock = Clock()
-    with clock.running(), meter() as seen:
-        await build([layer], store, quiet)
+    with clock.measure(), meter() as seen:
+        await build([layer], store, ignore_progress)
     used = seen.usage().total
     own = (clock.processor - timed.clock.processor) / used.calls
     print(f"build, {name:12}{clock}; embedding {timed.clock}; levels {store.builds()['tree']['sizes']}")
-    print(
-        f"  {1000 * own:.1f} ms processor per call, embedding apart (and the model's own time, where it is extractive)"
-    )
-    for what in ("calls", "input_tokens", "output_tokens"):
-        told, was = getattr(foreseen, what), getattr(used, what)
-        print(f"  {what:14}estimate {told:8}  used {was:8}  {100 * (told - was) / was:+.1f} %")
+    print(f"  {1000 * own:.1f} ms processor a call, without embedding (with the model's own time if it is extractive)")
+    for field in ("calls", "input_tokens", "output_tokens"):
+        before, after = getattr(foreseen, field), getattr(used, field)
+        print(f"  {field:14}estimate {before:8}  used {after:8}  {100 * (before - after) / after:+.1f} %")
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path", type=Path)
+    parser.add_argument("path", type=Path, nargs="?", default=NOVEL if NOVEL.exists() else STORY)
     parser.add_argument("--pca", action="store_true")
     parser.add_argument("--embedder", default="bundled")
-    given = parser.parse_args()
-    reduction = Reduction("pca", pca) if given.pca else best_reduction()
-    timed = Timed(embedder_named(given.embedder))
-    text = given.path.read_text(encoding="utf-8")
+    options = parser.parse_args()
+    reduction = Reduction("pca", pca) if options.pca else best_reduction()
+    timed = TimedEmbedder(embedder_named(options.embedder))
+    text = options.path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        store = await filled(Path(folder) / "a.tome", text, timed)
-        cluster(store, timed, reduction)
-        await grow("at once", store, timed, lambda _: ScriptedModel({"summarise": at_once}), reduction)
+        store = await make_filled_store(Path(folder) / "a.tome", text, timed)
+        time_clustering(store, timed, reduction)
+        await measure_build("at once", store, timed, lambda _: ScriptedModel({"summarise": reply_at_once}), reduction)
         with store.write() as change:
             change.remove_nodes(store.node_keys("tree"))
             change.forget_layer("tree")
-        await grow("extractive", store, timed, ExtractiveModel, reduction)
+        await measure_build("extractive", store, timed, ExtractiveModel, reduction)
         store.close()
 
 

@@ -1,8 +1,9 @@
-"""One walk on synthetic graphs: the push beside python-igraph's PRPACK and SciPy power iteration.
+"""One walk on synthetic graphs: our push, python-igraph's PRPACK and SciPy power iteration.
 
-`python bench/walk.py` runs graphs of 129,000 nodes and 1.78 million edges (power law, and with communities), and with
-`--large` also those of 2 million nodes and 20 million edges. PRPACK is called as HippoRAG 2 calls it, OpenMP pinned to
-one thread. Times are medians over questions, in milliseconds; overlap is that of the best 200 passages with the exact.
+`python bench/walk.py` draws two graphs of 129,000 nodes and 1.78 million edges (power law, and with communities), and
+with `--large` two more of 2 million nodes and 20 million edges. PRPACK is called as in HippoRAG 2, with OpenMP on one
+thread. Times are medians over questions, in milliseconds. Overlap is the share of the exact best 200 passages that the
+push finds.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ LARGE = (
 )
 
 
-def edges(shape: Shape, random: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Chung-Lu, power-law exponent 2.5: half-edges by Poisson law, paired at random, 4 in 5 within communities."""
+def draw_edges(shape: Shape, random: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Chung-Lu, power-law exponent 2.5: Poisson half-edges, paired at random; 4 in 5 pair inside their community."""
     weights = np.minimum(random.random(shape.nodes) ** (-1 / 1.5), np.sqrt(2 * shape.edges))
-    surplus = 1.3 if shape.communities else 1.1  # pairs drawn twice are dropped below
+    surplus = 1.3 if shape.communities else 1.1  # below, repeated pairs are dropped
     halves = random.poisson(weights * (2 * surplus * shape.edges / weights.sum()))
     stubs = random.permutation(np.repeat(np.arange(shape.nodes, dtype=np.int32), halves))
     if shape.communities:
         inside = stubs[: int(0.8 * stubs.size)]
-        # Stable, so that the random order stays within each community: neighbours in the list are then partners.
+        # A stable sort keeps the random order inside each community, and neighbours in the list become partners.
         inside[:] = inside[np.argsort((inside % shape.communities).astype(np.int16), kind="stable")]
     first, second = stubs[0 : stubs.size // 2 * 2 : 2], stubs[1::2]
     pairs = np.minimum(first, second).astype(np.int64) * shape.nodes + np.maximum(first, second)
@@ -66,14 +67,16 @@ class Seeds:
     nodes: NDArray[np.int64]
     weights: NDArray[np.float64]
 
-    def dense(self, size: int) -> NDArray[np.float64]:
+    def make_dense(self, size: int) -> NDArray[np.float64]:
         reset = np.zeros(size)
         np.add.at(reset, self.nodes, self.weights / self.weights.sum())
         return reset
 
 
-def questions(passages: NDArray[np.bool_], with_passages: bool, count: int, random: np.random.Generator) -> list[Seeds]:
-    """5 to 10 entities of weight 0.1 to 1 each; the second variant adds 200 passages of weight up to 0.05."""
+def draw_questions(
+    passages: NDArray[np.bool_], count: int, random: np.random.Generator, *, with_passages: bool
+) -> list[Seeds]:
+    """5 to 10 entities of weight 0.1 to 1 each; `with_passages` adds 200 passages of weight up to 0.05."""
     entity, passage = np.flatnonzero(~passages), np.flatnonzero(passages)
     made = []
     for _ in range(count):
@@ -86,19 +89,19 @@ def questions(passages: NDArray[np.bool_], with_passages: bool, count: int, rand
     return made
 
 
-def median(run: Callable[[Seeds], object], asked: list[Seeds], rounds: int) -> float:
-    """Milliseconds: the best of `rounds` for each question, as others share the machine; of those the median."""
-    run(asked[0])
-    times = np.empty((rounds, len(asked)))
+def time_median(run: Callable[[Seeds], object], questions: list[Seeds], rounds: int) -> float:
+    """Milliseconds: the best of `rounds` for each question, as others share the machine; then their median."""
+    run(questions[0])
+    times = np.empty((rounds, len(questions)))
     for i in range(rounds):
-        for j, seeds in enumerate(asked):
+        for j, seeds in enumerate(questions):
             start = time.perf_counter()
             run(seeds)
             times[i, j] = time.perf_counter() - start
     return float(np.median(times.min(axis=0)) * 1e3)
 
 
-def prpack(rows: NDArray[Any], cols: NDArray[Any], weights: NDArray[Any], size: int) -> Callable[[Seeds], object]:
+def make_prpack(rows: NDArray[Any], cols: NDArray[Any], weights: NDArray[Any], size: int) -> Callable[[Seeds], object]:
     import igraph
 
     graph = igraph.Graph(n=size, edges=np.column_stack((rows, cols)))
@@ -107,13 +110,13 @@ def prpack(rows: NDArray[Any], cols: NDArray[Any], weights: NDArray[Any], size: 
     def run(seeds: Seeds) -> object:
         return graph.personalized_pagerank(
             vertices=range(size), damping=1 - RESTART, directed=False, weights="weight",
-            reset=seeds.dense(size), implementation="prpack",
+            reset=seeds.make_dense(size), implementation="prpack",
         )  # fmt: skip
 
     return run
 
 
-def scipy_power(graph: CsrGraph) -> Callable[[Seeds], object]:
+def make_scipy_power(graph: CsrGraph) -> Callable[[Seeds], object]:
     from scipy.sparse import csr_array, diags_array
 
     matrix = csr_array((graph.weights, graph.indices, graph.indptr), shape=(graph.nodes, graph.nodes))
@@ -121,7 +124,7 @@ def scipy_power(graph: CsrGraph) -> Callable[[Seeds], object]:
     onward.data *= np.float32(1 - RESTART)
 
     def run(seeds: Seeds) -> object:
-        reset = seeds.dense(graph.nodes).astype(np.float32) * np.float32(RESTART)
+        reset = seeds.make_dense(graph.nodes).astype(np.float32) * np.float32(RESTART)
         pi = reset / np.float32(RESTART)
         while True:
             following = onward @ pi
@@ -133,10 +136,10 @@ def scipy_power(graph: CsrGraph) -> Callable[[Seeds], object]:
     return run
 
 
-def overlaps(walk: Walk, asked: list[Seeds], passages: NDArray[np.bool_]) -> NDArray[np.float64]:
+def measure_overlaps(walk: Walk, questions: list[Seeds], passages: NDArray[np.bool_]) -> NDArray[np.float64]:
     found = []
-    for seeds in asked:
-        exact = np.where(passages, power_iteration(walk.graph, seeds.dense(walk.graph.nodes)), -1)
+    for seeds in questions:
+        exact = np.where(passages, power_iteration(walk.graph, seeds.make_dense(walk.graph.nodes)), -1)
         true = np.argsort(-exact, kind="stable")[:BEST]
         got = walk.push(seeds.nodes, seeds.weights, among=passages).best(BEST).nodes
         found.append(np.intersect1d(true, got).size / BEST)
@@ -145,7 +148,7 @@ def overlaps(walk: Walk, asked: list[Seeds], passages: NDArray[np.bool_]) -> NDA
 
 def measure(shape: Shape, peers: bool, precision: float) -> None:
     random = np.random.default_rng(7)
-    rows, cols = edges(shape, random)
+    rows, cols = draw_edges(shape, random)
     weights = random.integers(1, 4, rows.size)
     start = time.perf_counter()
     graph = CsrGraph.from_edges(shape.nodes, rows, cols, weights)
@@ -154,25 +157,25 @@ def measure(shape: Shape, peers: bool, precision: float) -> None:
     print(f"  CSR from edges {built:.2f} s")
     passages = random.random(shape.nodes) < 0.25
     walk = Walk(graph, precision=precision)
-    runs = {"SciPy": scipy_power(graph)}
+    runs = {"SciPy": make_scipy_power(graph)}
     if peers:
-        runs["PRPACK"] = prpack(rows, cols, weights, shape.nodes)
+        runs["PRPACK"] = make_prpack(rows, cols, weights, shape.nodes)
     exact, rounds = (20, 2) if shape.nodes < 1_000_000 else (5, 1)
     for with_passages in (False, True):
-        asked = questions(passages, with_passages, 20, random)
-        mine = median(lambda seeds: walk.push(seeds.nodes, seeds.weights, among=passages).best(BEST), asked, 7)
-        found = overlaps(walk, asked[:exact], passages)
+        asked = draw_questions(passages, 20, random, with_passages=with_passages)
+        mine = time_median(lambda seeds: walk.push(seeds.nodes, seeds.weights, among=passages).best(BEST), asked, 7)
+        found = measure_overlaps(walk, asked[:exact], passages)
         line = f"  {'entities + 200 passages' if with_passages else 'entities':24} push {mine:.2f} ms"
         line += f", overlap {found.mean():.4f} (least {found.min():.3f})"
         for name, run in runs.items():
-            theirs = median(run, asked[:rounds], rounds)
+            theirs = time_median(run, asked[:rounds], rounds)
             line += f"; {name} {theirs:.1f} ms, {theirs / mine:.0f}x"
         print(line, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--large", action="store_true", help="also 2 million nodes and 20 million edges")
+    parser.add_argument("--large", action="store_true", help="also run 2 million nodes and 20 million edges")
     parser.add_argument("--no-igraph", action="store_true", help="leave out PRPACK")
     parser.add_argument("--precision", type=float, default=5e-7)
     options = parser.parse_args()

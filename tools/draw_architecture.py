@@ -1,7 +1,7 @@
 """Draw the rooms of the package and the imports between them, from the code.
 
 python tools/draw_architecture.py            # writes the picture into docs/architecture.md
-python tools/draw_architecture.py --check    # exit code 1 where the page differs from the code
+python tools/draw_architecture.py --check    # exit code 1 if the page differs from the code
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ Imports = dict[str, set[str]]
 
 
 def main() -> int:
-    """Write or check the picture. Raises SystemExit where rooms import each other in a circle."""
+    """Write or check the picture. Raises SystemExit if rooms import each other in a circle or the page has no place."""
     page = PAGE.read_text(encoding="utf-8")
-    drawn = PICTURE.sub(lambda _: draw(read_imports()), page)
-    if "--check" in sys.argv[1:]:
-        if drawn != page:
-            print("docs/architecture.md differs from the code: run python tools/draw_architecture.py")
-        return drawn != page
-    PAGE.write_text(drawn, encoding="utf-8")
+    picture = draw(read_imports())
+    drawn, places = PICTURE.subn(lambda _: picture, page)
+    if places != 1:
+        sys.exit(f"{PAGE} has {places} places for the picture: it needs one, from <!-- rooms --> to <!-- /rooms -->")
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(drawn, encoding="utf-8")
+    elif drawn != page:
+        print(f"{PAGE} differs from the code: run python tools/draw_architecture.py")
+        return 1
     return 0
 
 
 def read_imports() -> Imports:
-    """The rooms that each room imports, those for type checkers included."""
+    """The rooms that each room imports. Imports for type checkers count too."""
     graph = grimp.build_graph(PACKAGE, exclude_type_checking_imports=False)
     imports: Imports = {}
     for module in graph.modules:
@@ -43,17 +46,22 @@ def read_imports() -> Imports:
 
 
 def draw(imports: Imports) -> str:
-    """A Mermaid picture: each room in a row below those that import it, with the arrows that no other path implies."""
+    """A Mermaid picture of the imports. It leaves out an arrow that a longer path implies.
+
+    A room without arrows has a line of its own. Raises SystemExit if rooms import each other in a circle.
+    """
     try:
         order = list(TopologicalSorter({room: sorted(imports[room]) for room in sorted(imports)}).static_order())
     except CycleError as error:
         sys.exit(f"rooms import each other in a circle: {' -> '.join(error.args[1])}")
+    imported = set().union(*imports.values())
     reachable: Imports = {}
     lines = ["```mermaid", "flowchart TD"]
     for room in order:
         behind = set().union(*(reachable[target] for target in imports[room]))
         reachable[room] = imports[room] | behind
         lines += [f"    {room} --> {target}" for target in sorted(imports[room] - behind)]
+        lines += [f"    {room}"] if not imports[room] and room not in imported else []
     return "\n".join([*lines, "```", ""])
 
 
