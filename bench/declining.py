@@ -41,8 +41,8 @@ from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import compare, lines_of, rank
 from tomewise.language.roles import AnswerIn
-from tomewise.loops.once import answering
-from tomewise.loops.showing import fitting, token_counter
+from tomewise.loops.answering import make_answer_input
+from tomewise.loops.evidence import fit_to_budget, make_token_counter
 from tomewise.systems.kit import CONTEXT
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
@@ -122,11 +122,11 @@ async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()
     found = await assemble("hybrid", tome.kit).retriever.retrieve(question.text, LIMIT + (SPARE if without else 0))
     document_of = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
     kept = [piece for piece in found if document_of.get(piece.node) not in without]
-    return fitting(kept[:LIMIT], CONTEXT, token_counter(tome.kit.embedder))
+    return fit_to_budget(kept[:LIMIT], CONTEXT, make_token_counter(tome.kit.embedder))
 
 
 def make_case(name: str, place: int, item: Item, evidence: Sequence[Evidence], *, answerable: bool) -> Case:
-    given = answering(item.question, evidence, may_decline=True).model_dump()
+    given = make_answer_input(item.question, evidence, may_decline=True).model_dump()
     return Case(name, place, answerable, item.answers, item.correct if answerable else None, given)
 
 

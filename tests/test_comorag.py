@@ -23,7 +23,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
 from tomewise.language.scripted import ScriptedModel
-from tomewise.loops.showing import token_counter
+from tomewise.loops.evidence import make_token_counter
 from tomewise.memory.building import build
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.kit import Kit
@@ -150,7 +150,7 @@ async def test_row_03_relevance_decides_what_fits_and_layers_have_their_shares(s
     model, budget = speaking([ANSWERED]), 700
     events, _ = await asked(store, model, context=budget, limit=PASSAGES)
     (attempt,) = given(model, "answer")
-    count = token_counter(EMBEDDER)
+    count = make_token_counter(EMBEDDER)
     size = {piece.text: tokens + 12 for piece in attempt.evidence for tokens in count([piece.text])}
     shown = {
         kind: [one.text for one in attempt.evidence if one.kind == kind] for kind in ("passages", "tree", "episodes")
@@ -177,7 +177,7 @@ async def test_row_03_cues_and_history_count_too(store):
     )
     budget = 700
     await asked(store, model, context=budget, cycles=2)
-    count = token_counter(EMBEDDER)
+    count = make_token_counter(EMBEDDER)
     for attempt in given(model, "answer"):
         texts = [*(piece.text for piece in attempt.evidence), *attempt.notes]
         assert 0 < sum(count(texts)) <= budget

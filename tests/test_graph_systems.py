@@ -14,7 +14,7 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.loops.showing import FENCE, token_counter
+from tomewise.loops.evidence import FENCE, token_counter
 from tomewise.memory.building import behind, build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.sqlite.store import SqliteStore

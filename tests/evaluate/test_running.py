@@ -196,8 +196,8 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
     """A retriever that asks the model is asked twice, but the model and the embedder are not."""
     from tomewise.language.roles import DECOMPOSE, DecomposeIn
     from tomewise.loops.citing import Citer
+    from tomewise.loops.evidence import token_counter
     from tomewise.loops.once import Once
-    from tomewise.loops.showing import token_counter
     from tomewise.recall.flat import Dense
     from tomewise.systems.kit import System
 

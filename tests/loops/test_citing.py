@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.roles import Quote
-from tomewise.loops.citing import Citer, located
+from tomewise.loops.citing import Citer, locate
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import document_of, put
 from tomewise.types import Evidence, Passage
@@ -51,7 +51,7 @@ def passage(text=TEXT, start=100):
     ],
 )
 def test_folding(quote, found):
-    citation = located(quote, passage())
+    citation = locate(quote, passage())
     assert (citation and citation.quote) == found
     if citation:
         assert TEXT[citation.start - 100 : citation.end - 100] == citation.quote
@@ -61,7 +61,7 @@ def test_folding(quote, found):
 @given(st.text(), st.text(), st.text())
 def test_whatever_is_found_stands_there(before, quote, after):
     where = passage(before + quote + after)
-    citation = located(quote, where)
+    citation = locate(quote, where)
     if citation:
         assert where.text[citation.start - 100 : citation.end - 100] == citation.quote
         assert len(citation.quote) >= 3
@@ -74,7 +74,7 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
     words = data.draw(st.lists(st.text("ab’“-", min_size=1).filter(lambda word: word.strip("-’“")), min_size=3))
     text = data.draw(st.sampled_from([" ", "\n", "  \t"])).join(words)
     quote = " ".join(words).translate(str.maketrans({"’": "'", "“": '"', "-": "—"}))
-    assert located(quote, passage(text)) is not None
+    assert locate(quote, passage(text)) is not None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
 )
 def test_hostile_quotations_cost_little(quote, text):
     begun = time.monotonic()
-    assert located(quote, passage(text)) is None or located(quote, passage(text)).quote in text
+    assert locate(quote, passage(text)) is None or locate(quote, passage(text)).quote in text
     assert time.monotonic() - begun < 3
 
 
@@ -109,32 +109,32 @@ def shelf(here):
     store.close()
 
 
-def cited(shelf, *quotes):
+def cite(shelf, *quotes):
     citer, evidence = shelf
     return citer.cite([Quote(label=label, quote=quote) for label, quote in quotes], evidence)
 
 
 def test_the_evidence_that_is_named_comes_first_and_any_other_then(shelf):
-    assert [c.document for c in cited(shelf, ("E2", "The tide turned")).citations] == ["b"]
-    assert [c.document for c in cited(shelf, ("[E2]", "The keeper slept")).citations] == ["a"]
+    assert [c.document for c in cite(shelf, ("E2", "The tide turned")).citations] == ["b"]
+    assert [c.document for c in cite(shelf, ("[E2]", "The keeper slept")).citations] == ["a"]
 
 
 @pytest.mark.parametrize("label", ["", "E0", "E99", "e1", "nobody", "E-1", "E" + "9" * 5000, "²", "E1, E2"])
 def test_any_label_will_do(shelf, label):
-    assert [c.quote for c in cited(shelf, (label, "The keeper slept")).citations] == ["The keeper slept"]
+    assert [c.quote for c in cite(shelf, (label, "The keeper slept")).citations] == ["The keeper slept"]
 
 
 def test_what_stands_nowhere_is_dropped_and_counted_and_nothing_is_shown_twice(shelf):
-    found = cited(shelf, ("E1", "tide turned"), ("E1", "tide  turned"), ("E1", "never said"), ("E2", ""))
+    found = cite(shelf, ("E1", "tide turned"), ("E1", "tide  turned"), ("E1", "never said"), ("E2", ""))
     assert [c.quote for c in found.citations] == ["tide turned"]
     assert found.dropped == 2
 
 
 def test_parts_around_an_ellipsis_are_cited_each_if_all_stand_in_one_passage(shelf):
-    found = cited(shelf, ("E1", "The tide turned … The keeper slept."))
+    found = cite(shelf, ("E1", "The tide turned … The keeper slept."))
     assert [c.quote for c in found.citations] == ["The tide turned", "The keeper slept."]
-    assert cited(shelf, ("E1", "The tide turned [...] never said")).dropped == 1
-    assert cited(shelf, ("E1", "The keeper slept ... some say")).dropped == 1
+    assert cite(shelf, ("E1", "The tide turned [...] never said")).dropped == 1
+    assert cite(shelf, ("E1", "The keeper slept ... some say")).dropped == 1
 
 
 def test_no_evidence_no_citation(shelf):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.context import HISTORY, Contexts
-from tomewise.loops.showing import Shelf
+from tomewise.loops.evidence import Shelf
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import document_of, put
 from tomewise.types import Evidence

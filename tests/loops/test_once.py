@@ -6,16 +6,17 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quote, Shown
 from tomewise.language.scripted import ScriptedModel
+from tomewise.loops.answering import find_choice
 from tomewise.loops.citing import Citer
-from tomewise.loops.once import Once, chosen
-from tomewise.loops.showing import Shelf, fitting, token_counter, within
+from tomewise.loops.evidence import Shelf, fit_to_budget, fit_to_window, make_token_counter
+from tomewise.loops.once import Once
 from tomewise.recall.flat import Dense, Everything
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put
 from tomewise.types import Answer, Evidence, Question
 
 EMBEDDER = HashEmbedder(64)
-COUNT = token_counter(EMBEDDER)
+COUNT = make_token_counter(EMBEDDER)
 OPTIONS = ("the doctor", "The clerk.", "nobody")
 
 
@@ -103,14 +104,14 @@ async def test_what_is_no_option_is_no_answer(store, reply):
     assert (found.text, found.choice, found.resolved) == ("", None, False)
 
 
-@pytest.mark.parametrize("said", ["*", "", ' "*". '])
-async def test_the_failure_signal_is_no_answer(store, said):
-    _, found = await answer(store, {"answer": said})
+@pytest.mark.parametrize("wording", ["*", "", ' "*". '])
+async def test_the_failure_signal_is_no_answer(store, wording):
+    _, found = await answer(store, {"answer": wording})
     assert (found.text, found.resolved) == ("", False)
 
 
 @pytest.mark.parametrize(
-    ("choice", "said", "letter"),
+    ("choice", "wording", "letter"),
     [
         ("B", "", "B"),
         ("b.", "", "B"),
@@ -127,12 +128,12 @@ async def test_the_failure_signal_is_no_answer(store, said):
         ("", "", None),
     ],
 )
-def test_the_chosen_option(choice, said, letter):
-    assert chosen(AnswerOut(answer=said, choice=choice), Question(text="Who?", options=OPTIONS)) == letter
+def test_the_chosen_option(choice, wording, letter):
+    assert find_choice(AnswerOut(answer=wording, choice=choice), Question(text="Who?", options=OPTIONS)) == letter
 
 
 def test_no_options_no_choice():
-    assert chosen(AnswerOut(answer="A", choice="A"), Question(text="Who?")) is None
+    assert find_choice(AnswerOut(answer="A", choice="A"), Question(text="Who?")) is None
 
 
 async def test_what_does_not_fit_the_budget_is_not_shown_and_said(store):
@@ -163,20 +164,20 @@ def piece(node, text, title=""):
 
 def test_fitting_counts_titles_and_passes_over_what_is_too_long():
     pieces = [piece("a", "one " * 10), piece("b", "one " * 500), piece("c", "one " * 10, title="long " * 100)]
-    assert [p.node for p in fitting(pieces, 100, COUNT)] == ["a"]
-    assert [p.node for p in fitting([*pieces, piece("d", "one")], 100, COUNT)] == ["a", "d"]
-    assert fitting([], 100, COUNT) == []
+    assert [p.node for p in fit_to_budget(pieces, 100, COUNT)] == ["a"]
+    assert [p.node for p in fit_to_budget([*pieces, piece("d", "one")], 100, COUNT)] == ["a", "d"]
+    assert fit_to_budget([], 100, COUNT) == []
 
 
 def test_within_keeps_the_longest_beginning():
-    def given(some):
-        return AnswerIn(question="q", evidence=[Shown(label="E", text=p.text) for p in some])
+    def make_input(evidence):
+        return AnswerIn(question="q", evidence=[Shown(label="E", text=p.text) for p in evidence])
 
     pieces = [piece(str(n), "x" * 400) for n in range(50)]
     for window in (512, 700, 1500, 3000, 10**6):
         model = ScriptedModel({}, window=window)
-        slow = max((n for n in range(51) if model.reckon(ANSWER, given(pieces[:n])) + 512 <= window), default=0)
-        assert len(within(pieces, model, ANSWER, given)) == slow
+        slow = max((n for n in range(51) if model.reckon(ANSWER, make_input(pieces[:n])) + 512 <= window), default=0)
+        assert len(fit_to_window(pieces, model, ANSWER, make_input)) == slow
 
 
 def test_a_shelf_puts_evidence_in_document_order(store):

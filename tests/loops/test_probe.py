@@ -16,10 +16,10 @@ from tomewise.language.usage import meter
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidation, NoConsolidation
 from tomewise.loops.context import HISTORY
+from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
-from tomewise.loops.showing import Shelf, token_counter
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put
@@ -77,7 +77,7 @@ def build(store, model, recall, *, probing=None, consolidating=None, **bounds: A
         partial(Pool, embedder),
         Citer(store),
         Shelf(store),
-        token_counter(embedder),
+        make_token_counter(embedder),
         Bounds(shares={name: SHARES[name] for name in (*recall, HISTORY)}, **bounds),
     )
 
@@ -85,13 +85,13 @@ def build(store, model, recall, *, probing=None, consolidating=None, **bounds: A
 def three(passages, **by_query: Sequence[int]) -> dict[str, Shelves]:
     """Three layers; each query finds the passages numbered, as other nodes in each layer."""
 
-    def found(layer: str) -> dict[str, Sequence[Evidence]]:
+    def shelf(layer: str) -> dict[str, Sequence[Evidence]]:
         return {
             query.replace("_", " "): [piece(f"{layer}-{n}", passages[n].text, passages[n].id, layer) for n in numbers]
             for query, numbers in by_query.items()
         }
 
-    return {layer: Shelves(layer, {QUESTION.text: found(layer)["first"], **found(layer)}) for layer in LAYERS}
+    return {layer: Shelves(layer, {QUESTION.text: shelf(layer)["first"], **shelf(layer)}) for layer in LAYERS}
 
 
 async def conversation(loop: Probe, question: Question = QUESTION) -> tuple[list[Event], Answer]:
@@ -272,7 +272,7 @@ async def test_a_later_attempt_shows_the_best_of_everything_found_so_far(store, 
             "probe": [{"probes": ["a"]}, {"probes": ["b"]}],
         }
     )
-    size = token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
+    size = make_token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
     found = three(passages, first=[0, 1, 2, 3], a=[4, 5], b=[6, 7])
     budget = 4 * size + 40
     await conversation(build(store, model, {"veridical": found["veridical"]}, cycles=2, budget=budget))
@@ -292,7 +292,7 @@ async def test_the_evidence_that_a_cue_rests_on_is_shown_first(store, passages):
             "probe": [{"probes": ["a"]}, {"probes": ["b"]}],
         }
     )
-    size = token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
+    size = make_token_counter(HashEmbedder(32))([passages[0].text])[0] + 12
     found = three(passages, first=[0, 1, 2, 3], a=[4, 5, 6], b=[7])
     loop = build(store, model, {"veridical": found["veridical"]}, cycles=2, budget=4 * size + 40)
     events, _ = await conversation(loop)
@@ -316,7 +316,7 @@ async def test_a_first_answer_that_is_supported_only_partly_does_not_end_the_loo
     assert probe.missing == "who saw the tide"
     assert (answer.text, answer.forced, answer.missing) == ("at nine", False, "")
     tried = [event.detail for event in events if event.name == "tried"]
-    assert [(one["failed"], one["kept"]) for one in tried] == [
+    assert [(attempt["failed"], attempt["kept"]) for attempt in tried] == [
         (False, "supported only partly, so the loop goes on"),
         (False, ""),
     ]
@@ -379,10 +379,10 @@ async def test_a_star_beside_a_letter_is_a_refusal_while_declining_is_allowed(st
     assert (answer.choice, answer.forced) == ("B", True), "made to answer, its letter counts"
 
 
-@pytest.mark.parametrize("said", ["*", " * ", "*.", "**", '"*"', ""])
-async def test_the_failure_signal_in_any_dress(store, passages, said):
+@pytest.mark.parametrize("wording", ["*", " * ", "*.", "**", '"*"', ""])
+async def test_the_failure_signal_in_any_dress(store, passages, wording):
     model = ScriptedModel(
-        {"answer": [{"answer": said}, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]}
+        {"answer": [{"answer": wording}, ANSWERED], "encode": lambda given: {"cue": ""}, "probe": [{"probes": []}]}
     )
     _, answer = await conversation(build(store, model, three(passages, first=[0])))
     assert answer.forced, "a failure must start the loop"
@@ -456,8 +456,8 @@ async def test_options_reach_the_answering_role_alone(store, passages):
     assert answer.choice == "B"
     assert answer.text == "at ten"
     for call in model.calls:
-        said = call.given.model_dump_json()
-        assert ("at ten" in said) == (call.role == "answer")
+        prompt = call.given.model_dump_json()
+        assert ("at ten" in prompt) == (call.role == "answer")
     assert all("at ten" not in query for shelf in recall.values() for query, _ in shelf.asked)
 
 

@@ -14,10 +14,10 @@ from tomewise.language.scripted import Call, ScriptedModel
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
+from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import NewestFirst
-from tomewise.loops.showing import Shelf, token_counter
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import document_of, put
@@ -65,8 +65,8 @@ def line(call: Call) -> str:
     given: Any = call.given
     match call.role:
         case "answer":
-            said = [*(piece.text for piece in given.evidence), *(f"<{note}>" for note in given.notes)]
-            return " ".join(["answer" if given.may_decline else "answer!", *given.options, *said])
+            texts = [*(piece.text for piece in given.evidence), *(f"<{note}>" for note in given.notes)]
+            return " ".join(["answer" if given.may_decline else "answer!", *given.options, *texts])
         case "encode":
             return f"encode {given.probe} {given.layer}: {' '.join(piece.text for piece in given.evidence)}"
         case "probe":
@@ -93,13 +93,14 @@ async def conversation(
     model = ScriptedModel(
         {
             "answer": answers,
-            "probe": [one if isinstance(one, Exception) else {"probes": one} for one in probes],
+            "probe": [reply if isinstance(reply, Exception) else {"probes": reply} for reply in probes],
             "encode": cue,
             "fuse": lambda given: {"cue": f"fused {next(fusions)}"},
         }
     )
     layers = {
-        name: Shelves(name, {q: some[place] for q, some in found.items()}, store) for place, name in enumerate("vs")
+        name: Shelves(name, {query: by_layer[place] for query, by_layer in found.items()}, store)
+        for place, name in enumerate("vs")
     }
     loop = Probe(
         LayeredRecall(layers),
@@ -110,7 +111,7 @@ async def conversation(
         partial(Pool, EMBEDDER),
         Citer(store),
         Shelf(store),
-        token_counter(EMBEDDER),
+        make_token_counter(EMBEDDER),
         Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **{"on_exhaustion": "force", **bounds}),
     )
     events: list[Event] = []
@@ -124,8 +125,8 @@ async def conversation(
 def side_by_side(calls: list[str], *expected: str | list[str]) -> None:
     """The calls are these; those of one list run side by side, so that their order does not count."""
     left = list(calls)
-    for some in expected:
-        wanted = [some] if isinstance(some, str) else some
+    for group in expected:
+        wanted = [group] if isinstance(group, str) else group
         assert sorted(left[: len(wanted)]) == sorted(wanted), f"of {calls}"
         left = left[len(wanted) :]
     assert left == []
@@ -135,7 +136,7 @@ def reason(events: list[Event]) -> object:
     return next(event.detail["reason"] for event in events if event.name == "stopped")
 
 
-def told(events: list[Event]) -> list[tuple[int, object]]:
+def skip_reasons(events: list[Event]) -> list[tuple[int, object]]:
     return [(event.step, event.detail["reason"]) for event in events if event.name == "skipped"]
 
 
@@ -252,7 +253,7 @@ async def test_a_malformed_reply_of_the_prober_ends_the_search(store):
         store, {STEM: ([0], [0])}, [DECLINED, ANSWERED], [BadReply("no JSON")], fuse=1.0
     )
     side_by_side(calls, FIRST, CUES, PROBE, "answer! v0 s0 <When? v> <When? s>")
-    assert told(events) == [(1, "no JSON")]
+    assert skip_reasons(events) == [(1, "no JSON")]
     assert reason(events) == "no new probe was thought of"
     assert answer.forced
 
@@ -264,7 +265,7 @@ async def test_a_malformed_cue_is_none(store):
     found = {STEM: ([0], [0]), "a": ([1], [1])}
     calls, events, answer = await conversation(store, found, [DECLINED, ANSWERED], [["a"]], cue=cue, fuse=1.0)
     assert calls[-1] == "answer v0 v1 s0 s1 <fused A> <a v>"
-    assert told(events) == [(1, "no cue"), (1, "no cue")]
+    assert skip_reasons(events) == [(1, "no cue"), (1, "no cue")]
     assert not answer.forced
 
 
@@ -272,7 +273,7 @@ async def test_a_malformed_attempt_has_failed_and_a_malformed_forced_answer_is_a
     found = {STEM: ([0], [0]), "a": ([1], [])}
     calls, events, answer = await conversation(store, found, [Refused("not this"), ANSWERED], [["a"]], fuse=1.0)
     side_by_side(calls[:4], FIRST, CUES, PROBE)
-    assert told(events) == [(0, "not this")]
+    assert skip_reasons(events) == [(0, "not this")]
     assert (answer.text, answer.forced) == ("at nine", False)
     with pytest.raises(BadReply, match="nothing at all"):
         await conversation(store, found, [DECLINED, BadReply("nothing at all")], [[]])
@@ -281,7 +282,7 @@ async def test_a_malformed_attempt_has_failed_and_a_malformed_forced_answer_is_a
 async def test_an_attempt_without_a_usable_reply_leaves_the_forced_answer_its_chance(store):
     calls, events, answer = await conversation(store, {STEM: ([0], [0])}, [Refused("once"), ANSWERED], [[]], fuse=1.0)
     side_by_side(calls, FIRST, CUES, PROBE, "answer! v0 s0 <When? v> <When? s>")
-    assert told(events) == [(0, "once")]
+    assert skip_reasons(events) == [(0, "once")]
     assert (answer.text, answer.forced) == ("at nine", True)
 
 
@@ -342,7 +343,7 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
         partial(Pool, EMBEDDER),
         Citer(store),
         Shelf(store),
-        token_counter(EMBEDDER),
+        make_token_counter(EMBEDDER),
         Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, fuse=1.0),
     )
     async for _ in loop.run(Question(text=STEM)):

@@ -32,5 +32,5 @@ def test_where_no_support_is_named_shared_words_decide():
 
 
 def test_a_cue_that_rests_on_another_layer_brings_nothing_of_this_one_to_the_front():
-    other = Unit("p", "v", pieces("new1", "new2"), "the tide", ("window",))
-    assert rank(other)[:3] == ["own1", "own2", "own3"]
+    foreign = Unit("p", "v", pieces("new1", "new2"), "the tide", ("window",))
+    assert rank(foreign)[:3] == ["own1", "own2", "own3"]

@@ -21,7 +21,7 @@ def unit(cue: str, *nodes: str) -> Unit:
 def test_what_was_seen_is_dropped_before_the_cut():
     pool = Pool(HashEmbedder(32))
     pool.take([unit("a cue", "n1", "n2")])
-    fresh = pool.unseen([piece("n1"), piece("n3"), piece("n2"), piece("n4"), piece("n5")], 2)
+    fresh = pool.find_unseen([piece("n1"), piece("n3"), piece("n2"), piece("n4"), piece("n5")], 2)
     assert [found.node for found in fresh] == ["n3", "n4"]
     assert pool.size == 2, "what is merely looked at is not in the pool"
 
@@ -55,13 +55,13 @@ def test_gathered_is_reciprocal_rank_fusion_of_all_searches(searches):
     for search in searches:
         found = [piece(f"n{number}") for number in search]
         pool.credit("veridical", found)
-        pool.take([Unit("probe", "veridical", tuple(pool.unseen(found, 20)), "")])
+        pool.take([Unit("probe", "veridical", tuple(pool.find_unseen(found, 20)), "")])
         for rank, number in enumerate(search):
             credit[f"n{number}"] += 1 / (10 + rank)
-    gathered = [found.node for found in pool.gathered("veridical")]
+    gathered = [found.node for found in pool.gather("veridical")]
     assert sorted(gathered) == sorted(credit), "each piece once, also where it was found again"
     assert [credit[node] for node in gathered] == sorted(credit.values(), reverse=True)
-    assert pool.gathered("semantic") == []
+    assert pool.gather("semantic") == []
 
 
 def test_what_was_prepared_is_not_embedded_again():

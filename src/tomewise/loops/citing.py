@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.roles import Quote
-from tomewise.loops.showing import find_labelled
+from tomewise.loops.evidence import find_labelled
 from tomewise.types import Citation, Evidence, Passage
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Citer:
         found: dict[Citation, None] = {}
         dropped = 0
         for quote in quotes:
-            citations = _cited(quote.quote, _in_turn(quote, evidence, passages))
+            citations = _cite_parts(quote.quote, _in_turn(quote, evidence, passages))
             found.update(dict.fromkeys(citations))
             dropped += not citations
         return Cited(tuple(found), dropped)
@@ -64,19 +64,19 @@ class Citer:
         return {passage.id: passage for passage in self._store.passages(wanted.values()).values()}
 
 
-def _cited(quote: str, passages: Sequence[Passage]) -> list[Citation]:
+def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Citation]:
     for passage in passages:
-        if whole := located(quote, passage):
+        if whole := locate(quote, passage):
             return [whole]
     parts = [part for part in _LEFT_OUT.split(quote) if part.strip()]
     for passage in passages if 1 < len(parts) <= len(quote) // _LEAST else ():
-        found = [citation for part in parts if (citation := located(part, passage))]
+        found = [citation for part in parts if (citation := locate(part, passage))]
         if len(found) == len(parts):
             return found
     return []
 
 
-def located(quote: str, passage: Passage) -> Citation | None:
+def locate(quote: str, passage: Passage) -> Citation | None:
     """The quotation in the passage: exactly, else as prompts show it, with white space, marks and dashes folded.
 
     Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
@@ -105,12 +105,12 @@ def _span(words: str, text: str) -> tuple[int, int] | None:
     if len(words) > _LONGER * len(text):
         return None  # no copy of any of it, and not worth the work
     wanted = _SPECIAL.sub(_read, words).strip(" -")
-    found = _folded(text).find(wanted) if len(wanted) >= _LEAST else -1
-    return _unfolded(text, found, found + len(wanted)) if found >= 0 else None
+    found = _fold(text).find(wanted) if len(wanted) >= _LEAST else -1
+    return _unfold(text, found, found + len(wanted)) if found >= 0 else None
 
 
 @lru_cache(maxsize=256)
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutral`).
 
     Kept for a while, since each quotation is looked for in the same passages.
@@ -122,7 +122,7 @@ def _read(special: re.Match[str]) -> str:
     return _plain(special[0])[0]
 
 
-def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
     """Where the characters `start` to `end` of the folded text stand in the text itself."""
     starts: list[int] = []
     ends: list[int] = []
@@ -140,7 +140,7 @@ def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _plain(special: str) -> tuple[str, int]:
-    """What is read for it, and how many of its characters a citation of that covers: a bracket's blank is none."""
+    """What it reads as, and how many of its characters a citation covers: the blank after a bracket does not count."""
     if special in _ALONE:
         return _ALONE[special], len(special)
     if special[0] in BRACKETS:

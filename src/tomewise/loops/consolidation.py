@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tomewise.language.roles import ENCODE, FUSE, EncodeIn, FuseIn
-from tomewise.loops.showing import find_labelled, shown
+from tomewise.loops.evidence import as_prompt_items, find_labelled
 from tomewise.types import Evidence, LanguageModel, NodeId
 from tomewise.working.pool import Unit
 
@@ -27,7 +27,7 @@ class Consolidating(Protocol):
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue: ...
 
-    async def fused(self, question: str, cues: Sequence[str]) -> str: ...
+    async def fuse(self, question: str, cues: Sequence[str]) -> str: ...
 
     def findings(self, units: Sequence[Unit]) -> list[str]: ...
 
@@ -44,13 +44,13 @@ class Consolidation:
         """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
         layers = ", ".join(unit.layer for unit in units)
         given = EncodeIn(
-            question=question, probe=units[0].probe, layer=layers, evidence=shown(evidence), known=list(known)
+            question=question, probe=units[0].probe, layer=layers, evidence=as_prompt_items(evidence), known=list(known)
         )
         found = await self._model.ask(ENCODE, given)
         support = dict.fromkeys(piece.node for label in found.labels for piece in find_labelled(label, evidence))
         return Cue(found.cue, tuple(support))
 
-    async def fused(self, question: str, cues: Sequence[str]) -> str:
+    async def fuse(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""
         return (await self._model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
 
@@ -68,7 +68,7 @@ class NoConsolidation:
         """Nothing."""
         return Cue()
 
-    async def fused(self, question: str, cues: Sequence[str]) -> str:
+    async def fuse(self, question: str, cues: Sequence[str]) -> str:
         """Nothing."""
         return ""
 
@@ -89,9 +89,9 @@ class WithoutKnown:
         """The other's cue, made without the earlier ones."""
         return await self._consolidating.cue(question, units, evidence, ())
 
-    async def fused(self, question: str, cues: Sequence[str]) -> str:
+    async def fuse(self, question: str, cues: Sequence[str]) -> str:
         """The other's."""
-        return await self._consolidating.fused(question, cues)
+        return await self._consolidating.fuse(question, cues)
 
     def findings(self, units: Sequence[Unit]) -> list[str]:
         """The other's."""

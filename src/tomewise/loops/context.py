@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.budget import shared
-from tomewise.loops.showing import FENCE, Count, Shelf
+from tomewise.loops.evidence import FENCE, Count, Shelf, share_budget
 from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
@@ -47,7 +46,7 @@ class Contexts:
     def read(self, unit: Unit) -> tuple[Evidence, ...]:
         """The evidence of one unit that fits into its layer's share, best first: one piece at least."""
         texts = [_text(piece) for piece in unit.evidence]
-        kept = shared(self._room(unit.layer), {unit.layer: 1}, {unit.layer: texts}, self._tokens)[unit.layer]
+        kept = share_budget(self._room(unit.layer), {unit.layer: 1}, {unit.layer: texts}, self._tokens)[unit.layer]
         return tuple(unit.evidence[place] for place in kept) or unit.evidence[:1]
 
     def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -56,11 +55,11 @@ class Contexts:
 
     def cues(self, cues: Sequence[str]) -> list[str]:
         """Cues as a role sees them that is shown nothing else."""
-        return self._shortened(cues, self._budget)
+        return self._shorten_all(cues, self._budget)
 
-    def known(self, cues: Sequence[str]) -> list[str]:
+    def fit_known(self, cues: Sequence[str]) -> list[str]:
         """Earlier cues as the encoding role sees them beside new evidence: the first ones that have room."""
-        return self._shortened(cues, self._budget // _KNOWN)
+        return self._shorten_all(cues, self._budget // _KNOWN)
 
     def context(self, ranked: Mapping[str, Sequence[Evidence]], cued: Sequence[Unit], fused: str) -> Context:
         """What the answering role sees: by layer the first pieces of `ranked`, the cues of units, as many as have room.
@@ -71,7 +70,7 @@ class Contexts:
         left = self._budget - sum(size + FENCE for size in self._tokens(notes))
         shares = {layer: self._shares[layer] for layer in ranked}
         texts = {layer: [_text(piece) for piece in pieces] for layer, pieces in ranked.items()}
-        kept = shared(left, shares, texts, self._tokens)
+        kept = share_budget(left, shares, texts, self._tokens)
         evidence = [ranked[layer][place] for layer, places in kept.items() for place in places]
         cut = sum(map(len, ranked.values())) - len(evidence)
         return Context(tuple(self._shelf.in_order(evidence)), tuple(notes), cut)
@@ -85,13 +84,13 @@ class Contexts:
                 of_layer.setdefault(unit.cue, layers.index(unit.layer))
         history = self._room(HISTORY)
         short = self._short(list(of_layer), (self._budget - history) // _NOTES + history) if of_layer else []
-        placed = sorted(zip(of_layer.values(), short, strict=False), key=lambda one: one[0])
+        placed = sorted(zip(of_layer.values(), short, strict=False), key=lambda pair: pair[0])
         return [text for _, text in placed if text]
 
     def _room(self, layer: str) -> int:
         return self._budget * self._shares.get(layer, 0) // sum(self._shares.values())
 
-    def _shortened(self, texts: Sequence[str], room: int) -> list[str]:
+    def _shorten_all(self, texts: Sequence[str], room: int) -> list[str]:
         return [short for short in self._short(texts, room) if short]
 
     def _short(self, texts: Sequence[str], room: int) -> list[str]:
@@ -120,9 +119,9 @@ class Contexts:
         ends = [sentence.end for sentence in (others[:-1] if conclusion else others)]
         cuts = [f"{text[:end]} … {conclusion}".strip() for end in ends]
         fitting = bisect_right(cuts, most, key=lambda cut: self._count([cut])[0])
-        return cuts[fitting - 1] if fitting else conclusion or self._beginning(text, most)
+        return cuts[fitting - 1] if fitting else conclusion or self._cut_end(text, most)
 
-    def _beginning(self, text: str, most: int) -> str:
+    def _cut_end(self, text: str, most: int) -> str:
         """The beginning of a text, up to `most` tokens, between two words where one is near."""
         kept, length = text, len(text)
         while (size := self._count([kept])[0]) > most:

@@ -27,13 +27,13 @@ from typing import Literal
 from tomewise.concurrency import each, together
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerOut
+from tomewise.loops.answering import as_event_detail, make_answer_input, read_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts
-from tomewise.loops.once import answer_from, answering, told
+from tomewise.loops.evidence import Count, Shelf
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
-from tomewise.loops.showing import Count, Shelf
 from tomewise.loops.skipped import Skipped
 from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
@@ -49,7 +49,7 @@ class Bounds:
     `limit` is what each search asks of each layer, `budget` in tokens, `shares` by layer and for `history`, `fuse` the
     fraction of the pool that is fused. On exhaustion the question is declined unless it asks for a guess, or the model
     is made to answer in any case. Without `cycles` the first attempt is the answer. With `accept_partly` the loop also
-    ends where the first answer is supported only partly. Raises UsageError for a fraction that is none.
+    ends where the first answer is supported only partly. Raises UsageError where `fuse` is not from 0 to 1.
     """
 
     cycles: int = 5
@@ -65,7 +65,7 @@ class Bounds:
             raise UsageError(f"fuse is the fraction of the pool that is fused, from 0 to 1, not {self.fuse}")
 
     @property
-    def fused(self) -> float:
+    def fused_share(self) -> float:
         """The fraction that is fused: none where what is fused has no share of the context."""
         return self.fuse if self.shares.get(HISTORY) else 0.0
 
@@ -108,7 +108,7 @@ class Probe:
         course = _Course(question, pool, self._contexts(question), units, tried=[question.text])
         for step in range(self._bounds.cycles + 1):
             course.step = step
-            async for event in self._explore(course) if step else _recalled(course):
+            async for event in self._explore(course) if step else _report_recall(course):
                 yield event
             if course.end:
                 break
@@ -138,9 +138,9 @@ class Probe:
             course.end = "no new evidence was found" if probes else "no new probe was thought of"
             return
         course.tried += [probe for probe in probes if probe not in course.tried]
-        async for event in _recalled(course):
+        async for event in _report_recall(course):
             yield event
-        course.units, course.notes = await together(self._cued(course), self._fused(course))
+        course.units, course.notes = await together(self._encode(course), self._fuse(course))
         for event in _consolidation_events(course):
             yield event
 
@@ -160,7 +160,9 @@ class Probe:
             course.kept = course.answer
         elif course.answer.resolved:
             course.end = "it was answered"
-        detail = _tried(context, reply, course.answer) | {"kept": _KEPT if course.answer is course.kept else ""}
+        detail = _describe_attempt(context, reply, course.answer) | {
+            "kept": _KEPT if course.answer is course.kept else ""
+        }
         yield Event(name="tried", step=course.step, detail=detail)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
@@ -171,7 +173,7 @@ class Probe:
     async def _remember(self, course: _Course) -> AsyncIterator[Event]:
         """Take the units of this step into the pool; those of the first search are encoded only now, as it failed."""
         if not course.step:
-            course.units = await self._cued(course)
+            course.units = await self._encode(course)
             for event in _consolidation_events(course):
                 yield event
         await asyncio.to_thread(course.pool.take, course.units)
@@ -179,7 +181,7 @@ class Probe:
         yield Event(name="updated", step=course.step, detail=detail)
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
-        """The best answer, or one more call that must be answered where there is none and a guess was asked for."""
+        """The best answer. Where there is none and the question asks for a guess, one more call that may not decline."""
         best = course.best
         done = best is not None and best.resolved
         if done or not self._bounds.cycles or not self._bounds.forces(course.question):
@@ -191,36 +193,36 @@ class Probe:
         context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
         reply = await self._try(course.question, context, may_decline=False)
         answer = await self._answer(course.question, context, reply, may_decline=False)
-        yield Event(name="forced", step=course.step, detail=_tried(context, reply, answer))
+        yield Event(name="forced", step=course.step, detail=_describe_attempt(context, reply, answer))
         yield replace(answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool) -> list[Unit]:
         """One unit a probe and layer, holding the evidence that no earlier step has read."""
         found = await self._recall.retrieve(probes, self._bounds.limit + pool.size)
-        for some in found:
-            for layer, ranked in some.items():
+        for by_layer in found:
+            for layer, ranked in by_layer.items():
                 pool.credit(layer, ranked)
         return self._selection.units(probes, found, pool, self._bounds.limit)
 
-    async def _cued(self, course: _Course) -> list[Unit]:
+    async def _encode(self, course: _Course) -> list[Unit]:
         """The units as they were read, with their cues; what brings nothing of its own is left out."""
-        known = await self._cues(course, 1.0, 1, course.contexts.known)
+        known = await self._cues(course, 1.0, 1, course.contexts.fit_known)
         groups = await asyncio.to_thread(_read, self._selection.groups(course.units), course.contexts)
         asked = [self._consolidating.cue(course.question.text, units, shown, known) for units, shown in groups]
-        cues = await each(course.skipped.usable(one, Cue()) for one in asked)
+        cues = await each(course.skipped.usable(call, Cue()) for call in asked)
         return [
             replace(unit, cue=cue.text, support=cue.support)
             for (units, _), cue in zip(groups, cues, strict=True)
             for unit in units
         ]
 
-    async def _fused(self, course: _Course) -> str:
+    async def _fuse(self, course: _Course) -> str:
         """What the relevant cues of the pool say together."""
         least = self._selection.least_fused
-        cues = await self._cues(course, self._bounds.fused, least, course.contexts.cues)
+        cues = await self._cues(course, self._bounds.fused_share, least, course.contexts.cues)
         if len(cues) < least:
             return "".join(cues)
-        return await course.skipped.usable(self._consolidating.fused(course.question.text, cues), "")
+        return await course.skipped.usable(self._consolidating.fuse(course.question.text, cues), "")
 
     async def _cues(
         self, course: _Course, fraction: float, least: int, fit: Callable[[Sequence[str]], list[str]]
@@ -235,12 +237,12 @@ class Probe:
         return course.contexts.context(ranked, cued, fused)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
-        given = answering(question, context.evidence, notes=context.notes, may_decline=may_decline)
+        given = make_answer_input(question, context.evidence, notes=context.notes, may_decline=may_decline)
         return await self._model.ask(ANSWER, given)
 
     async def _answer(self, question: Question, context: Context, reply: AnswerOut, *, may_decline: bool) -> Answer:
         return await asyncio.to_thread(
-            answer_from, reply, question, context.evidence, self._citer, may_decline=may_decline
+            read_answer, reply, question, context.evidence, self._citer, may_decline=may_decline
         )
 
     def _contexts(self, question: Question) -> Contexts:
@@ -248,7 +250,7 @@ class Probe:
 
         A third is left for the prompts and the model's own way to count.
         """
-        asked = self._model.reckon(ANSWER, answering(question, [])) + sum(self._count([question.text]))
+        asked = self._model.reckon(ANSWER, make_answer_input(question, [])) + sum(self._count([question.text]))
         room = max(0, self._model.window - ANSWER.output_tokens - asked) * 2 // 3
         return Contexts(self._shelf, self._count, min(self._bounds.budget, room), self._bounds.shares)
 
@@ -300,9 +302,9 @@ def _read(groups: Sequence[Sequence[Unit]], contexts: Contexts) -> list[tuple[li
     return read
 
 
-async def _recalled(course: _Course) -> AsyncIterator[Event]:
+async def _report_recall(course: _Course) -> AsyncIterator[Event]:
     for unit in course.units:
-        detail = {"probe": unit.probe, "layer": unit.layer, "evidence": told(unit.evidence)}
+        detail = {"probe": unit.probe, "layer": unit.layer, "evidence": as_event_detail(unit.evidence)}
         yield Event(name="recalled", step=course.step, detail=detail)
 
 
@@ -310,14 +312,14 @@ def _consolidation_events(course: _Course) -> Iterator[Event]:
     layers: dict[tuple[str, str, tuple[NodeId, ...]], list[str]] = {}
     for unit in course.units:
         layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
-    for (probe, cue, support), some in layers.items():
-        detail = {"probe": probe, "layer": ", ".join(some), "cue": cue, "support": list(support)}
+    for (probe, cue, support), names in layers.items():
+        detail = {"probe": probe, "layer": ", ".join(names), "cue": cue, "support": list(support)}
         yield Event(name="encoded", step=course.step, detail=detail)
     if course.step:
         yield Event(name="fused", step=course.step, detail={"cue": course.notes})
 
 
-def _tried(context: Context, reply: AnswerOut, answer: Answer) -> dict[str, object]:
+def _describe_attempt(context: Context, reply: AnswerOut, answer: Answer) -> dict[str, object]:
     return {
         "answer": reply.answer,
         "choice": reply.choice,

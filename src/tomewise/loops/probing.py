@@ -11,7 +11,7 @@ from tomewise.types import LanguageModel
 
 
 class Probing(Protocol):
-    """Says what to search for next. `missing` is what the last attempt to answer said it lacked."""
+    """Says what to search for next. `missing` is what the last attempt to answer lacked."""
 
     async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]: ...
 
@@ -48,7 +48,7 @@ class SameQuestion:
 
 
 class WithoutMissing:
-    """Probing that is not told what the last attempt lacked, as in equation 1."""
+    """Probing that does not see what the last attempt lacked, as in equation 1."""
 
     def __init__(self, probing: Probing) -> None:
         self._probing = probing

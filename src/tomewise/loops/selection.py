@@ -47,7 +47,7 @@ class BestSoFar:
     def units(self, probes: Sequence[str], found: Sequence[Found], pool: Pool, limit: int) -> list[Unit]:
         """Searches of one step may find the same."""
         return [
-            Unit(probe, layer, tuple(pool.unseen(ranked, limit)), "")
+            Unit(probe, layer, tuple(pool.find_unseen(ranked, limit)), "")
             for probe, layers in zip(probes, found, strict=True)
             for layer, ranked in layers.items()
         ]
@@ -66,10 +66,10 @@ class BestSoFar:
         """
         new_units = [unit for unit in units if unit.layer == layer]
         old_units = [unit for unit in pool.units if unit.layer == layer]
-        by_cue = [[*map(_supporting, pool.nearest(question, of_step))] for of_step in (new_units, old_units)]
-        support = _once_each(chain.from_iterable(map(take_turns, by_cue)))
+        by_cue = [[*map(_find_support, pool.nearest(question, of_step))] for of_step in (new_units, old_units)]
+        support = _drop_repeats(chain.from_iterable(map(take_turns, by_cue)))
         best = take_turns([support, pool.first_found(layer)])
-        return _once_each(chain(best, take_turns([unit.evidence for unit in new_units]), pool.gathered(layer)))
+        return _drop_repeats(chain(best, take_turns([unit.evidence for unit in new_units]), pool.gather(layer)))
 
 
 class NewestFirst:
@@ -86,7 +86,7 @@ class NewestFirst:
         units: list[Unit] = []
         for probe, layers in zip(probes, found, strict=True):
             for layer, ranked in layers.items():
-                evidence = pool.unseen((piece for piece in ranked if piece.node not in claimed), limit)
+                evidence = pool.find_unseen((piece for piece in ranked if piece.node not in claimed), limit)
                 claimed.update(piece.node for piece in evidence)
                 units.append(Unit(probe, layer, tuple(evidence), ""))
         return units
@@ -98,16 +98,16 @@ class NewestFirst:
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """New evidence, best first from each search in turn; then the rest of the pool."""
         fresh = [unit.evidence for unit in units if unit.layer == layer]
-        return _once_each(chain(take_turns(fresh), pool.gathered(layer)))
+        return _drop_repeats(chain(take_turns(fresh), pool.gather(layer)))
 
 
 def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
     """The first of each list, then the second of each, and so on."""
     deepest = max(map(len, lists), default=0)
-    return (some[rank] for rank in range(deepest) for some in lists if rank < len(some))
+    return (pieces[rank] for rank in range(deepest) for pieces in lists if rank < len(pieces))
 
 
-def _supporting(unit: Unit) -> list[Evidence]:
+def _find_support(unit: Unit) -> list[Evidence]:
     """The evidence of a unit that its cue rests on: as the model named it, else all of it by shared words."""
     if not unit.support:
         return _by_words(unit)
@@ -121,7 +121,7 @@ def _by_words(unit: Unit) -> list[Evidence]:
     return sorted(unit.evidence, key=lambda piece: -len(words.intersection(_WORD.findall(piece.text.casefold()))))
 
 
-def _once_each(evidence: Iterable[Evidence]) -> list[Evidence]:
+def _drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
     unique: dict[NodeId, Evidence] = {}
     for piece in evidence:
         unique.setdefault(piece.node, piece)

@@ -12,10 +12,10 @@ from tomewise.errors import UsageError
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
+from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.probe import Bounds, Probe
 from tomewise.loops.probing import Probing, SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import BestSoFar, NewestFirst, Selection
-from tomewise.loops.showing import Shelf, token_counter
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -149,7 +149,7 @@ def probe_loop(
         partial(Pool, kit.embedder),
         Citer(kit.store),
         Shelf(kit.store),
-        token_counter(kit.embedder),
+        make_token_counter(kit.embedder),
         bounds,
     )
     return System(loop=loop, retriever=next(iter(retrievers.values())), layers=layers)

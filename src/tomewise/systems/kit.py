@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tomewise.loops.citing import Citer
+from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
-from tomewise.loops.showing import token_counter
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ Recipe = Callable[..., System]
 def answer_once(
     kit: Kit, retriever: Retriever, limit: int, context: int | None, layers: tuple[Layer, ...] = ()
 ) -> System:
-    loop = Once(retriever, kit.model, Citer(kit.store), token_counter(kit.embedder), limit=limit, budget=context)
+    loop = Once(retriever, kit.model, Citer(kit.store), make_token_counter(kit.embedder), limit=limit, budget=context)
     return System(loop=loop, retriever=retriever, layers=layers)

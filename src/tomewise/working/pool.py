@@ -70,12 +70,12 @@ class Pool:
         """What the first search of a layer, that for the question itself, found, best first."""
         return self._first.get(layer, ())
 
-    def gathered(self, layer: str) -> list[Evidence]:
+    def gather(self, layer: str) -> list[Evidence]:
         """The evidence of a layer's units: first what most searches found and ranked high (reciprocal rank fusion)."""
         pieces = {piece.node: piece for unit in self._units if unit.layer == layer for piece in unit.evidence}
         return sorted(pieces.values(), key=lambda piece: -self._credit.get(piece.node, 0.0))
 
-    def unseen(self, evidence: Iterable[Evidence], limit: int) -> list[Evidence]:
+    def find_unseen(self, evidence: Iterable[Evidence], limit: int) -> list[Evidence]:
         """The first `limit` pieces whose node the pool does not hold.
 
         Seen pieces are dropped before the cut, so that a search goes deeper where its top is known.

@@ -1,9 +1,9 @@
-"""What a model gets to see: evidence within a budget of tokens, under labels."""
+"""What a model gets to see: evidence fitted into a budget of tokens, in order, under labels."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tomewise.language.roles import Shown
@@ -18,7 +18,7 @@ FENCE = 12  # tokens that label and fence add to a piece of evidence, or to a no
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 
 
-def token_counter(embedder: Embedder) -> Count:
+def make_token_counter(embedder: Embedder) -> Count:
     """Counts tokens with the embedder's tokenizer; a chat model's own differs by some percent."""
 
     def count(texts: Sequence[str]) -> list[int]:
@@ -27,7 +27,7 @@ def token_counter(embedder: Embedder) -> Count:
     return count
 
 
-def fitting(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
+def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
     """The first pieces that fit together; one that is too long for what is left is passed over, not cut."""
     kept: list[Evidence] = []
     texts = [f"{piece.title}\n{piece.text}" for piece in evidence]
@@ -38,7 +38,7 @@ def fitting(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evi
     return kept
 
 
-def within(
+def fit_to_window(
     evidence: Sequence[Evidence], model: LanguageModel, role: Role[In, Out], given: Callable[[Sequence[Evidence]], In]
 ) -> list[Evidence]:
     """The longest beginning of the evidence with which the call, its reply included, fits into the model's window."""
@@ -53,7 +53,7 @@ def within(
     return list(evidence[: bisect_left(range(len(evidence)), True, key=lambda count: not fits(count + 1))])
 
 
-def shown(evidence: Sequence[Evidence]) -> list[Shown]:
+def as_prompt_items(evidence: Sequence[Evidence]) -> list[Shown]:
     """Evidence as a prompt shows it: E1, E2, ... in the order given."""
     return [
         Shown(label=f"E{number}", text=piece.text, title=piece.title, kind=piece.layer)
@@ -84,3 +84,33 @@ class Shelf:
             return (layers.index(piece.layer), *where, -len(piece.sources), piece.node)
 
         return sorted(evidence, key=place)
+
+
+def share_budget(
+    budget: int, shares: Mapping[str, int], texts: Mapping[str, Sequence[str]], count: Count
+) -> dict[str, list[int]]:
+    """Find which texts of each layer fit, as places in its list.
+
+    Each layer fills its share in the order given, passing over what is too long for what is left. What a layer leaves
+    unused spills over to the others, the layer with the largest share first (ComoRAG, appendix B.4: 8:2:2:1).
+    """
+    sizes = {layer: [tokens + FENCE for tokens in count(layer_texts)] for layer, layer_texts in texts.items()}
+    whole = sum(shares.values())
+    taken: dict[str, list[int]] = {layer: [] for layer in texts}
+    left = budget
+    for layer in texts:
+        left -= _fill(taken[layer], sizes[layer], budget * shares[layer] // whole)
+    for layer in sorted(texts, key=lambda name: -shares[name]):
+        left -= _fill(taken[layer], sizes[layer], left)
+    return {layer: sorted(places) for layer, places in taken.items()}
+
+
+def _fill(taken: list[int], sizes: Sequence[int], room: int) -> int:
+    """Take what fits of what is not taken yet; returns what it used."""
+    used = 0
+    earlier = set(taken)
+    for place, size in enumerate(sizes):
+        if place not in earlier and used + size <= room:
+            taken.append(place)
+            used += size
+    return used
