@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.evaluate.significance import interval, p_value, resampled
+from tomewise.evaluate.significance import interval, p_value, resample_means
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical
@@ -114,7 +114,7 @@ def show(name: str, table: NDArray[np.float64]) -> None:
     cells = []
     for places in (slice(None), slice(0, None, 2), slice(1, None, 2)):
         five = table[places, CUTS.index(5)]
-        low, high = interval(resampled([five])[0])
+        low, high = interval(resample_means([five])[0])
         cells.append(f"{five.mean():.1f} ({low:.0f} to {high:.0f})")
     others = [f"{table[:, column].mean():.1f}" for column in (0, 2, 3, 4)]
     print(f"| {name} | {others[0]} | {' | '.join(cells)} | {' | '.join(others[1:])} |", flush=True)
@@ -159,7 +159,7 @@ async def run(tome: Tome, settings: bool) -> None:
     base = tables["dense (`naive`)"][:, CUTS.index(5)]
     for name in ("`hipporag2` without recognition", "`cogitorag`", "`associative`"):
         more = tables[name][:, CUTS.index(5)] - base
-        drawn = resampled([more])[0]
+        drawn = resample_means([more])[0]
         low, high = interval(drawn)
         chance = p_value(more, drawn)
         print(f"{name} over dense, R@5: {more.mean():+.1f} ({low:+.1f} to {high:+.1f}), p = {chance:.4f}")

@@ -45,8 +45,8 @@ class Memory:
 
         Evidence that rests on one passage gives this passage its score. Evidence that rests on several passages, such
         as a summary, does not score them: each gets its own cosine with the question, unless it was also found by
-        itself. So a summary of many passages does not push better passages down. Retrievers that find both kinds of evidence
-        score by cosine, so the two kinds of scores can be compared.
+        itself. So a summary of many passages does not push better passages down. Retrievers that find both kinds of
+        evidence score by cosine, so the two kinds of scores can be compared.
         """
         scores: dict[PassageId, float] = {}
         for piece in evidence:

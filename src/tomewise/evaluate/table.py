@@ -42,10 +42,10 @@ class Cell:
 class Line:
     """One system: `n` questions; for `failed` of them the system or a judge failed.
 
-    `usage` sums over its questions (calls, `reused` ones among them, input_tokens, output_tokens, cached_tokens,
+    `usage` sums over its questions (calls, of which `reused`, input_tokens, output_tokens, cached_tokens,
     reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
-    longest chain of calls. A cost is None where a price is unknown. `fallbacks` counts by kind the steps that failed and
-    fell back on something else. `risks` are of the table's `risk_of`. `build` is the cost of its layers alone.
+    longest chain of calls. A cost is None where a price is unknown. `fallbacks` counts by kind the steps that failed
+    and fell back on something else. `risks` are of the table's `risk_of`. `build` is the cost of its layers alone.
     """
 
     system: str

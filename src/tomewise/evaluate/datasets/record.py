@@ -52,7 +52,7 @@ class Record:
         raise self.wrong(names[0], value, "a list of texts")
 
     def rows(self, *names: str) -> list[Record]:
-        """The objects of a field that holds a list of them or maps keys to them; `place` names the number or the key."""
+        """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
         value = self.take(*names)
         if isinstance(value, dict):
             pairs = [(str(key), part) for key, part in value.items()]
