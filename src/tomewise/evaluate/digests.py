@@ -45,8 +45,8 @@ def memory_code_digest() -> str:
 @cache  # the code of a running process does not change
 def _files_digest(package: Path, left_out: Sequence[str]) -> str:
     paths = sorted([*package.rglob("*.py"), *package.glob("prompts/*.md")])
-    named = [(path.relative_to(package), path) for path in paths]
-    included = [(name.as_posix(), path) for name, path in named if not any(map(name.is_relative_to, left_out))]
+    by_name = [(path.relative_to(package), path) for path in paths]
+    included = [(name.as_posix(), path) for name, path in by_name if not any(map(name.is_relative_to, left_out))]
     return digest_of(*((name, sha256(path.read_bytes()).hexdigest()) for name, path in included))
 
 

@@ -22,7 +22,7 @@ DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 
 class Experiment:
     """Systems over one dataset, all with the same model, embedder and passages.
 
-    `judges` ask `judge_model`, or `model` where it is None. `retrieval_only` ranks evidence and asks for no answer.
+    `judges` ask `judge_model`, or `model` without one. `retrieval_only` ranks evidence and asks for no answer.
     `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. `seed`
     is that of the bootstrap.
     """

@@ -61,7 +61,7 @@ class RankedPassage:
 class Prediction:
     """The answer of a system to one item. A question that failed has `Prediction()`, which every metric scores 0.
 
-    `choice` is the letter that the system chose; if it is None, metrics look for a letter in `answer`. `ranked` is best
+    `choice` is the letter that the system chose; without one, metrics look for a letter in `answer`. `ranked` is best
     first. `shown` are the passages whose own text the answering call saw, `cited` the places that the answer quotes.
     """
 

@@ -88,17 +88,17 @@ async def _statements(model: LanguageModel, embedder: Embedder, item: Item, answ
     """0.75 times the F1 of statements plus 0.25 times the cosine of the whole, from 0 to 1 (GraphRAG-Bench, ACC)."""
     reference = item.answers[0]
     given = StatementsIn(question=item.question.text, reference=reference, prediction=answer)
-    found = await model.ask(JUDGE_STATEMENTS, given)
+    statements = await model.ask(JUDGE_STATEMENTS, given)
     answer_row, reference_row = embedder.embed([answer, reference])
     likeness = (min(1.0, max(-1.0, float(answer_row @ reference_row))) + 1) / 2
-    f1 = statement_f1(found)
-    counts = {"supported": len(found.supported), "unsupported": len(found.unsupported), "missing": len(found.missing)}
+    f1 = statement_f1(statements)
+    counts = {name: len(getattr(statements, name)) for name in ("supported", "unsupported", "missing")}
     return Judgement(score=0.75 * f1 + 0.25 * likeness, detail={**counts, "f1": f1, "likeness": likeness})
 
 
-def statement_f1(found: StatementsOut) -> float:
+def statement_f1(statements: StatementsOut) -> float:
     """F1 of statements: true positives are in both texts, false ones in one alone. Without any statement it is 0."""
-    true, wrong = len(found.supported), len(found.unsupported) + len(found.missing)
+    true, wrong = len(statements.supported), len(statements.unsupported) + len(statements.missing)
     return true / (true + wrong / 2) if true else 0.0
 
 

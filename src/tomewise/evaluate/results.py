@@ -60,11 +60,11 @@ class Results:
 
         Raises UnknownName for a system that has no row.
         """
-        named = self.systems if systems is None else systems
-        for name in named:
+        names = self.systems if systems is None else systems
+        for name in names:
             if name not in self.systems:
                 raise UnknownName(f"{self.about.name} has no row of {name!r}: it has {', '.join(self.systems)}")
-        rows = [row for name in named for row in self.rows if row.system == name]
+        rows = [row for name in names for row in self.rows if row.system == name]
         return replace(self, rows=tuple(row for row in rows if items is None or row.item.id in items))
 
 

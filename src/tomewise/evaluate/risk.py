@@ -52,4 +52,5 @@ def _level(row: Row) -> int:
     """The index of its confidence in LEVELS; without an answer, one more than the last."""
     if row.error or not (row.prediction.answer or row.prediction.choice):
         return len(LEVELS)
-    return _SUPPORT.index(row.supported) + len(_SUPPORT) * (row.forced or not row.resolved)
+    forced = row.forced or not row.resolved
+    return LEVELS.index(f"forced, {row.supported}" if forced else row.supported)

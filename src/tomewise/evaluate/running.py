@@ -62,9 +62,9 @@ async def run(
 def _results(experiment: Experiment, folder: Path) -> Results:
     """The rows of the experiment's systems and questions. Raises UsageError where every system was left out."""
     results = read_results(folder)
-    named = [variant.name for variant in experiment.variants]
-    with_rows = [name for name in named if name in results.systems]
-    refused = {name: results.refused[name] for name in named if name in results.refused}
+    names = [variant.name for variant in experiment.variants]
+    with_rows = [name for name in names if name in results.systems]
+    refused = {name: results.refused[name] for name in names if name in results.refused}
     if refused and not with_rows:
         reason = next(iter(refused.values()))
         raise UsageError(f"{', '.join(refused)} cannot be compared here: {reason}; name another system")

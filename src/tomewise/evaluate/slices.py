@@ -21,9 +21,9 @@ def split_by_slice(results: Results, name: str) -> Mapping[str, Results]:
     Whole numbers of many values are put in up to four bins of about equally many questions. A question without the
     slice is left out. Raises UnknownName.
     """
-    known = slice_names(results)
-    if name not in known:
-        raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(known)}")
+    names = slice_names(results)
+    if name not in names:
+        raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(names)}")
     values = {row.item.id: _value(row, name) for row in results.rows}
     label = _label([value for value in values.values() if value is not None])
     parts: dict[str, list[Row]] = {}
@@ -39,8 +39,8 @@ def split_by_slice(results: Results, name: str) -> Mapping[str, Results]:
 
 def slice_names(results: Results) -> tuple[str, ...]:
     """The slices that at least one question has, without `pair`, which names pairs of claims."""
-    found = dict.fromkeys(name for row in results.rows for name in row.item.slices if name != "pair")
-    return (*found, LENGTH)
+    names = dict.fromkeys(name for row in results.rows for name in row.item.slices if name != "pair")
+    return (*names, LENGTH)
 
 
 def _value(row: Row, name: str) -> str | int | None:

@@ -44,7 +44,7 @@ class Line:
 
     `usage` sums over its questions (calls, of which `reused`, input_tokens, output_tokens, cached_tokens,
     reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
-    longest chain of calls. A cost is None where a price is unknown. `fallbacks` counts by kind the steps that failed
+    longest chain of calls. An unknown price makes the cost None. `fallbacks` counts by kind the steps that failed
     and fell back on something else. `risks` are of the table's `risk_of`. `build` is the cost of its layers alone.
     """
 
@@ -96,10 +96,12 @@ def tabulate(
     if baseline is not None and baseline not in results.systems:
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
-    found = {(system, name): scores(rows, name, name in judged) for system, rows in by_system.items() for name in names}
-    cells = _correct_p(_cells(by_system, found, judged, baseline, resamples, results.about.seed), names)
+    score_columns = {
+        (system, name): scores(rows, name, name in judged) for system, rows in by_system.items() for name in names
+    }
+    cells = _correct_p(_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
     risk_of = _risk_of(names, judged)
-    by_risk = {system: risks(rows, found[system, risk_of]) for system, rows in by_system.items() if risk_of}
+    by_risk = {system: risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of}
     lines = tuple(
         _line(system, rows, cells[system], judged, results.builds.get(system), by_risk.get(system, ()))
         for system, rows in by_system.items()
@@ -149,16 +151,16 @@ def _by_judge(name: str) -> Column:
 
 def _cells(
     by_system: Mapping[str, list[Row]],
-    found: Mapping[tuple[str, str], Scores | None],
+    score_columns: Mapping[tuple[str, str], Scores | None],
     judged: Sequence[str],
     baseline: str | None,
     resamples: int,
     seed: int,
 ) -> dict[str, dict[str, Cell]]:
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
-    places = list(found)
-    known = [_with_gold(found[place]) for place in places]
-    differences = [_difference(by_system, found, place, baseline) for place in places]
+    places = list(score_columns)
+    known = [_with_gold(score_columns[place]) for place in places]
+    differences = [_difference(by_system, score_columns, place, baseline) for place in places]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
     for number, (system, name) in enumerate(places):
@@ -201,14 +203,14 @@ def _with_gold(column: Scores | None) -> Scores:
 
 def _difference(
     by_system: Mapping[str, list[Row]],
-    found: Mapping[tuple[str, str], Scores | None],
+    score_columns: Mapping[tuple[str, str], Scores | None],
     place: tuple[str, str],
     baseline: str | None,
 ) -> Scores:
     """The scores of a system minus those of the baseline, on the questions that both were asked."""
     system, name = place
-    own = found[place]
-    base = found.get((baseline, name)) if baseline and baseline != system else None
+    own = score_columns[place]
+    base = score_columns.get((baseline, name)) if baseline and baseline != system else None
     if own is None or base is None or baseline is None:
         return np.empty(0)
     by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))

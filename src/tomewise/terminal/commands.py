@@ -250,9 +250,9 @@ def show(
 
     with _open(tome, create=False) as book:
         if document is not None:
-            found = book.document(document)
-            text = {"id": found.id, "title": found.title, "source": found.source, "text": found.text}
-            print_json(text) if as_json else typer.echo(found.text)
+            whole = book.document(document)
+            text = {"id": whole.id, "title": whole.title, "source": whole.source, "text": whole.text}
+            print_json(text) if as_json else typer.echo(whole.text)
             return
         if traces:
             records = book.store.traces(traces)
@@ -318,9 +318,9 @@ def trust(
         configuration.trusted_folders().forget(folder)
         console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
     else:
-        found = configuration.trust(folder)
+        settings = configuration.trust(folder)
         console().print(f"[bold]trusted[/bold] {_safe(str(folder))}")
-        for name, value in found.items():
+        for name, value in settings.items():
             console().print(f"  {name} = {_safe(repr(value))}")
 
 

@@ -157,36 +157,36 @@ def print_build(report: BuildReport, variant: Variant, options: str, out: Consol
     out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
-def print_contents(found: dict[str, Any], out: Console) -> None:
+def print_contents(contents: dict[str, Any], out: Console) -> None:
     """What `tome show` prints."""
     out.print(
-        f"[bold]{escape(found['tome'])}[/bold] [dim]{found['bytes'] / 1e6:.1f} MB · embedder "
-        f"{escape(found['embedder'])} · passages of {found['passage_tokens']} tokens, overlap {found['overlap']}[/dim]"
+        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB · embedder "
+        f"{escape(contents['embedder'])} · passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}[/dim]"
     )
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
-    for name, layer in found["layers"].items():
+    for name, layer in contents["layers"].items():
         layers.add_row(escape(name), f"{layer['nodes']:,}", str(layer["failed"]) if layer["failed"] else "")
     out.print(layers)
-    for name, replies in found["replies"].items():
+    for name, replies in contents["replies"].items():
         counts = " and ".join(f"{count:,} {word}" for word, count in replies.items())
         out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
-    for failed in found["failed"][:_FAILURES]:
+    for failed in contents["failed"][:_FAILURES]:
         places = ", ".join(map(str, failed["passages"]))
         where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"
         out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed['reason'], 200))}")
-    if found["failed"]:
-        more = max(0, len(found["failed"]) - _FAILURES)
+    if contents["failed"]:
+        more = max(0, len(contents["failed"]) - _FAILURES)
         rest = f"… and {more:,} more (tome show --json lists all); " if more else ""
         out.print(f"[dim]{rest}the next build tries these again; you can use the rest[/dim]")
     documents = Table("document", "passages", "characters", box=None, pad_edge=False)
-    for record in found["documents"][:50]:
+    for record in contents["documents"][:50]:
         name = (
             f"{escape(record['title'])}  [dim]{escape(record['id'])}[/dim]" if record["title"] else escape(record["id"])
         )
         documents.add_row(name, f"{record['passages']:,}", f"{record['characters']:,}")
     out.print(documents)
-    if len(found["documents"]) > 50:
-        out.print(f"[dim]… and {len(found['documents']) - 50:,} more: tome show --json lists all[/dim]")
+    if len(contents["documents"]) > 50:
+        out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
 
 
 def traces_table(traces: list[dict[str, Any]]) -> Table:

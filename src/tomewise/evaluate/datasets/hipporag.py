@@ -15,9 +15,10 @@ from tomewise.types import Question
 def read_hipporag(folder: Path, name: str = "") -> Dataset:
     """`NAME.json` and `NAME_corpus.json` [{title, text, idx?}], where NAME begins with `name`.
 
-    Gold passages come from `supporting_facts` with `context`, from `contexts`, or from `paragraphs`. The reader
-    finds them in the corpus by title and text, whatever their white space. Answers come from `answer`, `gold_ans`,
-    `reference` or `obj` with `possible_answers` and `o_aliases`, and from `answer_aliases`. Raises ReadingError for gold outside the corpus.
+    Gold passages come from `supporting_facts` with `context`, from `contexts`, or from `paragraphs`. The reader finds
+    them in the corpus by title and text, whatever their white space. Answers come from `answer`, `gold_ans`,
+    `reference` or `obj` with `possible_answers` and `o_aliases`, and from `answer_aliases`. Raises ReadingError for
+    gold outside the corpus.
     """
     corpus = one_file(folder, f"{name}*_corpus.json")
     stem = corpus.name.removesuffix("_corpus.json")

@@ -45,22 +45,22 @@ def _check(dataset: Dataset, folder: Path) -> Dataset:
     """The dataset. Raises ReadingError without questions, and for equal ids and documents that the corpus lacks."""
     if not dataset.items:
         raise ReadingError(f"{folder} holds no question in the layout {dataset.name!r}: check the files in it")
-    known = {document.id for document in dataset.documents}
+    corpus = {document.id for document in dataset.documents}
     ids: set[str] = set()
     for item in dataset.items:
         if item.id in ids:
             raise ReadingError(f"{folder}: two questions have the id {item.id!r}: give each its own")
         ids.add(item.id)
         if missing := _find_missing(
-            known, (*item.supporting, *item.documents, *(span.document for span in item.spans))
+            corpus, (*item.supporting, *item.documents, *(span.document for span in item.spans))
         ):
             message = f"{folder}: question {item.id!r} names the document {missing!r}, which the corpus does not hold"
             raise ReadingError(f"{message}: add it, or fix the id")
     return dataset
 
 
-def _find_missing(known: set[str], named: Iterable[str]) -> str | None:
-    return next((id for id in named if id not in known), None)
+def _find_missing(corpus: set[str], ids: Iterable[str]) -> str | None:
+    return next((id for id in ids if id not in corpus), None)
 
 
 def _lazy(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:

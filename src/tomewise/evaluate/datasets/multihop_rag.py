@@ -31,7 +31,7 @@ def _item(record: Record, id: str, ids: dict[str, str], shelf: Shelf) -> Item:
     evidence = record.rows("evidence_list")
     articles = [_article(row, ids) for row in evidence]
     facts = [shelf.spans(article, [row.text("fact")]) for article, row in zip(articles, evidence, strict=True)]
-    spans: list[Span] = [span for found in facts for span in found] if all(facts) else []
+    spans: list[Span] = [span for places in facts for span in places] if all(facts) else []
     return Item(
         id=id,
         question=Question(text=record.text("query")),

@@ -51,12 +51,12 @@ def _raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:
     meetings = record.texts("meetings_list") if record.find("meetings_list") is not None else ()
     if unknown := [name for name in meetings if name not in titles]:
         raise record.error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
-    named = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
+    titles_of_gold = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
     return Item(
         id=id,
         question=Question(text=record.text("query", "question_text")),
         answers=tuple(row.text("response_text") for row in responses) or record.texts("answer", "responses"),
-        supporting=tuple(dict.fromkeys(titles[name] for name in named)),
+        supporting=tuple(dict.fromkeys(titles[name] for name in titles_of_gold)),
     )
 
 

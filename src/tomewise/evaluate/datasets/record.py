@@ -25,8 +25,8 @@ class Record:
 
     def find(self, *names: str) -> Any:
         """The first of these fields that exists and is not null, else None. `document.text` is a field of a field."""
-        found = (_inside(self.values, name) for name in names)
-        return next((value for value in found if value is not None), None)
+        values = (_inside(self.values, name) for name in names)
+        return next((value for value in values if value is not None), None)
 
     def take(self, *names: str) -> Any:
         """Like `find`, but raises ReadingError naming the field when it finds nothing."""
@@ -70,8 +70,8 @@ class Record:
 
     def slices(self, *names: str) -> dict[str, str | int]:
         """The fields that hold text or a whole number, by the last part of their name in lower case."""
-        found = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
-        return {name: value for name, value in found.items() if isinstance(value, str | int)}
+        values = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
+        return {name: value for name, value in values.items() if isinstance(value, str | int)}
 
     def missing_field(self, *names: str) -> ReadingError:
         """The error for a field that is missing under all its names."""
@@ -120,19 +120,19 @@ def files(folder: Path, *patterns: str) -> list[Path]:
     if folder.is_file():
         return [folder]
     for pattern in patterns:
-        if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
-            return found
-    wanted = " or ".join(patterns)
-    raise ReadingError(f"{folder} holds no file {wanted}: give the folder of that layout, or name another layout")
+        if paths := sorted(path for path in folder.glob(pattern) if path.is_file()):
+            return paths
+    any_of = " or ".join(patterns)
+    raise ReadingError(f"{folder} holds no file {any_of}: give the folder of that layout, or name another layout")
 
 
 def one_file(folder: Path, *patterns: str) -> Path:
     """Like `files`, but one file. Raises ReadingError when several match."""
-    found = files(folder, *patterns)
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found[:8])
+    paths = files(folder, *patterns)
+    if len(paths) > 1:
+        names = ", ".join(path.name for path in paths[:8])
         raise ReadingError(f"{folder} holds several files that fit ({names}): give the path of one instead")
-    return found[0]
+    return paths[0]
 
 
 def _rows(path: Path) -> Iterable[Any]:

@@ -44,7 +44,10 @@ class Shelf:
         return id in self._documents
 
     def spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
-        """The places of quotes in a document, whatever their white space. Empty if one is missing: partial gold misleads."""
+        """The places of quotes in a document, whatever their white space.
+
+        Empty if one quote is missing, since a part of the gold misleads.
+        """
         matches = [_locate(quote, self.text(id)) for quote in quotes]
         places = [place for place in matches if place is not None]
         return tuple(Span(document=id, start=a, end=b) for a, b in places) if len(places) == len(quotes) else ()
