@@ -159,9 +159,10 @@ def print_build(report: BuildReport, variant: Variant, options: str, out: Consol
 
 def print_contents(contents: dict[str, Any], out: Console) -> None:
     """What `tome show` prints."""
+    passages = f"passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}"
     out.print(
         f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB · embedder "
-        f"{escape(contents['embedder'])} · passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}[/dim]"
+        f"{escape(contents['embedder'])} · {passages}[/dim]"
     )
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
     for name, layer in contents["layers"].items():
