@@ -389,7 +389,8 @@ def test_a_killed_run_continues_where_it_was(tmp_path, monkeypatch):
     results = asyncio.run(run(made, out))
     assert len(results.rows) == 40
     asked = log.read_text().splitlines()[before:]
-    assert len(asked) == 40 - len(finished)
+    # Two questions are under way at the kill; a stored reply without a row is not asked for again.
+    assert 38 - len(finished) <= len(asked) <= 40 - len(finished)
     assert not finished & set(asked)
 
 
