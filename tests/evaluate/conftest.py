@@ -45,7 +45,7 @@ def dataset() -> Dataset:
 
 @pytest.fixture
 def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Experiment]:
-    """An experiment on the tiny dataset, with whatever is given in place of its defaults."""
+    """Makes an experiment on the tiny dataset; arguments replace its defaults."""
 
     def make(systems: tuple[str, ...] = ("naive", "hybrid"), **given: Any) -> Experiment:
         values: dict[str, Any] = {

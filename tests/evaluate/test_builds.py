@@ -1,4 +1,4 @@
-"""What layers cost and do without, and whose graphs take extractions that are given."""
+"""The cost and the fallbacks of layers, and which graphs take given extractions."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def openie(dataset, tmp_path):
     return replace(dataset, openie=path)
 
 
-def extracting(model: ScriptedModel) -> int:
+def count_extractions(model: ScriptedModel) -> int:
     return sum(call.role.startswith("extract") for call in model.calls)
 
 
-async def test_given_extractions_are_taken_instead_of_asked_for(experiment, tmp_path, openie):
+async def test_given_extractions_replace_calls(experiment, tmp_path, openie):
     model = ScriptedModel(ROLES)
     results = await run(experiment(("hipporag2",), dataset=openie, model=model), tmp_path / "out")
     assert [row.error for row in results.rows] == [None] * 4
-    assert extracting(model) == 0
+    assert count_extractions(model) == 0
     assert "given triples" not in markdown(tabulate(results))
 
 
@@ -52,27 +52,29 @@ async def test_a_graph_of_gists_asks_the_model_and_says_so(experiment, tmp_path,
     model = ScriptedModel(ROLES)
     made = experiment(("cogitorag", "cogitorag:graph from passages"), dataset=openie, model=model)
     results = await run(made, tmp_path / "out")
-    assert extracting(model) == 4
+    assert count_extractions(model) == 4
     assert results.builds["cogitorag"]["notes"] == ["asked the model: the given triples are of passages"]
     assert results.builds["cogitorag:graph from passages"]["notes"] == []
     assert "cogitorag: asked the model: the given triples are of passages." in markdown(tabulate(results))
 
 
-async def test_retrieval_alone_leaves_out_what_the_given_triples_are_not_of(experiment, tmp_path, openie):
+async def test_retrieval_alone_leaves_out_systems_whose_graph_the_given_triples_do_not_fit(
+    experiment, tmp_path, openie
+):
     model = ScriptedModel(ROLES)
     made = experiment(("naive", "cogitorag"), dataset=openie, model=model, **RANKED)
-    for _ in range(2):  # a rerun says it again
+    for _ in range(2):  # a rerun gives the same reason
         results = await run(made, tmp_path / "out")
         assert results.systems == ("naive",)
-        told = as_json(tabulate(results))
-        assert told["refused"] == {"cogitorag": "the given triples are of passages, and graph:gists-triples is not"}
-        assert any(note.startswith("Left out: cogitorag") for note in told["notes"])
+        table = as_json(tabulate(results))
+        assert table["refused"] == {"cogitorag": "the given triples are of passages, and graph:gists-triples is not"}
+        assert any(note.startswith("Left out: cogitorag") for note in table["notes"])
     assert model.calls == []
     with pytest.raises(UsageError, match="cogitorag cannot be compared here"):
         await run(experiment(("cogitorag",), dataset=openie, model=model, **RANKED), tmp_path / "out")
 
 
-async def test_each_system_is_charged_for_its_layers_whoever_came_first(experiment, tmp_path):
+async def test_each_system_is_charged_for_its_layers_whichever_ran_first(experiment, tmp_path):
     systems = ("hipporag2", "associative")
     together = await run(experiment(systems, model=ScriptedModel(ROLES)), tmp_path / "together")
     assert {name: build["calls"] for name, build in together.builds.items()} == {"hipporag2": 5, "associative": 5}
@@ -95,8 +97,8 @@ async def test_fallbacks_stand_in_the_table(experiment, tmp_path):
     text = markdown(tabulate(results))
     assert "| fallbacks |" in text
     assert "What cogitorag fell back on, by kind or layer: question asked whole 4, gists 5." in text
-    told = as_json(tabulate(results))["rows"]
-    assert [line["fallbacks"] for line in told] == [{}, {"question asked whole": 4}]
+    table = as_json(tabulate(results))["rows"]
+    assert [line["fallbacks"] for line in table] == [{}, {"question asked whole": 4}]
 
 
 async def test_texts_that_could_not_be_read_are_fallbacks(experiment, tmp_path):

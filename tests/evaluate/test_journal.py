@@ -9,7 +9,7 @@ from tomewise.evaluate.journal import Journal
 def test_records_come_back_in_order(tmp_path):
     journal = Journal(tmp_path / "deep" / "rows.jsonl")
     assert journal.read() == []
-    with journal.appending():
+    with journal.open_to_append():
         for number in range(3):
             journal.append({"kind": "row", "text": "\u2028 \ud800 ä", "number": number})
     assert [record["number"] for record in journal.read()] == [0, 1, 2]
@@ -21,7 +21,7 @@ def test_a_torn_last_line_does_not_count(tmp_path, torn):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"kind": "row", "number": 0}\n' + torn)
     assert len(Journal(path).read()) == 1
-    with Journal(path).appending():
+    with Journal(path).open_to_append():
         pass
     assert path.read_text() == '{"kind": "row", "number": 0}\n'
 
@@ -30,7 +30,7 @@ def test_a_torn_first_line_leaves_an_empty_file(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"kind"')
     journal = Journal(path)
-    with journal.appending():
+    with journal.open_to_append():
         journal.append({"kind": "row"})
     assert path.read_text() == '{"kind":"row"}\n'
 
@@ -42,21 +42,21 @@ def test_a_damaged_line_is_named(tmp_path):
         Journal(path).read()
 
 
-def test_one_program_at_a_time(tmp_path):
+def test_one_program_appends_at_a_time(tmp_path):
     with (
-        Journal(tmp_path / "rows.jsonl").appending(),
+        Journal(tmp_path / "rows.jsonl").open_to_append(),
         pytest.raises(Locked, match="wait for it"),
-        Journal(tmp_path / "rows.jsonl").appending(),
+        Journal(tmp_path / "rows.jsonl").open_to_append(),
     ):
         pass
 
 
-def test_it_is_flushed_to_disk_about_once_a_second(tmp_path, monkeypatch):
+def test_records_are_synced_to_disk_about_once_a_second(tmp_path, monkeypatch):
     synced: list[int] = []
     monkeypatch.setattr("os.fsync", synced.append)
     now = [0.0]
     journal = Journal(tmp_path / "rows.jsonl", clock=lambda: now[0])
-    with journal.appending():
+    with journal.open_to_append():
         for _ in range(40):
             now[0] += 0.1
             journal.append({"kind": "row"})

@@ -24,7 +24,7 @@ async def test_a_verdict_tries_the_references_until_one_says_yes(embedder):
     assert len(model.calls) == 1
 
 
-async def test_an_empty_answer_is_wrong_unasked(embedder):
+async def test_an_empty_answer_scores_0_without_a_call(embedder):
     model = ScriptedModel({})
     for judge in JUDGES.values():
         assert (await judge.judge(model, embedder, ITEM, " ")).score == 0.0
@@ -50,7 +50,7 @@ async def test_statements_weigh_facts_and_likeness(embedder):
     assert statement_f1(StatementsOut()) == 0.0
 
 
-async def test_a_judge_that_fails_says_so(embedder):
+async def test_a_judge_that_fails_gives_an_error(embedder):
     model = ScriptedModel({"judge_correct": [ModelError("down")]})
     found = await judge_named("acc-l").judge(model, embedder, ITEM, "Crane")
     assert (found.score, found.error) == (0.0, "ModelError: down")
@@ -66,6 +66,6 @@ async def test_the_extractive_model_judges_too(embedder: HashEmbedder):
         assert 0 <= bad.score < good.score <= 1
 
 
-def test_an_unknown_judge_is_told_the_nearest():
+def test_an_unknown_judge_gets_the_nearest_name():
     with pytest.raises(UnknownName, match="did you mean 'acc-l'"):
         judge_named("accl")

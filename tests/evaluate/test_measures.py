@@ -1,4 +1,4 @@
-"""What is measured of an answer: the ranking, what it saw and cited, and how sure it is."""
+"""What an evaluation measures of an answer: its ranking, what it saw and cited, and how sure it is."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ QUESTION = Question(text="Which lighthouse did Ada Marsh keep?")
 GOLD = Item(id="q", question=QUESTION, answers=("a",), supporting=("d1", "d2"))
 
 
-class Told:
-    """A system that finds, shows and answers what it is told; it is a loop and a retriever at once."""
+class FixedSystem:
+    """A loop and a retriever that give what the functions `find` and `answer` make of all passages."""
 
-    def __init__(self, store, found, answer=None):
-        self.store, self.found, self.answer, self.questions = store, found, answer, []
+    def __init__(self, store, find, answer=None):
+        self.store, self.find, self.answer, self.questions = store, find, answer, []
 
     async def retrieve(self, query, limit):
-        return self.found(list(self.store.passages().values()))
+        return self.find(list(self.store.passages().values()))
 
     async def run(self, question):
         self.questions.append(question)
@@ -37,20 +37,20 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """Puts such a system in the place of every other."""
+def fix_systems(monkeypatch):
+    """Makes every system such a system."""
 
-    def put(found, answer=None):
-        made = []
+    def replace_systems(find, answer=None):
+        systems = []
 
         def assemble(name, kit, **settings):
-            made.append(Told(kit.store, found, answer))
-            return System(loop=made[-1], retriever=made[-1])
+            systems.append(FixedSystem(kit.store, find, answer))
+            return System(loop=systems[-1], retriever=systems[-1])
 
         monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble)
-        return made
+        return systems
 
-    return put
+    return replace_systems
 
 
 def summary(passages, score=0.9):
@@ -58,19 +58,19 @@ def summary(passages, score=0.9):
     return Evidence(node="s", layer="tree", text="about all", score=score, sources=sources)
 
 
-def itself(passage, score):
+def direct_hit(passage, score):
     return Evidence(node=passage.id, layer="passages", text=passage.text, score=score, sources=(passage.id,))
 
 
-async def test_a_summary_takes_no_place_of_a_passage_found_by_itself(experiment, tmp_path, told, embedder):
+async def test_a_summary_does_not_push_down_a_passage_found_by_itself(experiment, tmp_path, fix_systems, embedder):
     """The first hit is a summary of three passages; the second is the fourth passage, by itself, and better."""
 
-    def found(passages):
-        return [summary([one for one in passages if one.document != "d3"]), *(
-            itself(one, 0.8) for one in passages if one.document == "d3"
-        )]  # fmt: skip
+    def find(passages):
+        below = [passage for passage in passages if passage.document != "d3"]
+        alone = [passage for passage in passages if passage.document == "d3"]
+        return [summary(below), *(direct_hit(passage, 0.8) for passage in alone)]
 
-    told(found)
+    fix_systems(find)
     made = experiment(("naive",), retrieval_only=True, metrics=(metric_named("recall@2"),))
     rows = (await run(made, tmp_path)).rows
     question = made.dataset.items[0].question.text
@@ -82,21 +82,21 @@ async def test_a_summary_takes_no_place_of_a_passage_found_by_itself(experiment,
     assert [passage.document for passage in rows[0].prediction.ranked] == ["d3", *order]
 
 
-async def test_evidence_of_one_passage_each_keeps_its_order(experiment, tmp_path, told):
-    told(lambda passages: [itself(one, 1.0) for one in reversed(passages)])
+async def test_evidence_of_one_passage_each_keeps_its_order(experiment, tmp_path, fix_systems):
+    fix_systems(lambda passages: [direct_hit(passage, 1.0) for passage in reversed(passages)])
     made = experiment(("naive",), retrieval_only=True, metrics=(metric_named("recall@2"),))
     (row, *_) = (await run(made, tmp_path)).rows
     assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
 
 
-async def test_answers_are_forced_and_say_what_they_rest_on(experiment, tmp_path, told):
+async def test_answers_are_forced_and_say_what_they_rest_on(experiment, tmp_path, fix_systems):
     def answer(passages):
         first, second = passages[0], passages[-1]
         cited = Citation(document=second.document, passage=second.id, position=0, start=0, end=4, quote=second.text[:4])
-        shown = (itself(first, 1.0), summary(passages), replace(itself(second, 0.5), layer="facts"))
+        shown = (direct_hit(first, 1.0), summary(passages), replace(direct_hit(second, 0.5), layer="facts"))
         return Answer(text="a", evidence=shown, citations=(cited,), supported="partly", missing="the year", forced=True)
 
-    systems = told(lambda passages: [], answer)
+    systems = fix_systems(lambda passages: [], answer)
     metrics = tuple(map(metric_named, ("em", "seen", "citation-precision", "citation-recall")))
     results = await run(experiment(("naive",), metrics=metrics, model=ScriptedModel({})), tmp_path)
     assert all(question.force for system in systems for question in system.questions)
@@ -122,20 +122,20 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
     metric = metric_named(name)
     shown = (place("d1", 0, 5), place("d3"))
     cited = (place("d2", 90, 95), place("d3"), place("d9", 0, 3))
-    said = Prediction(answer="a", shown=shown, cited=cited)
-    assert metric.score(Outcome(GOLD, said)) == pytest.approx(documents)
+    prediction = Prediction(answer="a", shown=shown, cited=cited)
+    assert metric.score(Outcome(GOLD, prediction)) == pytest.approx(documents)
     gold = (
         Span(document="d1", start=4, end=6),
         Span(document="d3", start=9, end=20),
         Span(document="d9", start=2, end=9),
     )
-    seen = replace(said, shown=(place("d1", 0, 5), place("d3", 30, 40)))
+    seen = replace(prediction, shown=(place("d1", 0, 5), place("d3", 30, 40)))
     assert metric.score(Outcome(replace(GOLD, spans=gold), seen)) == pytest.approx(spans)
     assert metric.score(Outcome(GOLD, Prediction())) == 0.0
     assert not metric.applies(replace(GOLD, supporting=()))
 
 
-def test_they_belong_to_the_defaults_but_retrieval_alone_cannot_have_them(experiment, dataset):
+def test_they_are_default_metrics_but_not_of_retrieval_alone(experiment, dataset):
     from tomewise.evaluate.experiment import check, of_evidence
 
     defaults = default_metrics(dataset)
@@ -164,7 +164,7 @@ def test_risk_and_coverage_by_how_sure_the_answers_are():
     ]  # fmt: skip
     scores = np.array([1.0, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, np.nan])
     found = risks(rows, scores)
-    assert tuple(one.level for one in found) == LEVELS
+    assert tuple(risk.level for risk in found) == LEVELS
     assert found[0] == Risk("full", 2 / 8, 0.0)
     assert found[1] == Risk("partly", 3 / 8, pytest.approx(1 - 2.5 / 3))
     assert found[2] == Risk("none", 4 / 8, pytest.approx(1 - 2.5 / 4))

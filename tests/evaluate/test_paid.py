@@ -1,4 +1,4 @@
-"""Replies are paid for once in an output folder, and rows belong to the code that made them."""
+"""An output folder pays for a reply once, and rows depend on the code that made them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tomewise.evaluate import digests
-from tomewise.evaluate.paid import PaidOnce, counting_reused
+from tomewise.evaluate.paid import PaidOnce, count_reused
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
 from tomewise.language.prompts import Prompts
@@ -23,7 +23,7 @@ COUNTED = ("calls", "input_tokens", "output_tokens", "cost", "depth")
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package whose state a test can change."""
+    """A function that replaces the package by one file."""
 
     def change(name: str, text: str) -> None:
         folder = tmp_path / f"package{len(list(tmp_path.glob('package*')))}"
@@ -35,7 +35,7 @@ def package(tmp_path, monkeypatch):
     return change
 
 
-async def test_changed_code_asks_anew_and_pays_nothing(experiment, tmp_path, package):
+async def test_changed_code_makes_new_rows_and_pays_nothing(experiment, tmp_path, package):
     package("loops/once.py", "one")
     model = ScriptedModel(ANSWER)
     made = experiment(("naive",), model=model)
@@ -46,23 +46,23 @@ async def test_changed_code_asks_anew_and_pays_nothing(experiment, tmp_path, pac
     second = await run(made, tmp_path / "out")
     assert len(model.calls) == 4
     assert [row.key for row in second.rows] != [row.key for row in first.rows]
-    for one, other in zip(first.rows, second.rows, strict=True):
-        assert [other.usage[name] for name in COUNTED] == [one.usage[name] for name in COUNTED]
-        assert (one.usage["reused"], other.usage["reused"]) == (0, 1)
-        assert other.asked >= one.asked
+    for before, after in zip(first.rows, second.rows, strict=True):
+        assert [after.usage[name] for name in COUNTED] == [before.usage[name] for name in COUNTED]
+        assert (before.usage["reused"], after.usage["reused"]) == (0, 1)
+        assert after.asked >= before.asked
     assert tabulate(second).lines[0].usage["calls"] == 4
 
 
-def test_every_source_and_prompt_counts_and_a_memory_is_of_what_made_it(experiment, package):
+def test_names_change_with_every_source_and_memories_with_what_makes_them(experiment, package):
     made = experiment()
     seen = {}
-    for name in ("loops/once.py", "memory/building.py", "prompts/answer.md", "terminal/commands.py"):
+    for name in ("loops/once.py", "memory/building.py", "prompts/answer.md", "systems/spec.py", "terminal/commands.py"):
         for text in ("one", "two"):
             package(name, text)
             seen[name, text] = made.name(), made.memory_name("d")
         assert seen[name, "one"][0] != seen[name, "two"][0]
         remade = seen[name, "one"][1] != seen[name, "two"][1]
-        assert remade == (name in ("memory/graph.py", "prompts/answer.md"))
+        assert remade == (name in ("memory/building.py", "prompts/answer.md"))
 
 
 def test_the_package_itself_has_a_digest():
@@ -71,7 +71,7 @@ def test_the_package_itself_has_a_digest():
     assert digests.code_digest() != digests.memory_code_digest()
 
 
-class Charging:
+class TwoCallModel:
     """A model whose every ask takes two calls, with a price and tokens of all kinds."""
 
     name, window = "charging", 1000
@@ -92,17 +92,17 @@ class Charging:
 
 
 @pytest.fixture
-def stored(tmp_path):
+def calls(tmp_path):
     store = SqliteStore.open(tmp_path / "calls.tome")
     yield store.calls
     store.close()
 
 
-async def test_a_kept_reply_is_charged_as_if_paid_again(stored):
-    model = Charging()
+async def test_a_stored_reply_is_charged_as_if_paid_again(calls):
+    model = TwoCallModel()
     for number in range(2):
-        with meter() as used, counting_reused() as reused:
-            paying = PaidOnce(model, Prompts(), stored)  # nothing is left but the file
+        with meter() as used, count_reused() as reused:
+            paying = PaidOnce(model, Prompts(), calls)  # only the file survives
             reply = await paying.ask(GIST, GistIn(text="t"))
         total = used.usage().total
         assert reply.memory == "m"
@@ -110,41 +110,41 @@ async def test_a_kept_reply_is_charged_as_if_paid_again(stored):
         assert (total.cached_tokens, total.reasoning_tokens) == (8, 6)
         assert reused.asks == number
     assert model.asks == 1
-    assert used.usage().depth == 2  # one call after the other, as they were
+    assert used.usage().depth == 2  # one call after the other, as the first time
 
 
-async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(stored):
-    model = Charging()
-    paying = PaidOnce(model, Prompts(), stored)
+async def test_equal_asks_at_one_moment_are_one_call_and_charged_to_each(calls):
+    model = TwoCallModel()
+    paying = PaidOnce(model, Prompts(), calls)
 
-    async def one() -> int:
+    async def count_calls() -> int:
         with meter() as used:
             await paying.ask(DECOMPOSE, DecomposeIn(question="q"))
         return used.usage().total.calls
 
-    assert await asyncio.gather(*(one() for _ in range(3))) == [2, 2, 2]
+    assert await asyncio.gather(*(count_calls() for _ in range(3))) == [2, 2, 2]
     assert model.asks == 1
 
 
-async def test_kept_replies_asked_for_side_by_side_are_no_chain(stored):
-    paying = PaidOnce(ScriptedModel({"gist": lambda given: {"memory": given.text}}), Prompts(), stored)
-    given = [GistIn(text=str(number)) for number in range(4)]
+async def test_stored_replies_asked_for_side_by_side_are_not_a_chain(calls):
+    paying = PaidOnce(ScriptedModel({"gist": lambda given: {"memory": given.text}}), Prompts(), calls)
+    inputs = [GistIn(text=str(number)) for number in range(4)]
     for _ in range(2):
         with meter() as used:
-            await asyncio.gather(*(paying.ask(GIST, one) for one in given))
+            await asyncio.gather(*(paying.ask(GIST, given) for given in inputs))
         assert (used.usage().total.calls, used.usage().depth) == (4, 1)
 
 
-async def test_replies_of_the_extractive_model_belong_to_its_code(stored, package):
+async def test_replies_of_the_extractive_model_depend_on_its_code(calls, package):
     model = ScriptedModel({"gist": lambda given: {"memory": given.text}}, name="extractive")
     for text in ("one", "two"):
         package("language/extractive/gist.py", text)
         for _ in range(2):
-            await PaidOnce(model, Prompts(), stored).ask(GIST, GistIn(text="t"))
+            await PaidOnce(model, Prompts(), calls).ask(GIST, GistIn(text="t"))
     assert len(model.calls) == 2
 
 
-async def test_systems_cost_the_same_in_any_order_and_company(experiment, tmp_path):
+async def test_systems_cost_the_same_in_any_order_and_alone(experiment, tmp_path):
     def costs(results):
         return {line.system: [line.usage[name] for name in COUNTED[:-1]] for line in tabulate(results).lines}
 
@@ -154,4 +154,4 @@ async def test_systems_cost_the_same_in_any_order_and_company(experiment, tmp_pa
     for system in ("hybrid", "naive"):
         alone = replace(experiment((system,)), model=model)
         assert costs(await run(alone, tmp_path / "apart"))[system] == together[system]
-    assert len(model.calls) == 7  # the fourth question is asked over one document, of which both show the same
+    assert len(model.calls) == 7  # over its one document both systems ask the fourth question alike

@@ -21,7 +21,7 @@ from tomewise.evaluate.report import as_json, csv_text, latex, markdown, rich_ta
 from tomewise.evaluate.results import About, Results
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
-from tomewise.evaluate.slices import slice_names, sliced
+from tomewise.evaluate.slices import slice_names, split_by_slice
 from tomewise.evaluate.table import tabulate
 from tomewise.language.scripted import ScriptedModel
 from tomewise.tome.reports import usage_json
@@ -55,7 +55,7 @@ def row(system: str, number: int, right: bool, **given: object) -> Row:
 
 @pytest.fixture
 def results() -> Results:
-    """Three systems: one right on 18 of 20, one on 4 with a failure, one asked 5 questions alone."""
+    """Three systems: one right on 18 of 20 questions, one on 4 and with a failure, one asked only 5 questions."""
     good = [row("good", number, number < 18) for number in range(20)]
     bad = [row("bad", number, number < 4) for number in range(19)]
     bad.append(row("bad", 19, True, error="ModelError: broken"))
@@ -72,7 +72,7 @@ def test_a_table_holds_scores_intervals_significance_and_costs(results):
     assert cell.value == 0.9
     assert 0.7 <= cell.low < 0.9 < cell.high <= 1.0
     assert cell.p < 0.01
-    assert bad.cells["em"].value == 0.2  # the failed one is wrong, whatever it had answered
+    assert bad.cells["em"].value == 0.2  # a failed question is wrong, whatever its answer
     assert bad.cells["em"].p is None
     assert few.cells["em"].p is None  # too few questions in common
     assert bad.cells["acc-l"].value == pytest.approx(19 * 0.5 / 20)
@@ -99,7 +99,7 @@ def test_an_unknown_price_makes_an_unknown_cost(results):
     assert "unknown" in markdown(table)
 
 
-def test_numbers_that_are_no_means_have_no_interval():
+def test_scores_that_are_not_means_have_no_interval():
     about = replace(ABOUT, metrics=("pair-accuracy",), judges=())
     rows = []
     for number in range(4):
@@ -116,8 +116,8 @@ def test_numbers_that_are_no_means_have_no_interval():
 
 def test_slices_by_value_and_in_bins(results):
     assert slice_names(results) == ("type", "turns", "length")
-    assert {name: len(part.rows) for name, part in sliced(results, "type").items()} == {"even": 23, "odd": 22}
-    bins = sliced(results.only(["good"]), "length")
+    assert {name: len(part.rows) for name, part in split_by_slice(results, "type").items()} == {"even": 23, "odd": 22}
+    bins = split_by_slice(results.only(["good"]), "length")
     assert list(bins) == ["up to 5,000", "5,001 to 10,000", "10,001 to 15,000", "15,001 to 20,000"]
     assert [len(part.rows) for part in bins.values()] == [5, 5, 5, 5]
     table = tabulate(results, by=["type"])
@@ -125,12 +125,12 @@ def test_slices_by_value_and_in_bins(results):
 
 
 def test_the_table_as_json(results):
-    told = json.loads(json.dumps(as_json(tabulate(results, baseline="bad", by=["type"]))))
+    table = json.loads(json.dumps(as_json(tabulate(results, baseline="bad", by=["type"]))))
     about = {"experiment", "dataset", "model", "embedder", "judge", "retrieval_only"}
-    assert set(told) == about | {"baseline", "metrics", "risk_of", "refused", "notes", "rows", "slices"}
-    assert told["judge"] == "judge"
-    assert told["metrics"] == ["em", "acc-l"]
-    first = told["rows"][0]
+    assert set(table) == about | {"baseline", "metrics", "risk_of", "refused", "notes", "rows", "slices"}
+    assert table["judge"] == "judge"
+    assert table["metrics"] == ["em", "acc-l"]
+    first = table["rows"][0]
     measured = {"ci", "p", "p_holm", "usage", "per_question", "build", "fallbacks", "risks"}
     assert set(first) == {"system", "n", "failed", "em", "acc-l"} | measured
     counted = {"calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost"}
@@ -138,7 +138,7 @@ def test_the_table_as_json(results):
     assert set(first["per_question"]) == {*first["usage"], "depth"}
     assert set(first["ci"]) == {"em", "acc-l"}
     assert set(first["p"]) <= {"em", "acc-l"}
-    assert set(told["slices"]["type"]) == {"even", "odd"}
+    assert set(table["slices"]["type"]) == {"even", "odd"}
 
 
 def test_markdown(results):
@@ -160,23 +160,23 @@ def test_markdown(results):
 
 
 def test_tables_of_many_systems_are_corrected_for_their_number():
-    """Five systems, each better by chance or a little more: alone each would be marked, together they are not."""
+    """Five systems, each a little better than the baseline: alone each would be marked, together none is."""
     scores = {"base": 6, **{f"s{number}": 14 for number in range(5)}}
     rows = [row(name, place, place < right) for name, right in scores.items() for place in range(20)]
-    pair = [one for one in rows if one.system in ("base", "s0")]
+    two_systems = [row for row in rows if row.system in ("base", "s0")]
     about = replace(ABOUT, judges=(), systems=tuple(scores))
-    one = tabulate(Results(about, tuple(pair), {}), baseline="base").lines[1].cells["em"]
+    alone = tabulate(Results(about, tuple(two_systems), {}), baseline="base").lines[1].cells["em"]
     many = tabulate(Results(about, tuple(rows), {}), baseline="base")
     cells = [line.cells["em"] for line in many.lines[1:]]
-    assert one.p == one.p_holm == cells[0].p
-    assert [cell.p_holm for cell in cells] == pytest.approx([5 * one.p] * 5)
+    assert alone.p == alone.p_holm == cells[0].p
+    assert [cell.p_holm for cell in cells] == pytest.approx([5 * alone.p] * 5)
     assert "corrected after Holm" in markdown(many)
     assert as_json(many)["rows"][1]["p_holm"]["em"] == cells[0].p_holm
     weak = replace(cells[0], p=0.004, p_holm=0.02)
     assert _score(weak, None).mark == "†"
 
 
-def test_risk_stands_beside_coverage_where_systems_are_not_sure(results):
+def test_a_table_shows_risk_and_coverage_where_systems_are_not_sure(results):
     assert "risk: full" not in markdown(tabulate(results))  # all are equally sure
     rows = [row("s", number, number < 12, resolved=True) for number in range(16)]
     rows += [row("s", number, False, resolved=True, forced=True, supported="none") for number in range(16, 20)]
@@ -185,8 +185,8 @@ def test_risk_stands_beside_coverage_where_systems_are_not_sure(results):
     assert "risk and coverage by em" in text
     assert "| system | covered: full | risk: full | covered: forced, none | risk: forced, none |" in text
     assert "| s | 80.0 | 25.0 | 100.0 | 40.0 |" in text
-    (told,) = as_json(table)["rows"]
-    assert told["risks"][0] == {"level": "full", "coverage": 0.8, "risk": 0.25}
+    (line,) = as_json(table)["rows"]
+    assert line["risks"][0] == {"level": "full", "coverage": 0.8, "risk": 0.25}
     assert as_json(table)["risk_of"] == "em"
 
 
@@ -200,15 +200,15 @@ def test_rows_of_the_extractive_model_are_captioned(results):
     assert "machinery" not in markdown(tabulate(results))
 
 
-def test_cached_and_reasoning_tokens_and_reused_replies_are_told(results):
+def test_a_table_shows_cached_and_reasoning_tokens_and_reused_replies(results):
     usage = {**results.rows[0].usage, "cached_tokens": 60, "reasoning_tokens": 7, "reused": 1}
     table = tabulate(Results(ABOUT, (row("good", 0, True, usage=usage),), {}))
     assert "| tokens cached | tokens reasoning |" in markdown(table)
     assert "| 60 | 7 |" in markdown(table)
     assert "took no time here" in markdown(table)
-    (told,) = as_json(table)["rows"]
+    (line,) = as_json(table)["rows"]
     counted = ("cached_tokens", "reasoning_tokens", "reused")
-    assert [told["usage"][name] for name in counted] == [60, 7, 1]
+    assert [line["usage"][name] for name in counted] == [60, 7, 1]
     assert "tokens cached" not in markdown(tabulate(results))
 
 
@@ -249,28 +249,28 @@ def test_a_terminal_of_any_width_shows_every_number(results, width):
     with console.capture() as captured:
         for part in rich_tables(tabulate(results, columns=["em", "f1", "substring-em", "acc-l"]), width):
             console.print(part)
-    said = captured.get()
-    assert all(len(line) <= width for line in said.splitlines())
+    text = captured.get()
+    assert all(len(line) <= width for line in text.splitlines())
     for word in ("em", "f1", "substring-em", "acc-l", "90.0", "47.5", "100.0", "0.0100"):
-        assert word in said
-    assert "…" not in said
+        assert word in text
+    assert "…" not in text
 
 
-def test_pictures_are_whole_and_equal_every_time(results, tmp_path):
+def test_plots_are_whole_files_and_equal_every_time(results, tmp_path):
     first, second = (write_plots(results, tmp_path / name) for name in ("one", "two"))
     assert [path.name for path in first] == [
         f"{name}.{form}" for name in ("cost", "length", "cycles") for form in ("png", "svg")
     ]
-    for one, other in zip(first, second, strict=True):
-        assert one.read_bytes() == other.read_bytes()
-        if one.suffix == ".png":
-            assert one.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-            assert one.read_bytes().endswith(b"IEND\xaeB`\x82")
+    for path, again in zip(first, second, strict=True):
+        assert path.read_bytes() == again.read_bytes()
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+            assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
         else:
-            assert ElementTree.parse(one).getroot().tag.endswith("svg")
+            assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
-def test_gain_by_cycles_counts_what_was_answered_by_then(results, tmp_path):
+def test_the_score_by_cycles_counts_what_was_answered_by_then(results, tmp_path):
     from matplotlib.figure import Figure
 
     from tomewise.evaluate.plots import _cycles
@@ -288,18 +288,18 @@ async def test_two_systems_side_by_side(experiment, tmp_path):
         {"answer": lambda given: ModelError("no") if "Hale" in given.question else {"answer": "[it]"}}
     )
     results = await run(experiment(("naive", "hybrid"), model=model), tmp_path)
-    found = comparing.compare(results, "hybrid", "naive", "q0")
-    one, other = found.sides
-    assert (one.row.system, other.row.system) == ("hybrid", "naive")
-    assert one.scores["em"] == 0.0
-    gold = [piece for piece in one.evidence if piece.gold]
+    comparison = comparing.compare(results, "hybrid", "naive", "q0")
+    left, right = comparison.sides
+    assert (left.row.system, right.row.system) == ("hybrid", "naive")
+    assert left.scores["em"] == 0.0
+    gold = [piece for piece in left.evidence if piece.gold]
     assert ["Ada Marsh" in piece.text for piece in gold] == [True]
-    assert all(piece.shared for piece in one.evidence)
-    told = json.loads(json.dumps(comparing.as_json(found)))
-    assert [side["answer"] for side in told["systems"]] == ["[it]", "[it]"]
+    assert all(piece.shared for piece in left.evidence)
+    record = json.loads(json.dumps(comparing.as_json(comparison)))
+    assert [side["answer"] for side in record["systems"]] == ["[it]", "[it]"]
     console = Console(width=100)
     with console.capture() as captured:
-        for part in comparing.rich_comparison(found):
+        for part in comparing.rich_comparison(comparison):
             console.print(part)
     assert "[it]" in captured.get()
     assert "Ada Marsh kept the lighthouse" in captured.get()

@@ -27,12 +27,11 @@ ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 RANKED = (metric_named("recall@2"),)
 
 
-def failing(*names):
-    """Answers, but for questions that hold one of the names: those get the error of that name."""
-    errors = dict(names)
+def failing_model(*errors):
+    """A model that answers; a question that contains a name of the pairs (name, error) gets the error."""
 
     def reply(given):
-        return next((error for name, error in errors.items() if name in given.question), {"answer": "the lighthouse"})
+        return next((error for name, error in errors if name in given.question), {"answer": "the lighthouse"})
 
     return ScriptedModel({"answer": reply})
 
@@ -46,16 +45,16 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
     ]
     assert len(model.calls) == 7  # over one document alone both systems ask the same
     assert sum(row.usage["calls"] for row in first.rows) == 8
-    assert [one.done for one in seen if one.label == "questions"] == [*range(9)]
-    assert {one.total for one in seen if one.label == "questions"} == {8}
-    again = await run(made, tmp_path)
-    assert again.rows == first.rows
+    assert [progress.done for progress in seen if progress.label == "questions"] == [*range(9)]
+    assert {progress.total for progress in seen if progress.label == "questions"} == {8}
+    second = await run(made, tmp_path)
+    assert second.rows == first.rows
     assert len(model.calls) == 7
-    assert [told.name for told in experiments(tmp_path)] == [made.name()]
+    assert [about.name for about in experiments(tmp_path)] == [made.name()]
     assert folder_of(tmp_path) == folder_of(tmp_path / made.name()) == tmp_path / made.name()
 
 
-async def test_a_row_says_all_there_is_to_say(experiment, tmp_path, dataset):
+async def test_a_row_holds_answer_ranking_evidence_and_usage(experiment, tmp_path, dataset):
     quoted = {"answer": "Ada Marsh", "quotes": [{"label": "E1", "quote": "kept the lighthouse"}]}
     results = await run(experiment(("naive",), model=ScriptedModel({"answer": lambda given: quoted})), tmp_path)
     row = results.rows[0]
@@ -89,7 +88,7 @@ async def test_a_question_is_asked_over_its_own_documents(experiment, tmp_path, 
 
 
 async def test_questions_that_fail_are_scored_wrong_and_shown(experiment, tmp_path):
-    model = failing(("Hale", ModelError("no luck")))
+    model = failing_model(("Hale", ModelError("no luck")))
     made = experiment(("naive",), model=model)
     results = await run(made, tmp_path)
     assert [row.error for row in results.rows] == [None, "ModelError: no luck", None, None]
@@ -100,14 +99,14 @@ async def test_questions_that_fail_are_scored_wrong_and_shown(experiment, tmp_pa
     calls = len(model.calls)
     assert (await run(made, tmp_path)).rows[1].error
     assert len(model.calls) == calls
-    healed = ScriptedModel(ANSWER)
-    mended = await run(replace(made, model=healed), tmp_path, retry_failed=True)
-    assert len(healed.calls) == 1
-    assert tabulate(mended).lines[0].failed == 0
-    assert [row.item.id for row in mended.rows] == ["q0", "q1", "q2", "q3"]
+    working = ScriptedModel(ANSWER)
+    retried = await run(replace(made, model=working), tmp_path, retry_failed=True)
+    assert len(working.calls) == 1
+    assert tabulate(retried).lines[0].failed == 0
+    assert [row.item.id for row in retried.rows] == ["q0", "q1", "q2", "q3"]
 
 
-async def test_a_budget_that_runs_out_fails_what_is_left(experiment, tmp_path):
+async def test_a_used_up_budget_fails_the_remaining_questions(experiment, tmp_path):
     model = Budgeted(ScriptedModel(ANSWER), calls=3)
     results = await run(experiment(("naive",), model=model, limit=1), tmp_path)
     assert [row.error is None for row in results.rows] == [True, True, True, False]
@@ -137,7 +136,7 @@ async def test_what_a_failed_question_spent_is_counted(experiment, tmp_path, mon
     assert row.usage["calls"] == 1
 
 
-async def test_a_model_that_is_not_there_ends_the_run_at_once(experiment, tmp_path):
+async def test_an_unavailable_model_ends_the_run_at_once(experiment, tmp_path):
     made = experiment(("naive",), model=ScriptedModel({"answer": lambda given: ModelUnavailable("no such host")}))
     with pytest.raises(ModelUnavailable, match=r"first 4 questions all failed.*no such host"):
         await run(made, tmp_path)
@@ -146,7 +145,7 @@ async def test_a_model_that_is_not_there_ends_the_run_at_once(experiment, tmp_pa
 
 
 async def test_a_model_that_goes_away_later_fails_questions(experiment, tmp_path):
-    model = failing(("Hale", ModelUnavailable("gone")), ("Ada", ModelUnavailable("gone")))
+    model = failing_model(("Hale", ModelUnavailable("gone")), ("Ada", ModelUnavailable("gone")))
     results = await run(experiment(("naive",), model=model, limit=1), tmp_path)
     assert [row.error is None for row in results.rows] == [False, False, True, True]
 
@@ -154,26 +153,40 @@ async def test_a_model_that_goes_away_later_fails_questions(experiment, tmp_path
 async def test_a_system_that_cannot_be_built_fails_alone(experiment, tmp_path, monkeypatch):
     from tomewise.evaluate import memories
 
-    real = memories.prepare
+    build_layers = memories.build_layers
 
-    async def prepare(tome, dataset, variant, report):
-        if variant.name == "hybrid":
+    async def build_nothing(store, layers, openie, report):
+        if layers:
             raise BudgetExceeded("used up")
-        return await real(tome, dataset, variant, report)
+        return await build_layers(store, layers, openie, report)
 
-    monkeypatch.setattr(memories, "prepare", prepare)
-    lines = {line.system: line for line in tabulate(await run(experiment(), tmp_path)).lines}
-    assert (lines["naive"].failed, lines["hybrid"].failed) == (0, 4)
+    monkeypatch.setattr(memories, "build_layers", build_nothing)
+    results = await run(experiment(("naive", "raptor")), tmp_path)
+    lines = {line.system: line for line in tabulate(results).lines}
+    assert (lines["naive"].failed, lines["raptor"].failed) == (0, 4)
 
 
-async def test_a_mistake_of_ours_stops_the_run_and_keeps_what_was_done(experiment, tmp_path):
-    made = experiment(("naive",), model=failing(("Poe", RuntimeError("a bug"))), limit=1)
+async def test_each_system_is_assembled_once_for_a_memory(experiment, tmp_path, monkeypatch):
+    names = []
+
+    def count_assembly(name, kit, **settings):
+        names.append(name)
+        return assemble(name, kit, **settings)
+
+    monkeypatch.setattr("tomewise.evaluate.memories.assemble", count_assembly)
+    made = experiment(retrieval_only=True, metrics=RANKED)
+    await run(made, tmp_path)
+    assert names == ["naive", "hybrid"] * 2  # all documents are one memory, those of the fourth question another
+
+
+async def test_a_bug_of_ours_stops_the_run_and_keeps_the_rows_before(experiment, tmp_path):
+    made = experiment(("naive",), model=failing_model(("Poe", RuntimeError("a bug"))), limit=1)
     with pytest.raises(RuntimeError, match="a bug"):
         await run(made, tmp_path)
     assert len(read_results(tmp_path / made.name()).rows) == 2
 
 
-async def test_other_models_wordings_and_settings_ask_anew(experiment, tmp_path):
+async def test_other_models_prompts_and_settings_ask_again(experiment, tmp_path):
     own = tmp_path / "prompts"
     own.mkdir()
     await run(experiment(("naive",)), tmp_path)
@@ -182,7 +195,7 @@ async def test_other_models_wordings_and_settings_ask_anew(experiment, tmp_path)
         if given.get("prompts"):
             (own / "answer.md").write_text("Answer: {{ question }}")
         results = await run(experiment(**{"systems": ("naive",), **given}), tmp_path)
-        asks_the_same = "systems" in given  # about the one document that a question is asked over
+        asks_the_same = "systems" in given  # over the one document of the fourth question
         assert len(model.calls) == 4 - asks_the_same
         assert [row.usage["calls"] for row in results.rows] == [1] * 4
     judge = own / "judge_correct.md"
@@ -193,7 +206,7 @@ async def test_other_models_wordings_and_settings_ask_anew(experiment, tmp_path)
 
 
 async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatch):
-    """A retriever that asks the model is asked twice, but the model and the embedder are not."""
+    """The retriever, which asks the model, runs twice; the model and the embedder answer once."""
     from tomewise.language.roles import DECOMPOSE, DecomposeIn
     from tomewise.loops.citing import Citer
     from tomewise.loops.evidence import token_counter
@@ -209,12 +222,12 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
             await self.kit.model.ask(DECOMPOSE, DecomposeIn(question=query))
             return await self.inner.retrieve(query, limit)
 
-    def wired(name, kit, **settings):
+    def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)
         loop = Once(retriever, kit.model, Citer(kit.store), token_counter(kit.embedder), limit=1, budget=500)
         return System(loop=loop, retriever=retriever)
 
-    monkeypatch.setattr("tomewise.evaluate.memories.assemble", wired)
+    monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble_decomposing)
     model = ScriptedModel({**ANSWER, "decompose": lambda given: {"subqueries": []}})
     results = await run(experiment(("naive",), model=model), tmp_path)
     assert len(model.calls) == 8
@@ -233,7 +246,7 @@ async def test_retrieval_alone_asks_no_model(experiment, tmp_path):
     assert made.name() != replace(made, retrieval_only=False).name()
 
 
-async def test_judges_judge_once_by_the_model_named(experiment, tmp_path):
+async def test_judges_ask_their_own_model_once(experiment, tmp_path):
     strict = {"judge_correct": lambda given: {"correct": "Ada" in given.question}}
     judge = ScriptedModel(strict, name="strict")
     made = experiment(("naive",), judges=(judge_named("acc-l"),), judge_model=judge)
@@ -244,14 +257,14 @@ async def test_judges_judge_once_by_the_model_named(experiment, tmp_path):
     assert len(judge.calls) == 4
     await run(made, tmp_path)
     assert len(judge.calls) == 4
-    other = ScriptedModel({"judge_correct": lambda given: {"correct": True}}, name="kind")
+    kind = ScriptedModel({"judge_correct": lambda given: {"correct": True}}, name="kind")
     answering = ScriptedModel({})
-    results = await run(replace(made, judge_model=other, model=answering), tmp_path)
-    assert (len(other.calls), len(answering.calls)) == (4, 0)
+    results = await run(replace(made, judge_model=kind, model=answering), tmp_path)
+    assert (len(kind.calls), len(answering.calls)) == (4, 0)
     assert tabulate(results).lines[0].cells["acc-l"].value == 1.0
 
 
-async def test_a_judge_that_fails_is_shown_and_asked_again_when_told(experiment, tmp_path):
+async def test_a_judge_that_fails_is_counted_and_retried_on_request(experiment, tmp_path):
     model = ScriptedModel({"judge_correct": lambda given: ModelError("tired")}, name="judge")
     made = experiment(("naive",), judges=(judge_named("acc-l"),), judge_model=model)
     line = tabulate(await run(made, tmp_path)).lines[0]
@@ -262,7 +275,7 @@ async def test_a_judge_that_fails_is_shown_and_asked_again_when_told(experiment,
     assert (line.failed, line.cells["acc-l"].value) == (0, 1.0)
 
 
-async def test_each_model_has_a_memory_of_its_own(experiment, tmp_path):
+async def test_each_model_has_its_own_memory(experiment, tmp_path):
     for name in ("one", "other"):
         model = ScriptedModel({**ANSWER, "extract_facts": lambda given: {"entities": [], "facts": []}}, name=name)
         results = await run(experiment(("hipporag2",), model=model), tmp_path)
@@ -270,7 +283,7 @@ async def test_each_model_has_a_memory_of_its_own(experiment, tmp_path):
         assert results.builds["hipporag2"]["calls"] == 5
 
 
-async def test_gold_that_was_mended_counts_without_asking_again(experiment, tmp_path, dataset):
+async def test_corrected_gold_counts_without_asking_again(experiment, tmp_path, dataset):
     strict = {"judge_correct": lambda given: {"correct": given.reference == "the lighthouse"}}
     judge = ScriptedModel(strict, name="strict")
     wrong = tuple(replace(item, answers=("a boat",), slices={"hops": 9}) for item in dataset.items)
@@ -287,14 +300,14 @@ async def test_gold_that_was_mended_counts_without_asking_again(experiment, tmp_
     assert (len(model.calls), len(judge.calls)) == (0, 8)
 
 
-async def test_gold_evidence_that_came_later_needs_a_ranking(experiment, tmp_path, dataset):
+async def test_gold_evidence_added_later_needs_a_ranking(experiment, tmp_path, dataset):
     bare = replace(dataset, items=tuple(replace(item, supporting=()) for item in dataset.items))
     await run(experiment(("naive",), dataset=bare, metrics=(metric_named("em"),)), tmp_path)
     results = await run(experiment(("naive",), model=ScriptedModel({})), tmp_path)  # the answers are paid for
     assert tabulate(results).lines[0].cells["recall@2"].value == 1.0
 
 
-async def test_one_way_of_answering_under_two_names_is_asked_once(experiment, tmp_path):
+async def test_a_system_under_two_names_is_asked_once(experiment, tmp_path):
     await run(experiment(("comorag:without regulation",), retrieval_only=True, metrics=RANKED), tmp_path)
     results = await run(experiment(("comorag regulation=none",), retrieval_only=True, metrics=RANKED), tmp_path)
     assert results.systems == ("comorag regulation=none",)
@@ -347,25 +360,25 @@ def experiment(latency, log):
 """
 
 
-def killed_after(rows: int, out: Path, *command: str, env: dict[str, str]) -> None:
-    """Start a run and kill it once it has kept so many rows."""
+def run_and_kill(rows: int, out: Path, *command: str, env: dict[str, str]) -> None:
+    """Start a run and kill it once it has stored so many rows."""
     child = subprocess.Popen([sys.executable, *command], env=env)
     try:
         deadline = time.monotonic() + 60
         while sum(len(journal.read_bytes().splitlines()) for journal in out.glob("*/rows.jsonl")) < rows:
             assert child.poll() is None, "the run ended before it was killed"
-            assert time.monotonic() < deadline, "the run did not get anywhere"
+            assert time.monotonic() < deadline, "the run stored no rows"
             time.sleep(0.01)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
 
 
-def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_a_killed_run_continues_where_it_was(tmp_path, monkeypatch):
     (tmp_path / "tests_experiment.py").write_text(EXPERIMENT)
     out, log = tmp_path / "out", tmp_path / "log"
     path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
-    killed_after(10, out, "-c", KILLED, str(out), str(log), env={**os.environ, **path})
+    run_and_kill(10, out, "-c", KILLED, str(out), str(log), env={**os.environ, **path})
     monkeypatch.syspath_prepend(str(tmp_path))
     from tests_experiment import experiment as make
 
@@ -376,7 +389,8 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path, monkeypatch):
     results = asyncio.run(run(made, out))
     assert len(results.rows) == 40
     asked = log.read_text().splitlines()[before:]
-    assert len(asked) == 40 - len(finished)
+    # Two questions are under way at the kill; a stored reply without a row is not asked for again.
+    assert 38 - len(finished) <= len(asked) <= 40 - len(finished)
     assert not finished & set(asked)
 
 
@@ -389,19 +403,19 @@ def test_published_questions_retrieve_their_evidence(experiment, tmp_path):
     whole = read_dataset("plain", folder)
     items = whole.items[:5]
     gold = {id for item in items for id in item.supporting}
-    documents = [one for place, one in enumerate(whole.documents) if one.id in gold or place % 10 == 0]
+    documents = [kept for place, kept in enumerate(whole.documents) if kept.id in gold or place % 10 == 0]
     dataset = replace(whole, items=items, documents=tuple(documents))
     metrics = (metric_named("recall@20"), metric_named("all@5"))
     made = experiment(("naive", "hybrid"), dataset=dataset, metrics=metrics, retrieval_only=True)
     naive, hybrid = tabulate(asyncio.run(run(made, tmp_path))).lines
     assert (naive.n, hybrid.n) == (5, 5)
-    assert naive.cells["recall@20"].value > 0  # by hashed words alone
+    assert naive.cells["recall@20"].value > 0  # by the hash embedder alone
     assert hybrid.cells["recall@20"].value >= 0.4
 
 
-def test_variants_name_rows(experiment):
+def test_keys_depend_on_the_settings_of_a_variant(experiment):
     made = experiment()
     item = made.dataset.items[0]
-    one, two = Variant("naive", "naive"), Variant("naive limit=3", "naive", {"limit": 3})
-    assert made.key(one, item, "d", "p") != made.key(two, item, "d", "p")
-    assert made.key(one, item, "d", "p") == replace(made, seed=4, limit=1).key(one, item, "d", "p")
+    plain, limited = Variant("naive", "naive"), Variant("naive limit=3", "naive", {"limit": 3})
+    assert made.key(plain, item, "d", "p") != made.key(limited, item, "d", "p")
+    assert made.key(plain, item, "d", "p") == replace(made, seed=4, limit=1).key(plain, item, "d", "p")

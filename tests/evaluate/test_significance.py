@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.evaluate.significance import holm, interval, p_value, resampled
+from tomewise.evaluate.significance import holm, interval, p_value, resample_means
 
 
-def slow(scores, resamples, seed):
+def resample_slowly(scores, resamples, seed):
     """One resample after the other, with the same draws."""
     drawn = np.random.default_rng(seed).integers(len(scores), size=(resamples, len(scores)))
     return np.array([sum(scores[place] for place in places) / len(scores) for places in drawn])
@@ -17,15 +17,15 @@ def slow(scores, resamples, seed):
 def test_resamples_are_those_of_a_slow_loop():
     generator = np.random.default_rng(5)
     columns = [generator.random(30), generator.random(30), generator.random(7), np.empty(0)]
-    found = resampled(columns, resamples=200, seed=3)
+    found = resample_means(columns, resamples=200, seed=3)
     for column, means in zip(columns[:3], found[:3], strict=True):
-        assert np.allclose(means, slow(column, 200, 3), atol=1e-12)
+        assert np.allclose(means, resample_slowly(column, 200, 3), atol=1e-12)
     assert len(found[3]) == 0
 
 
-def test_draws_in_parts_are_as_good_as_at_once(monkeypatch):
+def test_draws_in_parts_have_the_right_spread(monkeypatch):
     monkeypatch.setattr("tomewise.evaluate.significance._AT_ONCE", 50)
-    means = resampled([np.arange(20.0)], resamples=1001)[0]
+    means = resample_means([np.arange(20.0)], resamples=1001)[0]
     assert len(means) == 1001
     assert means.mean() == pytest.approx(9.5, abs=0.3)
     assert means.std() == pytest.approx(np.arange(20.0).std() / np.sqrt(20), rel=0.1)
@@ -38,15 +38,15 @@ def test_an_interval_holds_the_middle():
 
 def test_a_clear_difference_is_significant_and_none_is_not():
     clear, none = np.array([1.0] * 18 + [0.0] * 2), np.array([1.0, -1.0] * 10)
-    means = resampled([clear, none])
+    means = resample_means([clear, none])
     assert p_value(clear, means[0]) < 0.001
     assert p_value(none, means[1]) == 1.0
-    assert p_value(np.zeros(20), resampled([np.zeros(20)])[0]) == 1.0
+    assert p_value(np.zeros(20), resample_means([np.zeros(20)])[0]) == 1.0
 
 
 def test_p_agrees_with_the_exact_sign_flip_test_on_a_middling_case():
     scores = np.array([1.0] * 9 + [-1.0] * 3 + [0.0] * 8)
-    p = p_value(scores, resampled([scores])[0])
+    p = p_value(scores, resample_means([scores])[0])
     assert 0.04 < p < 0.15  # a sign test over 12 questions gives 0.146, the normal approximation 0.070
 
 
@@ -54,13 +54,13 @@ def test_p_agrees_with_the_exact_sign_flip_test_on_a_middling_case():
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=12), st.integers(0, 5))
 def test_intervals_stay_among_the_scores_and_repeat(values, seed):
     scores = np.array(values)
-    means = resampled([scores], resamples=100, seed=seed)[0]
+    means = resample_means([scores], resamples=100, seed=seed)[0]
     low, high = interval(means)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
-    assert np.array_equal(means, resampled([scores], resamples=100, seed=seed)[0])
+    assert np.array_equal(means, resample_means([scores], resamples=100, seed=seed)[0])
 
 
-def test_holm_on_a_case_reckoned_by_hand():
+def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
     assert holm([]) == []
@@ -69,6 +69,6 @@ def test_holm_on_a_case_reckoned_by_hand():
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_never_lowers_and_keeps_the_order(values):
     found = holm(values)
-    assert all(one <= corrected <= 1 for one, corrected in zip(values, found, strict=True))
+    assert all(p <= corrected <= 1 for p, corrected in zip(values, found, strict=True))
     pairs = sorted(zip(values, found, strict=True))
     assert [corrected for _, corrected in pairs] == sorted(found)

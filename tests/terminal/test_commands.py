@@ -1,4 +1,4 @@
-"""The command `tome`: what it prints, what it refuses, and what it leaves behind."""
+"""The command `tome`: what it prints, what it refuses, and what it stores."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def log(here):
 
 
 @pytest.fixture
-def filled(command, log):
+def added_log(command, log):
     assert command("add", log).code == 0
     return log
 
 
-def one_line(ran, code, *parts):
+def assert_one_line(ran, code, *parts):
     assert ran.code == code, ran.err
     assert ran.out == ""
     assert ran.err.startswith("tome: ")
@@ -46,7 +46,7 @@ def one_line(ran, code, *parts):
         assert part in ran.err
 
 
-def started(*arguments, **environment):
+def start(*arguments, **environment):
     return subprocess.Popen(
         [sys.executable, "-m", "tomewise", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -84,16 +84,16 @@ def test_from_a_file_to_a_cited_answer(command, log):
     assert usage["calls"] == sum(role["calls"] for role in usage["roles"].values()) == 1
 
 
-def test_the_answer_for_people_says_who_answered_and_where_it_stands(command, filled):
+def test_the_answer_for_people_names_the_model_and_the_passages(command, added_log):
     ran = command("ask", "Who put out the light?")
     assert "Ada Marsh" in ran.out
     assert "log.txt, passage 0, characters" in ran.out
     assert "extractive model" in ran.err
     assert "--model" in ran.err
-    assert "extractive model" not in ran.out, "a notice is no part of the answer"
+    assert "extractive model" not in ran.out, "a notice is not part of the answer"
 
 
-def test_a_question_may_be_declined_and_then_the_nearest_passages_are_shown(command, filled):
+def test_a_declined_question_shows_the_nearest_passages(command, added_log):
     question = "Who painted the harbour of Sker?"
     ran = command("ask", question)
     assert ran.code == 0
@@ -108,7 +108,7 @@ def test_a_question_may_be_declined_and_then_the_nearest_passages_are_shown(comm
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
 
 
-def test_multiple_choice(command, filled):
+def test_multiple_choice(command, added_log):
     options = ("--option", "the doctor", "--option", "Ada Marsh, the keeper")
     answer = json.loads(command("ask", "Who put out the light?", *options, "--json").out)
     assert (answer["choice"], answer["answer"]) == ("B", "Ada Marsh, the keeper")
@@ -116,7 +116,7 @@ def test_multiple_choice(command, filled):
 
 
 @pytest.mark.parametrize("system", ["naive", "hybrid", "full_context"])
-def test_every_system_answers_with_a_trace(command, filled, system):
+def test_every_system_answers_with_a_trace(command, added_log, system):
     answer = json.loads(command("ask", "Who put out the light?", "-s", system, "--trace", "--json").out)
     assert answer["system"] == system
     assert answer["trace"][0]["name"] == "retrieved"
@@ -135,15 +135,15 @@ def test_full_context_says_what_it_cut(command, here, monkeypatch):
     assert f"{event['detail']['cut']:,} of {event['detail']['found']:,} passages did not fit" in out
 
 
-def test_show_add_remove_systems_and_export_print_json(command, filled, here):
+def test_show_add_remove_systems_and_export_print_json(command, added_log, here):
     (here / "more.txt").write_text("Tom Hale rowed to the island in May.")
-    added = json.loads(command("add", "more.txt", filled, "--json").out)
+    added = json.loads(command("add", "more.txt", added_log, "--json").out)
     assert added == {
-        "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(filled)], "removed": [],
+        "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(added_log)], "removed": [],
         "passages": 1, "skipped": {},
     }  # fmt: skip
     shown = json.loads(command("show", "--json").out)
-    assert [record["id"] for record in shown["documents"]] == [str(filled), str(here / "more.txt")]
+    assert [record["id"] for record in shown["documents"]] == [str(added_log), str(here / "more.txt")]
     assert shown["embedder"] == "hash"
     assert json.loads(command("show", "more.txt", "--json").out)["text"].startswith("Tom Hale")
     assert all(json.loads(line)["kind"] for line in command("export").out.splitlines())
@@ -166,16 +166,16 @@ def test_show_add_remove_systems_and_export_print_json(command, filled, here):
     assert "Who put out the light?" in command("show", "--traces", "5").out
 
 
-def test_build_of_a_system_without_layers(command, filled):
+def test_build_of_a_system_without_layers(command, added_log):
     assert json.loads(command("build", "--json").out)["layers"] == []
     assert "ask right away" in command("build").out
     assert json.loads(command("build", "--estimate", "--json").out)["total"]["calls"] == 0
 
 
-def test_a_system_with_settings_has_layers_of_its_own_and_is_named_with_them(command, filled):
+def test_a_system_with_settings_has_its_own_layers_and_name(command, added_log):
     assert command("build", "--system", "comorag").code == 0
     named = ("--system", "comorag stride=1 levels=2 cycles=0")
-    one_line(
+    assert_one_line(
         command("ask", "Who put out the light?", *named), 4, "episodes:stride=1,levels=2 (1 to take in)", "'comorag"
     )
     built = json.loads(command("build", *named, "--json").out)
@@ -185,11 +185,11 @@ def test_a_system_with_settings_has_layers_of_its_own_and_is_named_with_them(com
     assert (answer["system"], answer["usage"]["calls"]) == (named[1], 1)
     ablated = json.loads(command("ask", "Who?", "--system", "comorag:without both", "--json", "--trace").out)
     assert [event["name"] for event in ablated["trace"]].count("tried") == 1
-    one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 7 systems")
+    assert_one_line(command("ask", "Who?", "--system", "comorag:all"), 2, "names 7 systems")
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
-def test_the_memory_is_named_before_or_behind_the_subcommand(command, log, here, place):
+def test_the_option_for_the_memory_comes_before_or_after_the_subcommand(command, log, here, place):
     def on(name, *rest):
         return command("-m", name, *rest) if place == "before" else command(*rest, "-m", name)
 
@@ -208,7 +208,7 @@ def test_standard_input(here):
     assert "standard input is empty" in nothing.stderr
 
 
-def test_help_and_version_cost_no_arguments(command):
+def test_help_and_version_need_no_arguments(command):
     assert command("--version").out.startswith("tome 0.")
     for arguments in ((), ("--help",), ("-h",)):
         ran = command(*arguments)
@@ -216,7 +216,7 @@ def test_help_and_version_cost_no_arguments(command):
         assert "Usage: tome" in ran.out
 
 
-def test_markup_and_control_characters_of_documents_are_shown_and_not_obeyed(command, here):
+def test_markup_and_control_characters_of_documents_have_no_effect(command, here):
     title = "[red]An [/] odd [bold]title[/bold] :smile: \\"
     text = "The [link=x]keeper[/link], Ada [Marsh], put out the light at nine \x1b[31m. Nobody asked [/] why. \\"
     (here / "[x].jsonl").write_text(json.dumps({"id": "[/b]", "title": title, "text": text}))
@@ -244,21 +244,21 @@ def test_markup_and_control_characters_of_documents_are_shown_and_not_obeyed(com
         ("rows.jsonl", b"not JSON\n", "line 1"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, filled, here, name, content, part):
+def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, added_log, here, name, content, part):
     (here / name).write_bytes(content)
-    one_line(command("add", here / name), 3, part)
-    assert str(filled) in command("show").out
+    assert_one_line(command("add", here / name), 3, part)
+    assert str(added_log) in command("show").out
     with Tome.open("memory.tome") as tome, pytest.raises(Exception, match=part) as raised:
         tome.add(here / name)
     assert raised.value.exit_code == 3
 
 
 def test_a_missing_path(command, here):
-    one_line(command("add", "nope.txt"), 3, "nope.txt does not exist")
+    assert_one_line(command("add", "nope.txt"), 3, "nope.txt does not exist")
 
 
 def test_what_was_read_before_a_source_that_cannot_be_read_is_kept(command, log):
-    one_line(command("add", log, "nope.txt"), 3, "nope.txt does not exist")
+    assert_one_line(command("add", log, "nope.txt"), 3, "nope.txt does not exist")
     assert "unchanged 1 document" in command("add", log).out
 
 
@@ -268,16 +268,16 @@ def test_undecodable_bytes_in_a_legacy_encoding_are_understood(command, here):
     assert "Küche" in command("show", "alt.txt").out
 
 
-def test_the_same_file_twice_is_recognised(command, filled):
+def test_the_same_file_twice_is_recognised(command, added_log):
     before = command("export").out
-    assert "unchanged 1 document: log.txt" in command("add", filled).out
-    assert "0 new passages" in command("add", filled, filled).out
+    assert "unchanged 1 document: log.txt" in command("add", added_log).out
+    assert "0 new passages" in command("add", added_log, added_log).out
     assert command("export").out == before
 
 
-def test_a_changed_file_replaces_and_says_so(command, filled):
-    filled.write_text(LOG.replace("Ada Marsh", "Ida Poe"))
-    assert "replaced 1 document: log.txt" in command("add", filled).out
+def test_a_changed_file_replaces_and_says_so(command, added_log):
+    added_log.write_text(LOG.replace("Ada Marsh", "Ida Poe"))
+    assert "replaced 1 document: log.txt" in command("add", added_log).out
     assert "Ida Poe" in command("ask", "Who put out the light?").out
     assert command("show", "log.txt").out.count("Ada Marsh") == 0
 
@@ -294,127 +294,127 @@ def test_a_folder_reports_what_it_passed_over(command, here, log):
 
 
 @pytest.mark.parametrize("words", [("ask", "Who?"), ("show",), ("add", "log.txt"), ("remove", "log.txt")])
-def test_a_file_that_is_no_tome(command, log, here, words):
+def test_a_file_that_is_not_a_tome(command, log, here, words):
     (here / "memory.tome").write_text("I am a text")
-    one_line(command(*words), 4, "memory.tome", "-m")
+    assert_one_line(command(*words), 4, "memory.tome", "-m")
     assert (here / "memory.tome").read_text() == "I am a text"
 
 
-def test_an_sqlite_file_that_is_no_tome(command, log, here):
-    with closing(sqlite3.connect(here / "memory.tome")) as other:
-        other.execute("CREATE TABLE mine (x)")
-    one_line(command("add", log), 4, "no tome")
-    one_line(command("ask", "Who?"), 4, "no tome")
+def test_an_sqlite_file_that_is_not_a_tome(command, log, here):
+    with closing(sqlite3.connect(here / "memory.tome")) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    assert_one_line(command("add", log), 4, "no tome")
+    assert_one_line(command("ask", "Who?"), 4, "no tome")
 
 
-def test_a_folder_is_no_tome(command, log, here):
+def test_a_folder_is_not_a_tome(command, log, here):
     (here / "memory.tome").mkdir()
-    one_line(command("add", log), 4, "folder")
+    assert_one_line(command("add", log), 4, "folder")
 
 
-def test_a_tome_from_a_newer_version(command, filled, here):
+def test_a_tome_from_a_newer_version(command, added_log, here):
     with closing(sqlite3.connect(here / "memory.tome")) as file:
         file.execute(f"PRAGMA user_version = {LATEST + 7}")
-    for words in (("ask", "Who?"), ("add", filled), ("show",)):
-        one_line(command(*words), 4, "newer", str(LATEST + 7), "upgrade")
+    for words in (("ask", "Who?"), ("add", added_log), ("show",)):
+        assert_one_line(command(*words), 4, "newer", str(LATEST + 7), "upgrade")
 
 
-def test_a_damaged_tome(command, filled, here):
+def test_a_damaged_tome(command, added_log, here):
     raw = bytearray((here / "memory.tome").read_bytes())
     raw[2000:] = os.urandom(len(raw) - 2000)
     (here / "memory.tome").write_bytes(raw)
-    one_line(command("ask", "Who put out the light?"), 4, "memory.tome")
+    assert_one_line(command("ask", "Who put out the light?"), 4, "memory.tome")
 
 
-def test_a_locked_tome_can_be_asked_and_not_written(command, filled, here, monkeypatch):
+def test_a_locked_tome_can_be_asked_and_not_written(command, added_log, here, monkeypatch):
     monkeypatch.setattr("tomewise.store.sqlite.database.BUSY_SECONDS", 0.1)
     (here / "more.txt").write_text("Tom Hale rowed to the island.")
-    with closing(sqlite3.connect(here / "memory.tome", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        one_line(command("add", "more.txt"), 4, "written by another program", "try again")
-        one_line(command("remove", filled), 4, "written by another program")
+    with closing(sqlite3.connect(here / "memory.tome", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        assert_one_line(command("add", "more.txt"), 4, "written by another program", "try again")
+        assert_one_line(command("remove", added_log), 4, "written by another program")
         asked = command("ask", "Who put out the light?", "--json")
         assert "Ada Marsh" in json.loads(asked.out)["answer"]
         assert "trace" in asked.err
     assert command("add", "more.txt").code == 0
 
 
-def test_a_second_writer_is_told_at_once(command, filled):
+def test_a_second_writer_gets_an_error_at_once(command, added_log):
     with Tome.open("memory.tome") as tome, tome.store.exclusive():
         begun = time.monotonic()
-        one_line(command("add", filled), 4, "written by another program")
+        assert_one_line(command("add", added_log), 4, "written by another program")
         assert time.monotonic() - begun < 2
 
 
-def test_another_embedder_is_refused_by_name(command, filled):
-    one_line(command("add", filled, "--embedder", "hash:64"), 4, "made with embedder hash, not hash:64")
-    one_line(command("add", filled, "--passage-tokens", "99"), 4, "passage tokens 256, not 99")
-    one_line(command("add", filled, "--overlap", "9"), 4, "overlap 0, not 9")
+def test_another_embedder_is_refused_by_name(command, added_log):
+    assert_one_line(command("add", added_log, "--embedder", "hash:64"), 4, "made with embedder hash, not hash:64")
+    assert_one_line(command("add", added_log, "--passage-tokens", "99"), 4, "passage tokens 256, not 99")
+    assert_one_line(command("add", added_log, "--overlap", "9"), 4, "overlap 0, not 9")
 
 
 def test_an_unknown_embedder_offers_the_nearest_and_fixes_nothing(command, log):
-    one_line(command("add", log, "--embedder", "bundeld"), 2, "'bundled'")
+    assert_one_line(command("add", log, "--embedder", "bundeld"), 2, "'bundled'")
     assert command("add", log, "--embedder", "hash:64").code == 0
 
 
-def test_an_add_that_failed_settles_nothing(command, log):
-    one_line(command("add", "nope.txt", "--embedder", "hash:32", "--passage-tokens", "60"), 3)
+def test_an_add_that_failed_fixes_no_settings(command, log):
+    assert_one_line(command("add", "nope.txt", "--embedder", "hash:32", "--passage-tokens", "60"), 3)
     assert command("add", log, "--embedder", "hash:64").code == 0
     assert json.loads(command("show", "--json").out)["embedder"] == "hash:64"
 
 
 @pytest.mark.parametrize("size", [8, 9000])
 def test_passages_of_impossible_sizes(command, log, size):
-    one_line(command("add", log, "--passage-tokens", size), 2, str(size))
+    assert_one_line(command("add", log, "--passage-tokens", size), 2, str(size))
 
 
 @pytest.mark.parametrize("words", [("ask", "Who?"), ("build",)])
-def test_an_unknown_system_offers_the_nearest(command, filled, words):
-    one_line(command(*words, "--system", "hybird"), 2, "did you mean 'hybrid'?")
+def test_an_unknown_system_offers_the_nearest(command, added_log, words):
+    assert_one_line(command(*words, "--system", "hybird"), 2, "did you mean 'hybrid'?")
 
 
-def test_no_key_for_the_model_names_the_variable(command, filled):
-    one_line(command("ask", "Who?", "--model", "openai:gpt-4o-mini"), 6, "OPENAI_API_KEY")
-    one_line(command("ask", "Who?", "--model", "gpt-4o-mini"), 2, "provider:model")
+def test_no_key_for_the_model_names_the_variable(command, added_log):
+    assert_one_line(command("ask", "Who?", "--model", "openai:gpt-4o-mini"), 6, "OPENAI_API_KEY")
+    assert_one_line(command("ask", "Who?", "--model", "gpt-4o-mini"), 2, "provider:model")
 
 
-def test_a_model_server_that_is_not_there(command, filled):
+def test_a_model_server_that_is_not_there(command, added_log):
     ran = command("ask", "Who?", "--model", "openai:x", "--base-url", "ftp://nowhere")
-    one_line(ran, 2, "ftp://nowhere")
+    assert_one_line(ran, 2, "ftp://nowhere")
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
-def test_an_empty_question(command, filled, question):
-    one_line(command("ask", question), 2, "the question is empty")
+def test_an_empty_question(command, added_log, question):
+    assert_one_line(command("ask", question), 2, "the question is empty")
 
 
 @pytest.mark.parametrize("words", [["Who\udcff?"], ["Who?", "--instructions", "\udcff"]])
-def test_a_question_of_broken_bytes(command, filled, words):
-    one_line(command("ask", *words), 2, r"'Who\udcff?'" if len(words) == 1 else r"'\udcff'")
+def test_a_question_of_broken_bytes(command, added_log, words):
+    assert_one_line(command("ask", *words), 2, r"'Who\udcff?'" if len(words) == 1 else r"'\udcff'")
 
 
 @pytest.mark.parametrize("options", [["one"], ["one", " "], [str(number) for number in range(27)]])
-def test_options_that_are_no_choice(command, filled, options):
+def test_options_that_do_not_make_a_choice(command, added_log, options):
     words = [word for option in options for word in ("--option", option)]
-    one_line(command("ask", "Which?", *words), 2, "option")
+    assert_one_line(command("ask", "Which?", *words), 2, "option")
 
 
-def test_asking_where_nothing_is(command, here):
-    one_line(command("ask", "Who?"), 4, "there is no tome", "tome -m")
+def test_asking_a_tome_that_is_missing_or_empty(command, here):
+    assert_one_line(command("ask", "Who?"), 4, "there is no tome", "tome -m")
     assert not (here / "memory.tome").exists()
     Tome.open("memory.tome", embedder="hash").close()
-    one_line(command("ask", "Who?"), 4, "holds no document", "tome add")
+    assert_one_line(command("ask", "Who?"), 4, "holds no document", "tome add")
 
 
-def test_documents_that_cannot_be_told(command, filled, here):
+def test_names_that_fit_no_document_or_several(command, added_log, here):
     for folder in ("a", "b"):
         (here / folder).mkdir()
         (here / folder / "same.txt").write_text(prose(ord(folder), 3))
         command("add", here / folder / "same.txt")
-    one_line(command("remove", "same.txt"), 2, "fits 2 documents", "whole id")
-    one_line(command("remove", "nobody"), 2, "no document 'nobody'", "tome show")
-    one_line(command("show", "nobody"), 2, "no document 'nobody'")
-    one_line(command("remove", ""), 2, "empty")
+    assert_one_line(command("remove", "same.txt"), 2, "fits 2 documents", "whole id")
+    assert_one_line(command("remove", "nobody"), 2, "no document 'nobody'", "tome show")
+    assert_one_line(command("show", "nobody"), 2, "no document 'nobody'")
+    assert_one_line(command("remove", ""), 2, "empty")
     assert command("remove", "a/same.txt").code == 0
     assert command("remove", "b/../b/same.txt").code == 0
     with Tome.open("memory.tome") as tome, pytest.raises(UnknownName):
@@ -433,33 +433,33 @@ def test_documents_that_cannot_be_told(command, filled, here):
     ],
 )
 def test_a_call_that_is_wrong(command, words, part):
-    one_line(command(*words, embedder=None), 2, part, "--help")
+    assert_one_line(command(*words, embedder=None), 2, part, "--help")
 
 
-def test_a_limit_that_is_used_up(command, filled):
-    one_line(command("ask", "Who?", "--max-calls", "0"), 7, "limit of 0 calls")
+def test_a_limit_that_is_used_up(command, added_log):
+    assert_one_line(command("ask", "Who?", "--max-calls", "0"), 7, "limit of 0 calls")
 
 
 @pytest.mark.parametrize("words", [("--debug", "ask", ""), ("ask", "", "--debug")])
-def test_debug_shows_the_traceback_and_keeps_the_code(command, filled, words):
+def test_debug_shows_the_traceback_and_keeps_the_code(command, added_log, words):
     ran = command(*words)
     assert ran.code == 2
     assert "Traceback" in ran.err
     assert ran.err.splitlines()[-1].startswith("tome: the question is empty")
 
 
-def test_an_error_of_our_own_is_one_line_too(command, filled, monkeypatch):
+def test_a_bug_of_ours_is_one_line_too(command, added_log, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr("tomewise.tome.tome.assemble", broken)
-    one_line(command("ask", "Who?"), 1, "ZeroDivisionError: oops", "--debug")
+    assert_one_line(command("ask", "Who?"), 1, "ZeroDivisionError: oops", "--debug")
     ran = command("--debug", "ask", "Who?")
     assert ran.code == 1
     assert "Traceback" in ran.err
 
 
-def test_a_pipe_that_closes_is_no_error(command, here):
+def test_a_closed_pipe_is_not_an_error(command, here):
     (here / "long.txt").write_text(prose(3, 20_000))
     command("add", "long.txt")
     export = f"{sys.executable} -m tomewise export | head -1"
@@ -478,8 +478,8 @@ def test_one_line_of_20_mb_without_a_space(command, here):
     assert time.monotonic() - begun < 60
 
 
-def interrupted(process):
-    """Seconds from the interrupt to the end, and what was said."""
+def interrupt(process):
+    """Interrupt the process; return the seconds until its end, and its standard error."""
     assert process.poll() is None, process.communicate()
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -494,11 +494,11 @@ def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
     (folder / "a.txt").write_text(prose(1))
     (folder / "b.txt").write_text("abcdefghij " * 4_000_000)
     with Tome.open("memory.tome", embedder="hash") as tome:
-        process = started("add", "texts")
+        process = start("add", "texts")
         while not tome.documents():
             time.sleep(0.01)
     time.sleep(after)
-    seconds, err = interrupted(process)
+    seconds, err = interrupt(process)
     assert process.returncode == 130
     assert "interrupted" in err
     assert "Traceback" not in err
@@ -507,18 +507,18 @@ def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
     assert "b.txt" not in command("show").out
 
 
-def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(filled):
+def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(added_log):
     with OpenAIServer(lambda _: said("{}", delay=60)) as server:
-        process = started("ask", "Who?", "--model", "openai:x", "--base-url", server.url, OPENAI_API_KEY="k")
+        process = start("ask", "Who?", "--model", "openai:x", "--base-url", server.url, OPENAI_API_KEY="k")
         assert server.arrived.wait(30)
-        seconds, err = interrupted(process)
+        seconds, err = interrupt(process)
     assert process.returncode == 130
     assert err == "tome: interrupted; what was finished is kept\n"
     assert seconds < 2
 
 
-def test_a_real_server_answers_with_what_it_read(command, filled, monkeypatch):
-    quotes = [{"label": "E1", "quote": "put out the light"}, {"label": "E1", "quote": "never said"}]
+def test_a_real_server_answers_with_what_it_read(command, added_log, monkeypatch):
+    quotes = [{"label": "E1", "quote": "put out the light"}, {"label": "E1", "quote": "not in the text"}]
     reply = said(json.dumps({"answer": "Ada", "quotes": quotes}))
     with OpenAIServer(lambda _: reply) as server:
         words = ("ask", "Who?", "--model", "openai:x", "--base-url", server.url)
@@ -528,5 +528,5 @@ def test_a_real_server_answers_with_what_it_read(command, filled, monkeypatch):
     assert [cited["quote"] for cited in answer["citations"]] == ["put out the light"]
     assert answer["dropped_quotes"] == 1
     assert (answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]) == (100, 20)
-    assert "1 quotation(s) of the model stand in no passage" in out
+    assert "1 quotation(s) of the model are in no passage" in out
     assert Path("memory.tome").exists()

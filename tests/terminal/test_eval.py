@@ -12,7 +12,7 @@ from tomewise.terminal.eval import app
 
 @pytest.fixture
 def tome_eval(tmp_path, monkeypatch):
-    """The command in a folder of its own; errors of ours are raised, as the command `tome` catches them."""
+    """A function that runs `tome eval` in an empty folder and raises our errors, which the command `tome` catches."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("TOMEWISE_EMBEDDER", "hash")
@@ -43,18 +43,18 @@ def folder(tmp_path) -> Path:
     return data
 
 
-def test_one_command_makes_the_table_and_the_next_asks_nothing(tome_eval, folder):
+def test_one_command_makes_the_table_and_the_same_again_asks_nothing(tome_eval, folder):
     words = ["run", "naive", "hybrid limit=1", "--data", folder, "--judge", "acc-l", "--baseline", "naive", "--json"]
-    told = json.loads(tome_eval(*words))
-    assert [line["system"] for line in told["rows"]] == ["naive", "hybrid limit=1"]
-    assert told["dataset"] == "data"
-    assert told["judge"] == told["model"] == "extractive"
-    assert told["metrics"][:3] == ["em", "f1", "recall@2"]
-    assert told["metrics"][-1] == "acc-l"
-    assert all(line["n"] == 2 and line["failed"] == 0 and line["recall@2"] == 1.0 for line in told["rows"])
+    record = json.loads(tome_eval(*words))
+    assert [line["system"] for line in record["rows"]] == ["naive", "hybrid limit=1"]
+    assert record["dataset"] == "data"
+    assert record["judge"] == record["model"] == "extractive"
+    assert record["metrics"][:3] == ["em", "f1", "recall@2"]
+    assert record["metrics"][-1] == "acc-l"
+    assert all(line["n"] == 2 and line["failed"] == 0 and line["recall@2"] == 1.0 for line in record["rows"])
     rows = next(Path("tome-eval").glob("*/rows.jsonl"))
     before = rows.read_bytes()
-    assert json.loads(tome_eval(*words)) == told
+    assert json.loads(tome_eval(*words)) == record
     assert rows.read_bytes() == before
     shown = tome_eval("run", "naive", "hybrid limit=1", "--data", str(folder), "--questions", "1")
     assert "tome eval report" in shown
@@ -63,14 +63,14 @@ def test_one_command_makes_the_table_and_the_next_asks_nothing(tome_eval, folder
 
 def test_list_report_compare_and_export(tome_eval, folder):
     tome_eval("run", "naive", "hybrid", "--data", folder, "--by", "hops")
-    (told,) = json.loads(tome_eval("list", "--json"))["experiments"]
-    assert (told["systems"], told["rows"], told["failed"]) == (["naive", "hybrid"], 4, 0)
-    assert told["name"] in tome_eval("list")
+    (record,) = json.loads(tome_eval("list", "--json"))["experiments"]
+    assert (record["systems"], record["rows"], record["failed"]) == (["naive", "hybrid"], 4, 0)
+    assert record["name"] in tome_eval("list")
     report = json.loads(tome_eval("report", "tome-eval", "--json", "--by", "hops", "--metric", "f1"))
     assert report["metrics"] == ["f1"]
     assert list(report["slices"]["hops"]) == ["1"]
     assert "| naive | 2 |" in tome_eval("report", "--format", "markdown")
-    assert r"\toprule" in tome_eval("report", "--format", "latex", "--experiment", told["name"])
+    assert r"\toprule" in tome_eval("report", "--format", "latex", "--experiment", record["name"])
     tome_eval("report", "--plots", "plots")
     assert len(list(Path("plots").iterdir())) == 6
     compared = json.loads(tome_eval("compare", "naive", "hybrid", "--question", "b", "--json"))
@@ -81,28 +81,28 @@ def test_list_report_compare_and_export(tome_eval, folder):
 
 
 def test_retrieval_alone(tome_eval, folder):
-    told = json.loads(tome_eval("run", "hybrid", "--data", folder, "--retrieval-only", "--json"))
-    assert told["retrieval_only"]
-    assert "em" not in told["metrics"]
-    assert told["rows"][0]["usage"]["calls"] == 0
+    record = json.loads(tome_eval("run", "hybrid", "--data", folder, "--retrieval-only", "--json"))
+    assert record["retrieval_only"]
+    assert "em" not in record["metrics"]
+    assert record["rows"][0]["usage"]["calls"] == 0
 
 
 def test_the_bundled_sample(tome_eval):
-    told = json.loads(
+    record = json.loads(
         tome_eval("run", "hybrid", "--data", "sample", "--questions", "3", "--metric", "accuracy", "--json")
     )
-    assert told["rows"][0]["n"] == 3
-    assert 0 <= told["rows"][0]["accuracy"] <= 1
+    assert record["rows"][0]["n"] == 3
+    assert 0 <= record["rows"][0]["accuracy"] <= 1
 
 
-def test_a_budget_fails_the_rest_and_retry_mends_it(tome_eval, folder):
+def test_a_used_up_budget_fails_the_rest_and_a_retry_asks_it(tome_eval, folder):
     words = ["run", "naive", "--data", str(folder), "--json", "--limit", "1"]
     assert json.loads(tome_eval(*words, "--max-calls", "1"))["rows"][0]["failed"] == 1
     assert json.loads(tome_eval(*words))["rows"][0]["failed"] == 1
     assert json.loads(tome_eval(*words, "--retry-failed"))["rows"][0]["failed"] == 0
 
 
-def test_what_can_be_chosen(tome_eval):
+def test_layouts_metrics_and_judges_are_listed(tome_eval):
     assert "qmsum" in json.loads(tome_eval("list", "--layouts", "--json"))["layouts"]
     chosen = json.loads(tome_eval("list", "--metrics", "--json"))
     assert "recall@K" in chosen["metrics"]
@@ -129,7 +129,7 @@ def test_mistakes_are_named(tome_eval, words, error, says):
 
 def test_formats_and_experiments_must_exist(tome_eval, folder):
     tome_eval("run", "naive", "--data", folder)
-    with pytest.raises(UsageError, match="no format 'html'"):
+    with pytest.raises(UsageError, match="unknown format 'html'"):
         tome_eval("report", "--format", "html")
     with pytest.raises(UnknownName, match="fits no experiment"):
         tome_eval("report", "--experiment", "other")
@@ -154,7 +154,7 @@ def test_an_experiment_without_answers_says_so(tome_eval, folder):
             tome_eval(*words)
 
 
-def test_a_bar_is_for_terminals_alone(tome_eval, folder):
+def test_progress_is_shown_on_terminals_alone(tome_eval, folder):
     result = CliRunner().invoke(app, ["run", "naive", "--data", str(folder), "--json"])
     assert result.exit_code == 0
     assert result.stderr == ""

@@ -1,27 +1,33 @@
-"""Reading answers: two systems' answers to one question side by side, with what each rests on."""
+"""Two systems' answers to one question side by side, each with its evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName
 from tomewise.evaluate.items import Item
+from tomewise.evaluate.metrics.span_overlap import finds
 from tomewise.evaluate.results import Results
-from tomewise.evaluate.rows import Row
+from tomewise.evaluate.rows import Row, question_json
 from tomewise.evaluate.table import scores
+from tomewise.language.fences import letter
 from tomewise.names import suggest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_BRIEF = 300  # characters of a piece of evidence that are shown
+_BRIEF = 300  # characters to show of a piece of evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Evidence that a system showed to the model. `gold`: it rests on a passage that holds gold."""
+    """Evidence that a system showed to the model.
+
+    `gold`: it rests on a passage that holds gold. `shared`: the other system showed it too.
+    """
 
     node: str
     layer: str
@@ -42,26 +48,26 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One question and what two systems made of it."""
+    """One question and the answers of two systems."""
 
     item: Item
     sides: tuple[Side, Side]
 
 
-def compare(results: Results, one: str, other: str, question: str) -> Comparison:
+def compare(results: Results, first: str, second: str, question: str) -> Comparison:
     """The answers of two systems to the question of that id. Raises UnknownName."""
-    rows = {(row.system, row.item.id): row for row in results.only([one, other]).rows}
-    for system in (one, other):
+    rows = {(row.system, row.item.id): row for row in results.only([first, second]).rows}
+    for system in (first, second):
         if (system, question) not in rows:
             ids = [id for of, id in rows if of == system]
             hint = suggest(question, ids)
             raise UnknownName(f"{system} was not asked the question {question!r}: {hint}`tome eval export` lists all")
-    left, right = rows[one, question], rows[other, question]
-    both = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
-    return Comparison(left.item, (_side(left, results, both), _side(right, results, both)))
+    left, right = rows[first, question], rows[second, question]
+    shared = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
+    return Comparison(left.item, (_side(left, results, shared), _side(right, results, shared)))
 
 
-def _side(row: Row, results: Results, both: set[str]) -> Side:
+def _side(row: Row, results: Results, shared: set[str]) -> Side:
     gold = _gold(row)
     pieces = tuple(
         Piece(
@@ -70,14 +76,15 @@ def _side(row: Row, results: Results, both: set[str]) -> Side:
             title=piece["title"],
             text=row.texts[piece["node"]],
             gold=bool(gold & set(piece["sources"])),
-            shared=piece["node"] in both,
+            shared=piece["node"] in shared,
         )
         for piece in row.evidence
     )
     about = results.about
-    found = {name: scores([row], name, name in about.judges) for name in (*about.metrics, *about.judges)}
-    known = {name: float(value[0]) if value is not None else None for name, value in found.items()}
-    return Side(row, {name: value for name, value in known.items() if value is None or value == value}, pieces)
+    columns = {name: scores([row], name, name in about.judges) for name in (*about.metrics, *about.judges)}
+    values = {name: float(column[0]) if column is not None else None for name, column in columns.items()}
+    with_gold = {name: value for name, value in values.items() if value is None or not isnan(value)}
+    return Side(row, with_gold, pieces)
 
 
 def _gold(row: Row) -> set[str]:
@@ -86,25 +93,13 @@ def _gold(row: Row) -> set[str]:
     return {
         passage.id
         for passage in row.prediction.ranked
-        if passage.document in item.supporting
-        or any(
-            passage.document == span.document and passage.start < span.end and span.start < passage.end
-            for span in item.spans
-        )
+        if passage.document in item.supporting or any(finds(passage, span) for span in item.spans)
     }
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """The comparison as one object: the question with its gold, and `systems`, a list of two."""
-    item = comparison.item
-    return {
-        "id": item.id,
-        "question": item.question.text,
-        "options": list(item.question.options),
-        "answers": list(item.answers),
-        "correct": item.correct,
-        "systems": [_side_json(side) for side in comparison.sides],
-    }
+    return {**question_json(comparison.item), "systems": [_side_json(side) for side in comparison.sides]}
 
 
 def _side_json(side: Side) -> dict[str, Any]:
@@ -134,19 +129,20 @@ def rich_comparison(comparison: Comparison) -> list[RenderableType]:
     from rich.text import Text
 
     item = comparison.item
-    letters = [f"{chr(ord('A') + place)}. {option}" for place, option in enumerate(item.question.options)]
-    right = " / ".join(item.answers) or item.correct or ""
+    letters = [f"{letter(place)}. {option}" for place, option in enumerate(item.question.options)]
+    reference = " / ".join(item.answers) or item.correct or ""
     head = Text("\n".join([item.question.text, *letters]), style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)
     for side in comparison.sides:
         table.add_column(escape(side.row.system), ratio=1, overflow="fold")
-    for parts in zip(*(_shown(side) for side in comparison.sides), strict=True):
+    for parts in zip(*(_column(side) for side in comparison.sides), strict=True):
         table.add_row(*parts)
     marks = Text("◆ rests on gold   = shown by both", style="dim")
-    return [head, Text(f"reference: {right}", style="green"), table, marks]
+    return [head, Text(f"reference: {reference}", style="green"), table, marks]
 
 
-def _shown(side: Side) -> tuple[str, ...]:
+def _column(side: Side) -> tuple[str, ...]:
+    """The cells of one system, from top to bottom."""
     from rich.markup import escape
 
     row = side.row

@@ -1,4 +1,4 @@
-"""What tells one set of documents, of wordings or of code from another."""
+"""Digests of documents, of prompts and of code: equal digests mean equal content."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal", "systems/
 
 
 def documents_digest(documents: Sequence[Document]) -> str:
-    """What tells one set of documents from another, in whatever order."""
+    """The digest of a set of documents, in whatever order they come."""
     return digest_of(*sorted((document.id, digest(document)) for document in documents))
 
 
 def prompts_digest(folder: Path | None) -> str:
-    """What tells one set of wordings from another, those of judges apart; a folder's wordings come first."""
+    """The digest of the prompts, without those of judges; a prompt in `folder` replaces the packaged one."""
     texts = []
     for packaged in sorted(PACKAGED.glob("*.md")):
         own = folder / packaged.name if folder else packaged
@@ -33,23 +33,23 @@ def prompts_digest(folder: Path | None) -> str:
 
 
 def code_digest() -> str:
-    """What tells one state of the package from another: its sources and its prompts."""
+    """The digest of the package: its sources and its prompts."""
     return _files_digest(PACKAGE, ())
 
 
 def memory_code_digest() -> str:
-    """The same of the code that makes memories: without the parts that it cannot import, for imports point down."""
+    """The digest of the code that makes memories: the package without the rooms that this code cannot import."""
     return _files_digest(PACKAGE, _ABOVE_MEMORY)
 
 
-@cache  # a process runs the code that it began with
+@cache  # the code of a running process does not change
 def _files_digest(package: Path, left_out: Sequence[str]) -> str:
     paths = sorted([*package.rglob("*.py"), *package.glob("prompts/*.md")])
-    named = [(path.relative_to(package), path) for path in paths]
-    kept = [(name.as_posix(), path) for name, path in named if name.parts[0] not in left_out]
-    return digest_of(*((name, sha256(path.read_bytes()).hexdigest()) for name, path in kept))
+    by_name = [(path.relative_to(package), path) for path in paths]
+    included = [(name.as_posix(), path) for name, path in by_name if not any(map(name.is_relative_to, left_out))]
+    return digest_of(*((name, sha256(path.read_bytes()).hexdigest()) for name, path in included))
 
 
 def digest_of(*parts: Any) -> str:
-    """64 hexadecimal digits for plain data."""
+    """The digest of plain data: 64 hexadecimal digits."""
     return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Experiments as values: which systems are asked what, with which model, and how the answers are scored."""
+"""What an experiment is: which systems are asked what, with which model, and how their answers are scored."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tomewise.evaluate.metrics import Metric
 from tomewise.systems.spec import Variant
 from tomewise.types import Embedder, LanguageModel
 
-DEPTH = 50  # passages of a ranking that are kept; metrics may look at 20 documents of several passages each
+DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 documents of several passages each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """Systems over one dataset, all with the same model, embedder and passages.
 
-    `judge_model` judges for `judges`; without one, the model does. `retrieval_only` ranks evidence and asks for no
-    answer. `prompts` is a folder with prompts that take the place of the packaged ones. `limit` questions are asked
-    side by side. `seed` is that of the bootstrap.
+    `judges` ask `judge_model`, or `model` without one. `retrieval_only` ranks evidence and asks for no answer.
+    `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. `seed`
+    is that of the bootstrap.
     """
 
     dataset: Dataset
@@ -47,22 +47,22 @@ class Experiment:
         return self.judge_model or self.model
 
     def name(self) -> str:
-        """Names what must be the same for results to stand in one table: corpus, model, embedder, passages, code."""
+        """The name. Experiments of equal corpus, model, embedder, passages and code share it, and share a table."""
         same = digest_of(self.dataset.name, documents_digest(self.dataset.documents), *self._common())
-        words = [self.dataset.name, self.model.name, *["retrieval"] * self.retrieval_only]
+        words = [self.dataset.name, self.model.name, *(["retrieval"] if self.retrieval_only else [])]
         return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), same[:8]])
 
     def memory_name(self, documents: str) -> str:
-        """Names the tome of documents with that digest; another model, wording or code makes another memory."""
+        """The name of the tome of documents with that digest; it changes with the model, the prompts and the code."""
         made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
         made_with.append(memory_code_digest())
         return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
 
     def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
-        """Names one question to one system, given digests: a row with this key need not be asked for again."""
-        asked = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
-        ways = [variant.system, dict(variant.settings), prompts, *self._common()]
-        return digest_of(*asked, *ways)[:32]
+        """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
+        question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
+        system = [variant.system, dict(variant.settings), prompts, *self._common()]
+        return digest_of(*question, *system)[:32]
 
     def _common(self) -> list[object]:
         names = [self.model.name, self.embedder.name, code_digest()]
@@ -70,14 +70,14 @@ class Experiment:
 
 
 def check(experiment: Experiment) -> None:
-    """Raises UsageError for an experiment that would measure nothing."""
+    """Raise UsageError for an experiment that cannot measure what it names."""
     if not experiment.variants:
         raise UsageError("no system to evaluate: name one, or all")
     if not experiment.metrics and not experiment.judges:
         raise UsageError(f"{experiment.dataset.name} has no gold to score by: name a metric, or add gold to it")
     if experiment.retrieval_only:
-        answering = [metric.name for metric in experiment.metrics if not metric.of_ranking]
-        if wrong := [*answering, *(judge.name for judge in experiment.judges)]:
+        of_answers = [metric.name for metric in experiment.metrics if not metric.of_ranking]
+        if wrong := [*of_answers, *(judge.name for judge in experiment.judges)]:
             raise UsageError(f"{', '.join(wrong)} need answers, which retrieval alone does not give: leave them out")
     for metric in experiment.metrics:
         stem, _, depth = metric.name.partition("@")
@@ -89,5 +89,5 @@ def check(experiment: Experiment) -> None:
 
 
 def of_evidence(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Those that retrieval alone can be scored by."""
+    """The metrics that score retrieval alone."""
     return tuple(metric for metric in metrics if metric.of_ranking)

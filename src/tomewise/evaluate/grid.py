@@ -1,4 +1,4 @@
-"""A table of results as people read it: headings and cells of text, the same in every format."""
+"""A table of results as text: headings and cells, the same for every format."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _COSTS = {
     "own s": "own_seconds",
     "path": "depth",
 }
-_TOLD_APART = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # where there are any
+_RARE_COSTS = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # columns where not all 0
 MACHINERY = "machinery, not accuracy"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cell: its text, the interval below it, the mark of significance, and whether it is the best of its column."""
+    """One cell: its text, its interval, its mark of significance, and whether it is the best of its column."""
 
     text: str
     interval: str = ""
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A titled block of cells; the first column names systems, and further columns hold numbers."""
+    """Cells under a title. The first column names systems, the others hold numbers."""
 
     title: str
     headings: tuple[str, ...]
@@ -46,7 +46,7 @@ class Grid:
 
 
 def grids(table: Table) -> list[Grid]:
-    """Scores, costs, then scores by slice."""
+    """The grids of a table: scores, costs, risks where systems are unsure, then scores by slice."""
     about = table.about
     title = f"{about.dataset} · {about.model}" + _kind(about)
     parts = [
@@ -54,8 +54,8 @@ def grids(table: Table) -> list[Grid]:
         for name, values in table.slices.items()
         for value, part in values.items()
     ]
-    risky = [_risks(table, f"{title} · risk and coverage by {table.risk_of}")] if _unsure(table) else []
-    return [_scores(table, title), _costs(table, f"{title} · cost per question"), *risky, *parts]
+    risk_grids = [_risks(table, f"{title} · risk and coverage by {table.risk_of}")] if _unsure(table) else []
+    return [_scores(table, title), _costs(table, f"{title} · cost per question"), *risk_grids, *parts]
 
 
 def _kind(about: About) -> str:
@@ -67,57 +67,58 @@ def _kind(about: About) -> str:
 def notes(table: Table) -> list[str]:
     """What a reader must know beside the numbers."""
     about = table.about
-    said = [
+    texts = [
         f"Model {about.model}, embedder {about.embedder}. Scores are percentages; brackets hold 95 % intervals, from "
         f"{RESAMPLES:,} bootstrap resamples of the questions."
     ]
     if table.baseline:
-        said.append(
+        texts.append(
             f"† p < 0.05, ‡ p < 0.01 against {table.baseline}: paired bootstrap, two-sided, corrected after Holm "
             "for the systems of each column."
         )
     if table.judged:
-        said.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
+        texts.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
     if any(line.failed for line in table.lines):
-        said.append("Failed questions are scored wrong.")
+        texts.append("Failed questions are scored wrong.")
     if len({line.n for line in table.lines}) > 1:
-        said.append("Not every system was asked every question: n says how many.")
+        texts.append("Not every system was asked every question: n says how many.")
     if any(line.usage["calls"] for line in table.lines):
-        said.append("Seconds are wall time among questions side by side; path is the longest chain of model calls.")
+        texts.append("Seconds are wall time of questions asked side by side; path is the longest chain of model calls.")
     if any(line.usage["reused"] for line in table.lines):
-        said.append("Replies kept from earlier count as calls, with their tokens and money, but took no time here.")
+        texts.append("Replies kept from earlier count as calls, with their tokens and money, but took no time here.")
     if _unsure(table):
-        said.append(
-            "Covered: answers at least that sure, as a share of all questions; risk: how far these are from right. "
-            "Answers given freely are surer than forced ones, then those that the evidence holds in full, partly, not."
+        texts.append(
+            "Covered: the share of all questions with an answer at least that sure. Risk: 1 minus the mean score of "
+            "these answers. Free answers are surer than forced ones; then full support is surer than partial or none."
         )
-    return [*said, *_machinery(table), *(note for line in table.lines for note in _line_notes(line)), *_refused(table)]
+    line_notes = (note for line in table.lines for note in _line_notes(line))
+    return [*texts, *_machinery_notes(table), *line_notes, *_refusal_notes(table)]
 
 
-def _machinery(table: Table) -> list[str]:
-    """Says of which rows the figures are no measure of a system."""
+def _machinery_notes(table: Table) -> list[str]:
+    """Say which rows do not measure a system, because the extractive model made them."""
     if table.about.model != EXTRACTIVE:
         return []
     if not table.about.retrieval_only:
         return [f"The extractive model quotes by rule: its rows show {MACHINERY}."]
-    made = [line.system for line in table.lines if line.build and line.build["calls"]]
-    return [f"Layers by the extractive model, {MACHINERY}: {', '.join(made)}."] if made else []
+    systems = [line.system for line in table.lines if line.build and line.build["calls"]]
+    return [f"Layers by the extractive model, {MACHINERY}: {', '.join(systems)}."] if systems else []
 
 
 def _line_notes(line: Line) -> Iterator[str]:
-    """What one system did that others may not have done."""
+    """What a reader must know about one system: its build and its fallbacks."""
     build = line.build or {}
     if build.get("calls"):
-        spent = f"{build['calls']:,} calls, {build['input_tokens']:,} tokens in, {build['output_tokens']:,} out"
-        yield f"Built for {line.system}, as if alone: {spent}."
+        cost = f"{build['calls']:,} calls, {build['input_tokens']:,} tokens in, {build['output_tokens']:,} out"
+        yield f"Built for {line.system}, as if alone: {cost}."
     for note in build.get("notes", ()):
         yield f"{line.system}: {note}."
-    if fallen := _fallen(line):
-        counts = ", ".join(f"{name} {count:,}" for name, count in fallen.items())
+    if fallbacks := _fallbacks(line):
+        counts = ", ".join(f"{name} {count:,}" for name, count in fallbacks.items())
         yield f"What {line.system} fell back on, by kind or layer: {counts}."
 
 
-def _refused(table: Table) -> list[str]:
+def _refusal_notes(table: Table) -> list[str]:
     return [f"Left out: {system}, since {reason}." for system, reason in table.refused.items()]
 
 
@@ -133,7 +134,7 @@ def _scores(table: Table, title: str) -> Grid:
         for column in table.columns:
             yield _score(line.cells[column], best[column])
 
-    headings = ("system", "n", *["failed"] * failed, *table.columns)
+    headings = ("system", "n", *(["failed"] if failed else []), *table.columns)
     return Grid(title, headings, tuple(tuple(row(line)) for line in table.lines))
 
 
@@ -141,13 +142,13 @@ def _score(cell: Cell, best: str | None) -> Entry:
     if cell.value is None:
         return Entry(NOTHING)
     text = _percent(cell.value)
-    between = f"{_percent(cell.low)}–{_percent(cell.high)}" if cell.low is not None and cell.high is not None else ""
+    interval = f"{_percent(cell.low)}–{_percent(cell.high)}" if cell.low is not None and cell.high is not None else ""
     mark = next((sign for limit, sign in _MARKS if cell.p_holm is not None and cell.p_holm < limit), "")
-    return Entry(text, between, mark, text == best)
+    return Entry(text, interval, mark, text == best)
 
 
 def _best(table: Table, column: str) -> str | None:
-    """What the best of a column reads; where all read the same there is none."""
+    """The text of the best cell of a column, or None where all cells read the same."""
     values = [value for line in table.lines if (value := line.cells[column].value) is not None]
     texts = {_percent(value) for value in values}
     return _percent(max(values)) if len(texts) > 1 else None
@@ -158,27 +159,22 @@ def _percent(value: float) -> str:
 
 
 def _costs(table: Table, title: str) -> Grid:
-    told = {name: key for name, key in _TOLD_APART.items() if any(line.usage[key] for line in table.lines)}
-    columns = {**_COSTS, **told}
-    fallen = any(map(_fallbacks, table.lines))
+    rare = {name: key for name, key in _RARE_COSTS.items() if any(line.usage[key] for line in table.lines)}
+    columns = {**_COSTS, **rare}
+    fell_back = any(map(_fallbacks, table.lines))
 
     def row(line: Line) -> Iterator[Entry]:
         yield Entry(line.system)
-        yield from map(Entry, _spent(line.per_question, columns))
-        if fallen:
-            yield Entry(f"{_fallbacks(line):,}")
+        yield from map(Entry, _cost_texts(line.per_question, columns))
+        if fell_back:
+            yield Entry(f"{sum(_fallbacks(line).values()):,}")
 
-    headings = ("system", *columns, *["fallbacks"] * fallen)
+    headings = ("system", *columns, *(["fallbacks"] if fell_back else []))
     return Grid(title, headings, tuple(tuple(row(line)) for line in table.lines))
 
 
-def _fallbacks(line: Line) -> int:
-    """What took the place of steps that failed, over all questions of a system and in its layers."""
-    return sum(_fallen(line).values())
-
-
-def _fallen(line: Line) -> dict[str, int]:
-    """The same by role or layer."""
+def _fallbacks(line: Line) -> dict[str, int]:
+    """How many steps of a system fell back on something else: by kind over its questions, by layer in its build."""
     return {**line.fallbacks, **(line.build or {}).get("fallbacks", {})}
 
 
@@ -187,32 +183,32 @@ def _risks(table: Table, title: str) -> Grid:
 
     def row(line: Line) -> Iterator[Entry]:
         yield Entry(line.system)
-        for one in line.risks:
-            if one.level in levels:
-                yield Entry(_percent(one.coverage))
-                yield Entry(NOTHING if one.risk is None else _percent(one.risk))
+        for risk in line.risks:
+            if risk.level in levels:
+                yield Entry(_percent(risk.coverage))
+                yield Entry(NOTHING if risk.risk is None else _percent(risk.risk))
 
     headings = (heading for level in levels for heading in (f"covered: {level}", f"risk: {level}"))
     return Grid(title, ("system", *headings), tuple(tuple(row(line)) for line in table.lines if line.risks))
 
 
 def _levels(table: Table) -> list[str]:
-    """The levels of confidence at which some system answers a question more than at the level before."""
-    found = dict.fromkeys(
-        one.level
+    """The levels of confidence that at least one answer of a system has."""
+    used = {
+        risk.level
         for line in table.lines
-        for before, one in zip((0.0, *(risk.coverage for risk in line.risks)), line.risks, strict=False)
-        if one.coverage > before
-    )
-    return [level for level in LEVELS if level in found]
+        for before, risk in zip((0.0, *(risk.coverage for risk in line.risks)), line.risks, strict=False)
+        if risk.coverage > before
+    }
+    return [level for level in LEVELS if level in used]
 
 
 def _unsure(table: Table) -> bool:
-    """Whether the systems are surer of some answers than of others."""
+    """Whether the answers have several levels of confidence."""
     return len(_levels(table)) > 1
 
 
-def _spent(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
+def _cost_texts(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
     for heading, name in columns.items():
         value = mean[name]
         if value is None:

@@ -1,4 +1,4 @@
-"""What an evaluation is made of: datasets and their items, what a system predicted, and the two side by side."""
+"""The nouns of an evaluation: datasets and their items, predictions of systems, outcomes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One question with all the gold that its dataset gives; what it does not give is empty.
+    """One question with the gold of its dataset; fields are empty where the dataset has no such gold.
 
-    `answers` are reference answers, any of which is right; `correct` is the letter of the right option.
-    `supporting` are ids of gold documents, `spans` gold places. `documents` are what the question is asked over
-    (empty: the whole corpus). `slices` are for breaking a table down: type, hops, length; claims that are scored
-    in pairs share the value of the slice `pair`.
+    `answers` are reference answers; each of them is right. `correct` is the letter of the right option. `supporting`
+    are ids of gold documents, `spans` gold places. The question is asked over `documents` (empty: the whole corpus).
+    `slices` (type, hops, ...) split a table into parts; claims that are scored as a pair share the value of `pair`.
     """
 
     id: str
@@ -40,7 +39,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Documents and the questions asked over them. `openie` is a file of given entities and triples, where there."""
+    """Documents and the questions asked over them. `openie` is a file of published entities and triples, if any."""
 
     name: str
     documents: tuple[Document, ...]
@@ -60,10 +59,10 @@ class RankedPassage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a system made of one item; `Prediction()` is a question that failed, which every metric scores 0.
+    """The answer of a system to one item. A question that failed has `Prediction()`, which every metric scores 0.
 
-    `choice` is the letter it chose; without one, the letter is looked for in `answer`. `ranked` is best first. `shown`
-    are the passages whose own text the answering call saw, `cited` the places that the answer quotes.
+    `choice` is the letter that the system chose; without one, metrics look for a letter in `answer`. `ranked` is best
+    first. `shown` are the passages whose own text the answering call saw, `cited` the places that the answer quotes.
     """
 
     answer: str = ""
@@ -75,7 +74,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One row of results: an item and what was predicted for it."""
+    """An item and the prediction for it."""
 
     item: Item
     prediction: Prediction

@@ -1,4 +1,4 @@
-"""Records of an experiment in JSON Lines: appended as they come, whole or not at all."""
+"""Records of an experiment in JSON Lines. Each is appended as it comes, whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from filelock import FileLock, Timeout
 
 from tomewise.errors import Locked, StoreError
 
-_SYNC_SECONDS = 1.0  # a kill of the program loses nothing, a power cut at most what came in this time
+_SYNC_SECONDS = 1.0  # a killed program loses nothing; a power cut loses at most the records of this time
 
 
 class Journal:
-    """A file to which one program at a time appends. A last line without its end, left by a kill, does not count."""
+    """A file to which one program at a time appends. A last line that a kill has cut off does not count."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -27,12 +27,12 @@ class Journal:
         self._file: IO[bytes] | None = None
 
     @contextmanager
-    def appending(self) -> Iterator[None]:
-        """Inside, `append` works; after it all is on disk. Raises Locked when another program is at it."""
+    def open_to_append(self) -> Iterator[None]:
+        """Let `append` work inside; at the end all is on disk. Raises Locked when another program writes the file."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(str(self._path.with_suffix(".lock")), timeout=0), self._path.open("a+b") as file:
-                _mend(file)
+                _cut_torn_line(file)
                 self._file, self._synced = file, self._clock()
                 try:
                     yield
@@ -43,9 +43,9 @@ class Journal:
             raise Locked(f"{self._path.parent} is being written by another `tome eval run`: wait for it") from error
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Add a record; it outlives a kill from here on."""
+        """Add a record. A kill after the return does not lose it."""
         if self._file is None:
-            raise RuntimeError("append inside of `appending` only")
+            raise RuntimeError("`append` works inside `open_to_append` only")
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         self._file.flush()
         if self._clock() - self._synced >= _SYNC_SECONDS:
@@ -53,27 +53,27 @@ class Journal:
             self._synced = self._clock()
 
     def read(self) -> list[dict[str, Any]]:
-        """All records in order; none where there is no file. Raises StoreError naming a line that is damaged."""
+        """All records in order; an empty list without a file. Raises StoreError naming a damaged line."""
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return []
-        lines.pop()  # nothing, or what a kill left of a line
-        return [self._parsed(number, line) for number, line in enumerate(lines, start=1)]
+        lines.pop()  # empty, or the part of a line that a kill left
+        return [self._parse(number, line) for number, line in enumerate(lines, start=1)]
 
-    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
+    def _parse(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             record = json.loads(line)
         except ValueError:
             record = None
         if not isinstance(record, dict) or "kind" not in record:
-            message = f"{self._path}, line {number} is damaged: take that line out, and what it held is asked again"
+            message = f"{self._path}, line {number} is damaged: delete that line, and its question is asked again"
             raise StoreError(message)
         return record
 
 
-def _mend(file: IO[bytes]) -> None:
-    """Cut off a line that was not finished."""
+def _cut_torn_line(file: IO[bytes]) -> None:
+    """Cut off the last line if it is not whole."""
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - 65_536)

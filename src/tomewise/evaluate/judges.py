@@ -1,4 +1,4 @@
-"""Judges: metrics that ask a model. Each scores one answer between 0 and 1; who judged stands in every report."""
+"""Judges: metrics that ask a model. Each scores one answer from 0 to 1; every report names the judging model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tomewise.types import Embedder, LanguageModel, Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a judge found: a score, and what it said. `error` says why it could not judge; the score is then 0."""
+    """The score of a judge, and in `detail` its reasons. A judge that failed gives the score 0 and an `error`."""
 
     score: float
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Judge:
         return bool(item.answers)
 
     async def judge(self, model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
-        """The judgement of `model`; an empty answer is wrong unasked, and a judge that fails says so."""
+        """The judgement of `model`. An empty answer scores 0 without a call; a failed call becomes the `error`."""
         if not answer.strip():
             return Judgement(score=0.0, detail={"explanation": "nothing was answered"})
         try:
@@ -60,63 +60,63 @@ class Judge:
 async def _verdict(
     role: Role[JudgeIn, VerdictOut], model: LanguageModel, embedder: Embedder, item: Item, answer: str
 ) -> Judgement:
-    """Right when one reference says so; they are tried in their order until one does."""
-    said: list[str] = []
+    """The answer is correct if the model finds so for one reference; tries them in order until it does."""
+    explanations: list[str] = []
     for reference in item.answers:
         given = JudgeIn(question=item.question.text, reference=reference, prediction=answer)
         verdict = await model.ask(role, given)
-        said.append(verdict.explanation)
+        explanations.append(verdict.explanation)
         if verdict.correct:
             return Judgement(score=1.0, detail={"reference": reference, "explanation": verdict.explanation})
-    return Judgement(score=0.0, detail={"explanation": " / ".join(said)})
+    return Judgement(score=0.0, detail={"explanation": " / ".join(explanations)})
 
 
-async def _graded(
+async def _grade(
     quality: Literal["comprehensiveness", "diversity"],
     model: LanguageModel,
     embedder: Embedder,
     item: Item,
     answer: str,
 ) -> Judgement:
-    """One of five levels, and a score in the level's band, here over 100 (HGMem, evaluation)."""
+    """One of five levels, and a score from 0 to 100 in the band of that level, over 100 (HGMem, evaluation)."""
     given = LevelIn(question=item.question.text, reference=item.answers[0], prediction=answer, quality=quality)
-    graded = await model.ask(JUDGE_LEVEL, given)
-    return Judgement(score=graded.score / 100, detail={"level": graded.level, "explanation": graded.explanation})
+    grade = await model.ask(JUDGE_LEVEL, given)
+    return Judgement(score=grade.score / 100, detail={"level": grade.level, "explanation": grade.explanation})
 
 
 async def _statements(model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
-    """0.75 of the F1 of statements and 0.25 of the likeness of the whole (GraphRAG-Bench, ACC)."""
+    """0.75 times the F1 of statements plus 0.25 times the cosine of the whole, from 0 to 1 (GraphRAG-Bench, ACC)."""
     reference = item.answers[0]
     given = StatementsIn(question=item.question.text, reference=reference, prediction=answer)
-    found = await model.ask(JUDGE_STATEMENTS, given)
-    one, other = embedder.embed([answer, reference])
-    likeness = (min(1.0, max(-1.0, float(one @ other))) + 1) / 2
-    f1 = statement_f1(found)
-    counts = {"supported": len(found.supported), "unsupported": len(found.unsupported), "missing": len(found.missing)}
+    statements = await model.ask(JUDGE_STATEMENTS, given)
+    answer_row, reference_row = embedder.embed([answer, reference])
+    likeness = (min(1.0, max(-1.0, float(answer_row @ reference_row))) + 1) / 2
+    f1 = statement_f1(statements)
+    counts = {name: len(getattr(statements, name)) for name in ("supported", "unsupported", "missing")}
     return Judgement(score=0.75 * f1 + 0.25 * likeness, detail={**counts, "f1": f1, "likeness": likeness})
 
 
-def statement_f1(found: StatementsOut) -> float:
-    """F1 of statements: those in both are true positives, those on one side alone false ones. None at all gives 0."""
-    true, wrong = len(found.supported), len(found.unsupported) + len(found.missing)
+def statement_f1(statements: StatementsOut) -> float:
+    """F1 of statements: true positives are in both texts, false ones in one alone. Without any statement it is 0."""
+    true, wrong = len(statements.supported), len(statements.unsupported) + len(statements.missing)
     return true / (true + wrong / 2) if true else 0.0
 
 
 JUDGES: Mapping[str, Judge] = {
     judge.name: judge
     for judge in (
-        Judge("acc-l", partial(_verdict, JUDGE_CORRECT)),  # CAM: is the answer right, in whatever words
+        Judge("acc-l", partial(_verdict, JUDGE_CORRECT)),  # CAM: is the answer correct, in whatever words
         Judge("entailed", partial(_verdict, JUDGE_ENTAILED)),  # HGMem on NarrativeQA: does it entail the reference
-        Judge("comprehensiveness", partial(_graded, "comprehensiveness")),
-        Judge("diversity", partial(_graded, "diversity")),
+        Judge("comprehensiveness", partial(_grade, "comprehensiveness")),
+        Judge("diversity", partial(_grade, "diversity")),
         Judge("statements", _statements),
     )
 }
-"""Every judge by name. The graded ones and `statements` read the first reference; the others try them all."""
+"""Every judge by name. `acc-l` and `entailed` try all references, the others read the first alone."""
 
 
 def judge_named(name: str) -> Judge:
     """The judge of that name. Raises UnknownName with the nearest."""
     if name not in JUDGES:
-        raise UnknownName(f"there is no judge {name!r}: {suggest(name, JUDGES)}The judges are {', '.join(JUDGES)}")
+        raise UnknownName(f"unknown judge {name!r}: {suggest(name, JUDGES)}The judges are {', '.join(JUDGES)}")
     return JUDGES[name]

@@ -1,4 +1,4 @@
-"""The tomes of an experiment: one for each set of documents and model, made once, used by every system and rerun."""
+"""The tomes of an experiment: one for each set of documents and model, shared by all its systems and reruns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tomewise.errors import ModelError
-from tomewise.evaluate.builds import Build, build_layers, refusal
+from tomewise.evaluate.builds import Build, build_layers, explain_refusal
 from tomewise.evaluate.experiment import Experiment
-from tomewise.evaluate.items import Dataset, RankedPassage
+from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
 from tomewise.store.sqlite.write import PASSAGES
 from tomewise.systems.kit import System
 from tomewise.systems.registry import assemble
 from tomewise.systems.spec import Variant
 from tomewise.tome.tome import Tome
-from tomewise.types import Document, Evidence, Layer, PassageId, Report
+from tomewise.types import Document, Evidence, PassageId, Report
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
@@ -30,9 +30,9 @@ _DECIMALS = 6  # cosines that differ by less tie
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A tome with its systems assembled; a system whose layers could not be built is the error that stopped it.
+    """A tome and the systems over it. Where the layers of a system could not be built, the error replaces the system.
 
-    `refused` says by system why it is left out.
+    `refused` says by system why it is left out. `places` are the places of all passages, by their ids.
     """
 
     tome: Tome
@@ -40,26 +40,26 @@ class Memory:
     refused: Mapping[str, str]
     places: Mapping[PassageId, RankedPassage]
 
-    def ranked(self, question: str, found: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
+    def rank_passages(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
         """The passages that evidence rests on, best first, each once.
 
-        Evidence that rests on one passage gives that passage its score. Evidence that rests on several, such as a
-        summary, gives each of them its own cosine with the question, unless the passage was found by itself too: so a
-        summary of many passages takes none of the places of what was found beside it. Retrievers that find both kinds
-        score by cosine, so that the two compare.
+        Evidence that rests on one passage gives this passage its score. Evidence that rests on several passages, such
+        as a summary, does not score them: each gets its own cosine with the question, unless it was also found by
+        itself. So a summary of many passages does not push better passages down. Retrievers that find both kinds of
+        evidence score by cosine, so the two kinds of scores can be compared.
         """
         scores: dict[PassageId, float] = {}
-        for piece in found:
+        for piece in evidence:
             if len(piece.sources) == 1:
                 scores.setdefault(piece.sources[0], piece.score)
-        below = {source for piece in found if len(piece.sources) > 1 for source in piece.sources} - set(scores)
+        below = {source for piece in evidence if len(piece.sources) > 1 for source in piece.sources} - set(scores)
         if below:
             scores |= self._cosines(question, below)
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         return tuple(self.places[id] for id in scores if id in self.places)[:depth]
 
-    def shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
-        """The passages whose own text is among the evidence: a summary does not show its passages."""
+    def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
+        """The passages whose own text is in the evidence; a summary does not show its passages."""
         nodes = (piece.node for piece in evidence if piece.layer == PASSAGES)
         return tuple(self.places[node] for node in nodes if node in self.places)
 
@@ -74,28 +74,30 @@ class Memory:
 OnBuild = Callable[[Variant, Build], None]
 
 
-async def remembered(
+async def open_memory(
     experiment: Experiment,
     variants: Sequence[Variant],
     documents: Sequence[Document],
     path: Path,
     report: Report,
-    built: OnBuild,
+    on_build: OnBuild,
 ) -> Memory:
-    """The memory of some documents at `path`, brought up to date for the variants. Raises StoreError, Locked."""
+    """The memory of documents at `path`, brought up to date for the variants. Raises StoreError, Locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    tome = await asyncio.to_thread(_opened, experiment, path)
+    tome = await asyncio.to_thread(_open, experiment, path)
     try:
         await tome.aadd(*documents, on_progress=report)
         kit = replace(tome.kit, store=cast("SqliteStore", ReplayedStore(tome.store)))
+        assembled = {variant.name: assemble(variant.system, kit, **variant.settings) for variant in variants}
+        refused = _explain_refusals(experiment, assembled) if experiment.retrieval_only else {}
         systems: dict[str, System | ModelError] = {}
-        refused = refusals(tome, experiment, variants)
         for variant in variants:
             if variant.name in refused:
                 continue
+            system = assembled[variant.name]
             try:
-                built(variant, await prepare(tome, experiment.dataset, variant, report))
-                systems[variant.name] = assemble(variant.system, kit, **variant.settings)
+                on_build(variant, await build_layers(tome.store, system.layers, experiment.dataset.openie, report))
+                systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error
         return Memory(tome, systems, refused, await asyncio.to_thread(_places, tome))
@@ -104,26 +106,16 @@ async def remembered(
         raise
 
 
-async def prepare(tome: Tome, dataset: Dataset, variant: Variant, report: Report) -> Build:
-    """Build the layers of a variant; what a dataset's published extractions say is taken from them, not asked for."""
-    return await build_layers(tome.store, _layers(tome, variant), dataset.openie, report)
-
-
-def refusals(tome: Tome, experiment: Experiment, variants: Sequence[Variant]) -> dict[str, str]:
-    """The variants whose rankings would not compare with the others', with the reason."""
-    if not experiment.retrieval_only:
-        return {}
-    reasons = {variant.name: refusal(_layers(tome, variant), experiment.dataset.openie) for variant in variants}
+def _explain_refusals(experiment: Experiment, systems: Mapping[str, System]) -> dict[str, str]:
+    """The systems whose rankings cannot be compared with the others', with the reason."""
+    openie = experiment.dataset.openie
+    reasons = {name: explain_refusal(system.layers, openie) for name, system in systems.items()}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _layers(tome: Tome, variant: Variant) -> Sequence[Layer]:
-    return assemble(variant.system, tome.kit, **variant.settings).layers
-
-
-def _opened(experiment: Experiment, path: Path) -> Tome:
+def _open(experiment: Experiment, path: Path) -> Tome:
     settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
-    # Replayed, so that a ranking costs nothing twice; also the model is not closed with the tome.
+    # `replay` answers the ranking from these. They also leave the model open when the tome closes.
     model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)
     return Tome.open(path, model=model, embedder=embedder, prompts=experiment.prompts, **settings)
 

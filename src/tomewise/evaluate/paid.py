@@ -1,4 +1,4 @@
-"""The replies of one output folder: each is paid for once, and charged to every system that asks for it."""
+"""Replies of one output folder: each is paid for once and charged to every system that asks for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "
 
 @dataclass(slots=True)
 class Reused:
-    """How many asks were answered by a reply that was paid for before."""
+    """The number of asks that a stored reply answered."""
 
     asks: int = 0
 
@@ -38,22 +38,22 @@ _reused: ContextVar[Reused | None] = ContextVar("tomewise_reused", default=None)
 
 
 @contextmanager
-def counting_reused() -> Iterator[Reused]:
-    """Counts the asks inside that were answered by a kept reply."""
-    counted = Reused()
-    token = _reused.set(counted)
+def count_reused() -> Iterator[Reused]:
+    """Count the asks inside that a stored reply answers."""
+    reused = Reused()
+    token = _reused.set(reused)
     try:
-        yield counted
+        yield reused
     finally:
         _reused.reset(token)
 
 
 class PaidOnce(Cached):
-    """A model whose replies are kept with the calls, tokens and money that they took.
+    """A model whose replies are stored with the calls, tokens and money that they took.
 
-    A reply that is used again is reported to the meters as if it were paid again, so that what a system costs does not
-    depend on what was run before; the seconds of the first time are not. Replies of the extractive model are code of
-    this package: a change of the package asks for them again.
+    The meters count a reply that is used again as if it were paid again, but without the seconds it first took. So the
+    cost of a system does not depend on what ran before. The replies of the extractive model depend on the code of this
+    package: a changed package asks for them again.
     """
 
     def __init__(
@@ -66,44 +66,44 @@ class PaidOnce(Cached):
 
     def key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
-        asked = super().key(role, given)
-        return digest_of(asked, self._code) if self._code else asked
+        key = super().key(role, given)
+        return digest_of(key, self._code) if self._code else key
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model."""
+        """Answer as the model does."""
         started = self._clock()
-        with meter() as around:
+        with meter() as used:
             reply = await super().ask(role, given)
-        if not around.calls:  # kept from before, or asked for by somebody else at this moment
-            await asyncio.sleep(0)  # so that asks made side by side are seen side by side by the meters
+        if not used.calls:  # the reply is stored, or another task is asking for it now
+            await asyncio.sleep(0)  # lets concurrent asks start first, so that the meters see them as concurrent
             self._charge(role.name, self._paid.get(self.key(role, given), ()), started)
-            if (counted := _reused.get()) is not None:
-                counted.asks += 1
+            if (reused := _reused.get()) is not None:
+                reused.asks += 1
         return reply
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
-        if (kept := await self._calls.get(key)) is not None:
-            record = json.loads(kept)
+        if (stored := await self._calls.get(key)) is not None:
+            record = json.loads(stored)
             try:
                 reply = role.output.model_validate(record["reply"])
             except ValidationError:
-                pass  # written by a version whose output looked different: a miss
+                pass  # another version of the output type wrote it: ask again
             else:
                 self._paid[key] = tuple(record["paid"])
                 return reply
-        with meter() as around:
+        with meter() as used:
             reply = await self._model.ask(role, given)
-        self._paid[key] = _recorded(around.calls)
+        self._paid[key] = _as_paid(used.calls)
         text = json.dumps({"reply": reply.model_dump(mode="json"), "paid": self._paid[key]})
         await self._calls.put(key, role=role.name, model=self._model.name, reply=text)
         return reply
 
     def _charge(self, role: str, paid: _Paid, started: float) -> None:
-        """Report calls again, one after the other, from when they were asked for until now."""
+        """Report the calls again to the meters, one after the other between `started` and now."""
         step = (self._clock() - started) / max(len(paid), 1)
         for number, call in enumerate(paid):
             spent(role, started=started + number * step, ended=started + (number + 1) * step, **call)
 
 
-def _recorded(calls: Sequence[ModelCall]) -> _Paid:
+def _as_paid(calls: Sequence[ModelCall]) -> _Paid:
     return tuple({name: getattr(call, name) for name in _COUNTED} for call in calls)

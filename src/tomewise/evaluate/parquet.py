@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency
 from tomewise.evaluate.results import Results
-from tomewise.evaluate.rows import Row
+from tomewise.evaluate.rows import Row, question_json
 from tomewise.evaluate.table import scores
 
 _NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 
 
 def write_parquet(results: Results, path: Path) -> None:
-    """One line a row: what was asked, answered, scored (column `score:NAME`) and spent.
+    """Write a line for each row: the question, the answer, the scores (columns `score:NAME`) and the costs.
 
-    What is nested (evidence, events, usage by role) is JSON text. Raises MissingDependency without pyarrow.
+    Nested values (evidence, events, usage by role) are JSON text. Raises MissingDependency without pyarrow.
     """
     try:
         import pyarrow
@@ -25,28 +26,24 @@ def write_parquet(results: Results, path: Path) -> None:
     except ImportError as error:
         raise MissingDependency("writing Parquet needs pyarrow: pip install 'tomewise[eval]'") from error
     about = results.about
-    named = (*about.metrics, *about.judges)
-    flat = [_flat(row, {name: scores([row], name, name in about.judges) for name in named}) for row in results.rows]
+    names = (*about.metrics, *about.judges)
+    flat = [_flat(row, {name: scores([row], name, name in about.judges) for name in names}) for row in results.rows]
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.Table.from_pylist(flat), path)
 
 
-def _flat(row: Row, found: dict[str, Any]) -> dict[str, Any]:
-    item, said, usage = row.item, row.prediction, dict(row.usage)
+def _flat(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
+    item, prediction, usage = row.item, row.prediction, dict(row.usage)
     roles = usage.pop("roles", {})
     return {
         "key": row.key,
         "system": row.system,
-        "id": item.id,
-        "question": item.question.text,
-        "options": list(item.question.options),
-        "answers": list(item.answers),
-        "correct": item.correct,
+        **question_json(item),
         "supporting": list(item.supporting),
-        "answer": said.answer,
-        "choice": said.choice,
-        "ranked": [passage.document for passage in said.ranked],
-        "shown": [passage.document for passage in said.shown],
+        "answer": prediction.answer,
+        "choice": prediction.choice,
+        "ranked": [passage.document for passage in prediction.ranked],
+        "shown": [passage.document for passage in prediction.shown],
         "resolved": row.resolved,
         "forced": row.forced,
         "supported": row.supported,
@@ -56,8 +53,8 @@ def _flat(row: Row, found: dict[str, Any]) -> dict[str, Any]:
         "asked": row.asked,
         "characters": row.characters,
         **{
-            f"score:{name}": None if value is None or value[0] != value[0] else value[0]
-            for name, value in found.items()
+            f"score:{name}": None if column is None or isnan(column[0]) else column[0]
+            for name, column in columns.items()
         },
         **usage,
         "roles": json.dumps(roles),

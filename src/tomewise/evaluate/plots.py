@@ -1,4 +1,4 @@
-"""Pictures of results: accuracy against cost, by document length, and gained by cycles; PNG and SVG."""
+"""Plots of results: score against cost, score by document length, and score by cycles allowed; as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 
 from tomewise.errors import MissingDependency
 from tomewise.evaluate.results import Results
-from tomewise.evaluate.slices import LENGTH, sliced
+from tomewise.evaluate.slices import LENGTH, split_by_slice
 from tomewise.evaluate.table import Line, scores, tabulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Told apart also by those who see fewer colours (Okabe and Ito 2008), and in print by their markers.
+# Readers who see fewer colours can distinguish these (Okabe and Ito 2008); in print the markers differ.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_WIDE = 10.0  # from this ratio of the largest to the smallest cost on, costs are drawn on a logarithmic scale
+_WIDE = 10.0  # ratio of the largest to the smallest cost from which the scale of costs is logarithmic
 
 Style: TypeAlias = dict[str, Any]
 Draw: TypeAlias = "Callable[[Axes], None]"
 
 
 def write_plots(results: Results, folder: Path, metric: str | None = None) -> list[Path]:
-    """Draw the three pictures, each as PNG and SVG, equal for equal results; returns their paths.
+    """Draw three plots, each as PNG and SVG, and return their paths. Equal results give equal files.
 
-    `metric` is a metric or judge of the experiment, by default its first. Raises MissingDependency without matplotlib.
+    `metric` is a metric or judge of the experiment, by default the first. Raises MissingDependency without matplotlib.
     """
     try:
         import matplotlib
@@ -38,15 +38,15 @@ def write_plots(results: Results, folder: Path, metric: str | None = None) -> li
         raise MissingDependency("plots need matplotlib: pip install 'tomewise[eval]'") from error
     about = results.about
     metric = metric or (*about.metrics, *about.judges)[0]
-    pictures: Mapping[str, Draw] = {
+    plots: Mapping[str, Draw] = {
         "cost": lambda axes: _cost(axes, results, metric),
         "length": lambda axes: _length(axes, results, metric),
         "cycles": lambda axes: _cycles(axes, results, metric),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     with matplotlib.rc_context({"svg.hashsalt": "tomewise", "font.size": 10}):
-        for name, draw in pictures.items():
+        for name, draw in plots.items():
             figure = Figure(figsize=(6.4, 4.2), layout="constrained")
             axes = figure.add_subplot()
             draw(axes)
@@ -57,9 +57,9 @@ def write_plots(results: Results, folder: Path, metric: str | None = None) -> li
             axes.set_ylim(0, 1.05 * max(axes.get_ylim()[1], 1))
             figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
             for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-                written.append(folder / f"{name}.{form}")
-                figure.savefig(written[-1], dpi=200, metadata=metadata)
-    return written
+                paths.append(folder / f"{name}.{form}")
+                figure.savefig(paths[-1], dpi=200, metadata=metadata)
+    return paths
 
 
 def _styles(systems: tuple[str, ...]) -> Iterator[tuple[str, Style]]:
@@ -68,31 +68,31 @@ def _styles(systems: tuple[str, ...]) -> Iterator[tuple[str, Style]]:
 
 
 def _cost(axes: Axes, results: Results, metric: str) -> None:
-    """One point a system with its interval; dollars where the price is known and not nothing, else tokens."""
+    """A point with its interval for each system: in dollars where every price is known and above 0, else in tokens."""
     lines = {line.system: line for line in tabulate(results, columns=[metric]).lines}
-    paid = all(line.per_question["cost"] for line in lines.values())
-    costs = {name: _spent(line, paid) for name, line in lines.items()}
+    in_dollars = all(line.per_question["cost"] for line in lines.values())
+    costs = {name: _cost_per_question(line, in_dollars) for name, line in lines.items()}
     for system, style in _styles(results.systems):
         cell = lines[system].cells[metric]
         if cell.value is None:
             continue
         low, high = (cell.low, cell.high) if cell.low is not None and cell.high is not None else [cell.value] * 2
-        reach = [[100 * max(0.0, cell.value - low)], [100 * max(0.0, high - cell.value)]]
-        axes.errorbar([costs[system]], [100 * cell.value], yerr=reach, linestyle="none", capsize=3, **style)
+        errors = [[100 * max(0.0, cell.value - low)], [100 * max(0.0, high - cell.value)]]
+        axes.errorbar([costs[system]], [100 * cell.value], yerr=errors, linestyle="none", capsize=3, **style)
     if min(costs.values()) > 0 and max(costs.values()) / min(costs.values()) >= _WIDE:
         axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("${x:,.4g}" if paid else "{x:,.0f}")
-    axes.set_xlabel("dollars per question" if paid else "tokens per question, in and out")
+    axes.xaxis.set_major_formatter("${x:,.4g}" if in_dollars else "{x:,.0f}")
+    axes.set_xlabel("dollars per question" if in_dollars else "tokens per question, in and out")
 
 
-def _spent(line: Line, paid: bool) -> float:
+def _cost_per_question(line: Line, in_dollars: bool) -> float:
     mean = line.per_question
-    return float(mean["cost"]) if paid else float(mean["input_tokens"] + mean["output_tokens"])
+    return float(mean["cost"]) if in_dollars else float(mean["input_tokens"] + mean["output_tokens"])
 
 
 def _length(axes: Axes, results: Results, metric: str) -> None:
-    """One line a system over bins of length."""
-    parts = sliced(results, LENGTH)
+    """A line for each system over bins of length."""
+    parts = split_by_slice(results, LENGTH)
     for system, style in _styles(results.systems):
         values = [_mean(part, system, metric) for part in parts.values()]
         axes.plot(range(len(parts)), [100 * value for value in values], **style)
@@ -108,15 +108,15 @@ def _mean(results: Results, system: str, metric: str) -> float:
 
 
 def _cycles(axes: Axes, results: Results, metric: str) -> None:
-    """What would be scored had every loop been stopped after so many cycles, unanswered questions being wrong."""
+    """The score if every loop had stopped after a number of cycles; a question not answered by then counts as wrong."""
     most = max(row.cycles for row in results.rows)
     for system, style in _styles(results.systems):
         rows = [row for row in results.rows if row.system == system]
-        found = scores(rows, metric, metric in results.about.judges)
-        if found is None:
+        column = scores(rows, metric, metric in results.about.judges)
+        if column is None:
             continue
-        kept = [(row.cycles, score) for row, score in zip(rows, found, strict=True) if not np.isnan(score)]
-        gained = [sum(score for cycles, score in kept if cycles <= step) for step in range(most + 1)]
-        axes.plot(range(most + 1), [100 * gain / max(len(kept), 1) for gain in gained], **style)
+        pairs = [(row.cycles, score) for row, score in zip(rows, column, strict=True) if not np.isnan(score)]
+        sums = [sum(score for cycles, score in pairs if cycles <= limit) for limit in range(most + 1)]
+        axes.plot(range(most + 1), [100 * total / max(len(pairs), 1) for total in sums], **style)
     axes.set_xticks(range(most + 1))
     axes.set_xlabel("cycles allowed")

@@ -1,4 +1,4 @@
-"""Asking a system's retriever once more for its ranking, without paying twice for what its loop asked already."""
+"""Ask a system's retriever again for its ranking without paying twice for what its loop already asked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Memo:
-    """What one question has asked for."""
+    """What one question asked of the model, the embedder and the store."""
 
     replies: dict[tuple[str, str], Any] = field(default_factory=dict)
     rows: dict[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -36,8 +36,8 @@ _memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 
 @contextmanager
-def one_question() -> Iterator[None]:
-    """Replies and vectors are remembered inside, and nothing from before is used."""
+def remember_question() -> Iterator[None]:
+    """Remember the replies, vectors and passages of one question, starting with none."""
     token = _memo.set(Memo())
     try:
         yield
@@ -46,11 +46,11 @@ def one_question() -> Iterator[None]:
 
 
 @contextmanager
-def replaying() -> Iterator[None]:
-    """Inside, what was asked since `one_question` began is answered from memory: neither paid nor timed."""
+def replay() -> Iterator[None]:
+    """Answer inside from what `remember_question` has remembered so far, without cost and without model time."""
     memo = _memo.get()
     if memo is None:
-        raise RuntimeError("there is nothing to replay outside of `one_question`")
+        raise RuntimeError("`replay` works inside `remember_question` only")
     memo.replaying = True
     try:
         yield
@@ -59,7 +59,7 @@ def replaying() -> Iterator[None]:
 
 
 class ReplayedModel:
-    """The model, remembering what it said about the question under way. Closing it is left to who made the model."""
+    """A model that remembers its replies to the current question. It has no `close`: who made the model closes it."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -73,17 +73,17 @@ class ReplayedModel:
         return self._model.window
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model."""
+        """Answer as the model does."""
         memo = _memo.get()
         if memo is None:
             return await self._model.ask(role, given)
         key = (role.name, given.model_dump_json())
         if memo.replaying and key in memo.replies:
-            kept = memo.replies[key]
-            if isinstance(kept, ModelError):
-                raise kept
-            again: Out = kept.model_copy(deep=True)
-            return again
+            remembered = memo.replies[key]
+            if isinstance(remembered, ModelError):
+                raise remembered
+            replayed: Out = remembered.model_copy(deep=True)
+            return replayed
         try:
             reply = await self._model.ask(role, given)
         except (BadReply, Refused) as error:
@@ -93,12 +93,12 @@ class ReplayedModel:
         return reply
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
-        """As the model."""
+        """Count the input tokens as the model does."""
         return self._model.reckon(role, given)
 
 
 class ReplayedEmbedder:
-    """The embedder, remembering the vectors of the question under way."""
+    """An embedder that remembers the vectors of the current question."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -120,7 +120,7 @@ class ReplayedEmbedder:
         return self._embedder.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the embedder."""
+        """Embed as the embedder does."""
         memo = _memo.get()
         if memo is None:
             return self._embedder.embed(texts)
@@ -132,9 +132,9 @@ class ReplayedEmbedder:
 
 
 class ReplayedStore:
-    """The store, remembering the passages that were read for the question under way, and its searches for words.
+    """A store that remembers the passages and the lexical searches of the current question.
 
-    It stands in for the store in the kit of a system: reading passages is most of what a ranking takes.
+    It replaces the store in the kit of a system, because reading passages takes most of the time of a ranking.
     """
 
     def __init__(self, store: SqliteStore) -> None:
@@ -144,18 +144,17 @@ class ReplayedStore:
         return getattr(self._store, name)
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
-        """As the store."""
+        """Read passages as the store does."""
         memo = _memo.get()
         if memo is None or keys is None:
             return self._store.passages(keys)
         wanted = [int(key) for key in keys]
-        lacking = [key for key in wanted if key not in memo.passages] if memo.replaying else wanted
-        found = self._store.passages(lacking) if lacking else {}
-        memo.passages |= found
+        missing = [key for key in wanted if key not in memo.passages] if memo.replaying else wanted
+        memo.passages |= self._store.passages(missing) if missing else {}
         return {key: memo.passages[key] for key in dict.fromkeys(wanted) if key in memo.passages}
 
     def lexical(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """As the store."""
+        """Search for words as the store does."""
         memo = _memo.get()
         if memo is None:
             return self._store.lexical(query, limit)

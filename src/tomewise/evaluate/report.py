@@ -1,4 +1,4 @@
-"""Tables of results on a terminal, in Markdown, in LaTeX, and as JSON and CSV for programs."""
+"""Tables of results: for a terminal, in Markdown and LaTeX, and in JSON and CSV for programs."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ def as_json(table: Table) -> dict[str, Any]:
 
     `experiment`, `dataset`, `model`, `embedder`, `judge` (null without judges), `retrieval_only`, `baseline`, `metrics`
     (names of the columns), `risk_of` (the metric of the risks), `refused` (by system, why it was left out), `notes`
-    (what a reader must know), and `rows`: for each system `system`, `n`, `failed`, every metric by its name (0 to 1, or
-    null), `ci`, `p` and `p_holm` (by metric, where there), `usage` (sums: calls, of which `reused`, input_tokens, of
-    which cached_tokens, output_tokens, of which reasoning_tokens, cost, model_seconds, own_seconds), `per_question`
-    (means, and `depth`), `fallbacks` (by kind), `risks` (by confidence: `level`, `coverage`, `risk`), `build` (what its
-    layers would cost alone, with `fallbacks` by layer and `notes`, or null). With slices, `slices` holds by name and
-    value the rows of each.
+    (what a reader must know) and `rows`.
+
+    A row has `system`, `n`, `failed`, every metric by its name (0 to 1, or null), `ci`, `p` and `p_holm` (by metric,
+    where there is one), `usage` (sums: calls, of which `reused`, input_tokens, of which cached_tokens, output_tokens,
+    of which reasoning_tokens, cost, model_seconds, own_seconds), `per_question` (means, and `depth`), `fallbacks` (by
+    kind), `risks` (by confidence: `level`, `coverage`, `risk`) and `build` (what its layers would cost if the system
+    were alone, with `fallbacks` by layer and `notes`, or null).
+
+    With slices, `slices` holds the rows of each slice by its name and value.
     """
     about = table.about
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "experiment": about.name,
         "dataset": about.dataset,
         "model": about.model,
@@ -50,11 +53,11 @@ def as_json(table: Table) -> dict[str, Any]:
         "notes": notes(table),
     }
     if table.slices:
-        told["slices"] = {
+        record["slices"] = {
             name: {value: [_row(line) for line in part.lines] for value, part in values.items()}
             for name, values in table.slices.items()
         }
-    return told
+    return record
 
 
 def _row(line: Line) -> dict[str, Any]:
@@ -76,61 +79,61 @@ def _row(line: Line) -> dict[str, Any]:
 
 
 def csv_text(table: Table) -> str:
-    """One line a system under one line of headings, for spreadsheets: scores from 0 to 1, intervals, p, means of costs.
+    """CSV for spreadsheets, a line for each system: scores from 0 to 1, intervals, p, means of costs.
 
-    Breakdowns by slice follow, told apart by the first two columns, which are empty for the whole.
+    The lines of each slice follow. The first two columns name the slice and its value; they are empty for the whole.
     """
     parts = [("", "", table)]
     parts += [(name, value, part) for name, values in table.slices.items() for value, part in values.items()]
     rows = [{"slice": name, "value": value, **_flat(_row(line))} for name, value, part in parts for line in part.lines]
     headings = dict.fromkeys(heading for row in rows for heading in row)
-    written = StringIO()
-    writer = DictWriter(written, headings, restval="", lineterminator="\n")
+    text = StringIO()
+    writer = DictWriter(text, headings, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return written.getvalue()
+    return text.getvalue()
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its mappings and lists taken apart, each number under a name such as `p_holm.em`."""
-    found = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
+    """The row without nesting: each number inside a mapping or list has a name such as `p_holm.em`."""
+    flat = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
     for metric, (low, high) in row["ci"].items():
-        found |= {f"low.{metric}": low, f"high.{metric}": high}
+        flat |= {f"low.{metric}": low, f"high.{metric}": high}
     for risk in row["risks"]:
-        found |= {f"{name}.{risk['level']}": risk[name] for name in ("coverage", "risk")}
+        flat |= {f"{name}.{risk['level']}": risk[name] for name in ("coverage", "risk")}
     for name in ("p", "p_holm", "per_question", "fallbacks", "build"):
         parts = (row[name] or {}).items()
-        found |= {f"{name}.{part}": value for part, value in parts if not isinstance(value, dict | list)}
-    return found
+        flat |= {f"{name}.{part}": value for part, value in parts if not isinstance(value, dict | list)}
+    return flat
 
 
 # ---------------------------------------------------------------- on a terminal
 
 
 def rich_tables(table: Table, width: int) -> list[RenderableType]:
-    """What to print on a terminal of so many columns; what is too wide goes on in a further table."""
+    """What to print on a terminal of `width` columns; a table that is too wide is split into several."""
     from rich.text import Text
 
-    said = Text("\n".join(notes(table)), style="dim")
-    return [*(_rich(part) for grid in grids(table) for part in _fitting(grid, width)), said]
+    notes_text = Text("\n".join(notes(table)), style="dim")
+    return [*(_rich(part) for grid in grids(table) for part in _split_to_width(grid, width)), notes_text]
 
 
-def _fitting(grid: Grid, width: int) -> list[Grid]:
-    """The grid in parts, each with the columns that say which system it is and with as many others as there is room."""
+def _split_to_width(grid: Grid, width: int) -> list[Grid]:
+    """Split the grid: each part repeats the leading columns, which name the system, and holds as many more as fit."""
     first = next((place for place, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
     columns = [(grid.headings[place], *(row[place].text for row in grid.rows)) for place in range(first)]
     room = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
-    widest = [_width(grid, place) for place in range(first, len(grid.headings))]
+    widths = [_width(grid, place) for place in range(first, len(grid.headings))]
     parts: list[list[int]] = [[]]
-    left = room
-    for place, wide in enumerate(widest, start=first):
-        if parts[-1] and wide > left:
+    free = room
+    for place, column_width in enumerate(widths, start=first):
+        if parts[-1] and column_width > free:
             parts.append([])
-            left = room
+            free = room
         parts[-1].append(place)
-        left -= wide
-    found = [_columns(grid, [*range(first), *part]) for part in parts]
-    return [found[0], *(replace(part, title="") for part in found[1:])]
+        free -= column_width
+    grids_of_parts = [_columns(grid, [*range(first), *part]) for part in parts]
+    return [grids_of_parts[0], *(replace(part, title="") for part in grids_of_parts[1:])]
 
 
 def _width(grid: Grid, place: int) -> int:
@@ -147,14 +150,14 @@ def _rich(grid: Grid) -> RenderableType:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    shown = RichTable(
+    rich_table = RichTable(
         title=escape(grid.title) or None, title_justify="left", box=None, pad_edge=False, title_style="bold"
     )
     for number, heading in enumerate(grid.headings):
-        shown.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
+        rich_table.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
     for row in grid.rows:
-        shown.add_row(*(_rich_entry(entry) for entry in row))
-    return shown
+        rich_table.add_row(*(_rich_entry(entry) for entry in row))
+    return rich_table
 
 
 def _rich_entry(entry: Entry) -> str:
@@ -169,7 +172,7 @@ def _rich_entry(entry: Entry) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Tables of GitHub's Markdown, and the notes."""
+    """The tables in GitHub's Markdown, and the notes as a list."""
     parts = [_markdown(grid) for grid in grids(table)]
     return "\n\n".join([*parts, "\n".join(f"- {_markdown_text(note)}" for note in notes(table))]) + "\n"
 
@@ -198,12 +201,11 @@ def _markdown_text(text: str) -> str:
 
 
 def latex(table: Table) -> str:
-    r"""`table` environments for the package booktabs; the notes stand below each as its caption's end."""
-    found = grids(table)
+    r"""`table` environments for the package booktabs; the notes end the caption of the first."""
     notice = " ".join(notes(table))
     parts = [
         _latex(grid, f"{table.about.name}-{number}", notice if number == 1 else "")
-        for number, grid in enumerate(found, start=1)
+        for number, grid in enumerate(grids(table), start=1)
     ]
     return "% needs \\usepackage{booktabs}\n" + "\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""What experiments found, as it is kept in a folder."""
+"""Results of experiments, as folders hold them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 from tomewise.errors import StoreError, UnknownName
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.journal import Journal
-from tomewise.evaluate.rows import JsonObject, Row, latest
-from tomewise.evaluate.usages import sum_of
+from tomewise.evaluate.rows import JsonObject, Row, latest_rows
+from tomewise.evaluate.usages import sum_usages
 
 _ABOUT, _ROWS = "experiment.json", "rows.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What an experiment was made with. `metrics` and `judges` are those of its last run, `systems` of every run."""
+    """What an experiment was made with. `metrics` and `judges` are of its last run, `systems` of all its runs."""
 
     name: str
     dataset: str
@@ -33,16 +33,16 @@ class About:
     judges: tuple[str, ...]
     systems: tuple[str, ...]
     seed: int
-    run: str  # when it was last run, UTC
+    run: str  # time of the last run, UTC
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The rows of an experiment, one for each system and question, and by system what its layers would cost alone.
+    """The rows of an experiment, one for each system and question.
 
-    A build sums over the memories of an experiment: its usage, `fallbacks` by layer, `notes` for a reader.
-    `refused` says why a system was left out.
-    Rows stand by system in the order of the first run, then by the id of the question: not in that of their arrival.
+    `builds` says by system what its layers would cost if it were alone, summed over the memories of the experiment: its
+    usage, `fallbacks` by layer, `notes` for a reader. `refused` says why a system was left out. Rows are sorted by
+    system, in the order of the first run, then by the id of the question, and not by their arrival.
     """
 
     about: About
@@ -56,18 +56,20 @@ class Results:
         return tuple(dict.fromkeys(row.system for row in self.rows))
 
     def only(self, systems: Sequence[str] | None = None, items: Collection[str] | None = None) -> Results:
-        """The rows of some systems, in their order, and of some questions. Raises UnknownName for a system without."""
-        named = self.systems if systems is None else systems
-        for name in named:
+        """The rows of these systems, in this order, and of these questions; None means all.
+
+        Raises UnknownName for a system that has no row.
+        """
+        names = self.systems if systems is None else systems
+        for name in names:
             if name not in self.systems:
                 raise UnknownName(f"{self.about.name} has no row of {name!r}: it has {', '.join(self.systems)}")
-        rows = [row for name in named for row in self.rows if row.system == name]
-        kept = [row for row in rows if items is None or row.item.id in items]
-        return replace(self, rows=tuple(kept))
+        rows = [row for name in names for row in self.rows if row.system == name]
+        return replace(self, rows=tuple(row for row in rows if items is None or row.item.id in items))
 
 
-def about(experiment: Experiment, before: Sequence[str], now: str) -> About:
-    """What to write down of an experiment; `before` are the systems of earlier runs."""
+def describe(experiment: Experiment, before: Sequence[str], now: str) -> About:
+    """What to store about an experiment; `before` are the systems of earlier runs."""
     return About(
         name=experiment.name(),
         dataset=experiment.dataset.name,
@@ -83,11 +85,11 @@ def about(experiment: Experiment, before: Sequence[str], now: str) -> About:
     )
 
 
-def write_about(folder: Path, told: About) -> None:
-    """Keep it, in one step."""
-    beside = folder / f"{_ABOUT}.new"
-    beside.write_text(json.dumps(asdict(told), indent=1) + "\n", encoding="utf-8")
-    os.replace(beside, folder / _ABOUT)
+def write_about(folder: Path, about: About) -> None:
+    """Store it in the folder of the experiment, in one step."""
+    new = folder / f"{_ABOUT}.new"
+    new.write_text(json.dumps(asdict(about), indent=1) + "\n", encoding="utf-8")
+    os.replace(new, folder / _ABOUT)
 
 
 def journal_of(folder: Path) -> Journal:
@@ -97,21 +99,21 @@ def journal_of(folder: Path) -> Journal:
 
 def read_results(folder: Path) -> Results:
     """The results in the folder of an experiment. Raises StoreError."""
-    told = read_about(folder)
+    about = read_about(folder)
     records = journal_of(folder).read()
-    rows = sorted(latest(records, told.judge_model), key=lambda row: row.item.id)
+    rows = sorted(latest_rows(records, about.judge_model), key=lambda row: row.item.id)
     refused = {record["system"]: record["reason"] for record in records if record["kind"] == "refused"}
-    results = Results(told, tuple(rows), _builds(records), refused)
-    return results.only([name for name in told.systems if name in {row.system for row in rows}])
+    results = Results(about, tuple(rows), _builds(records), refused)
+    return results.only([name for name in about.systems if name in {row.system for row in rows}])
 
 
 def read_about(folder: Path) -> About:
     """What the experiment in a folder was made with. Raises StoreError."""
     path = folder / _ABOUT
     try:
-        given: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        lists = {name: tuple(given[name]) for name in ("metrics", "judges", "systems")}
-        return About(**{**given, **lists})
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        lists = {name: tuple(record[name]) for name in ("metrics", "judges", "systems")}
+        return About(**{**record, **lists})
     except FileNotFoundError as error:
         raise StoreError(f"{folder} holds no experiment: make one with `tome eval run`") from error
     except (ValueError, TypeError, KeyError) as error:
@@ -124,34 +126,36 @@ def systems_before(folder: Path) -> tuple[str, ...]:
 
 
 def experiments(out: Path) -> list[About]:
-    """The experiments kept in a folder, the latest first; the folder may be that of one experiment."""
+    """The experiments in a folder, the latest first. The folder may also be that of one experiment."""
     folders = [out] if (out / _ABOUT).is_file() else [path.parent for path in out.glob(f"*/{_ABOUT}")]
-    return sorted((read_about(folder) for folder in folders), key=lambda told: (told.run, told.name), reverse=True)
+    return sorted((read_about(folder) for folder in folders), key=lambda about: (about.run, about.name), reverse=True)
 
 
 def folder_of(out: Path, name: str | None = None) -> Path:
-    """The folder of the experiment whose name begins so, or of the latest. Raises UnknownName, StoreError."""
-    kept = experiments(out)
-    if not kept:
+    """The folder of the experiment whose name begins with `name`, or of the latest. Raises UnknownName, StoreError."""
+    stored = experiments(out)
+    if not stored:
         raise StoreError(f"{out} holds no experiment: make one with `tome eval run`, or name its folder")
-    fitting = [told for told in kept if name is None or told.name.startswith(name)]
-    if not fitting or (name is not None and len(fitting) > 1 and name not in (told.name for told in fitting)):
-        many = f"{len(fitting)} experiments" if fitting else "no experiment"
-        raise UnknownName(f"{name!r} fits {many} in {out}: it has {', '.join(told.name for told in kept)}")
-    chosen = next((told for told in fitting if told.name == name), fitting[0])
+    matches = [about for about in stored if name is None or about.name.startswith(name)]
+    chosen = next((about for about in matches if about.name == name), None)
+    if not matches or (name is not None and len(matches) > 1 and chosen is None):
+        many = f"{len(matches)} experiments" if matches else "no experiment"
+        names = ", ".join(about.name for about in stored)
+        raise UnknownName(f"{name!r} fits {many} in {out}: it has {names}; write more of the name")
+    chosen = chosen or matches[0]
     return out if (out / _ABOUT).is_file() else out / chosen.name
 
 
 def _builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
-    """What the layers of each system cost, in each memory as last recorded, and over all memories."""
-    latest: dict[str, dict[str, JsonObject]] = {}
+    """By system the cost of its layers: the last record of each memory, summed over all memories."""
+    last: dict[str, dict[str, JsonObject]] = {}
     for number, record in enumerate(records):
         if record["kind"] == "build":
-            latest.setdefault(record["system"], {})[record.get("memory", str(number))] = record
-    return {system: _build(list(parts.values())) for system, parts in latest.items()}
+            last.setdefault(record["system"], {})[record.get("memory", str(number))] = record
+    return {system: _build(list(parts.values())) for system, parts in last.items()}
 
 
 def _build(parts: Sequence[JsonObject]) -> JsonObject:
     fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
     notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
-    return {**sum_of(part["usage"] for part in parts), "fallbacks": dict(fallbacks), "notes": notes}
+    return {**sum_usages(part["usage"] for part in parts), "fallbacks": dict(fallbacks), "notes": notes}

@@ -1,8 +1,8 @@
-"""Risk against coverage: how often a system is wrong when it answers only where it is sure enough.
+"""Risk against coverage: how often a system is wrong if it answers only where it is sure enough.
 
 El-Yaniv and Wiener (JMLR 2010): coverage is the share of the questions that are answered, risk the mean loss among
-these, here one minus the score. How sure an answer is, is what the system says of it: answers given freely come before
-those it was made to give, and among each those that the evidence holds in full before those it holds partly or not.
+these, here 1 minus the score. The system itself says how sure an answer is: answers given freely are surer than forced
+ones; among each, full support by the evidence is surer than partial support, and that is surer than none.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LEVELS = (*_SUPPORT, *(f"forced, {support}" for support in _SUPPORT))
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Answers at one level of confidence or a higher one.
+    """The answers at one level of confidence or a higher one.
 
-    `coverage` is their share of all questions, `risk` one minus their mean score: None where there is no such answer.
+    `coverage` is their share of all questions. `risk` is 1 minus their mean score, or None without such an answer.
     """
 
     level: str
@@ -32,24 +32,25 @@ class Risk:
 
 
 def risks(rows: Sequence[Row], scores: Scores | None) -> tuple[Risk, ...]:
-    """One for each level, surest first; a question that failed or was declined is covered at none.
+    """The risk at each level, surest first. No level covers a question that failed or was declined.
 
-    `scores` are those of the rows, NaN for rows without gold, which do not count. None gives nothing.
+    `scores` are those of the rows; rows without gold have NaN and do not count. Without scores there are no risks.
     """
-    if scores is None or not (known := ~np.isnan(scores)).any():
+    if scores is None or not (has_gold := ~np.isnan(scores)).any():
         return ()
-    places = np.array([_level(row) for row in rows])[known]
-    kept = scores[known]
-    return tuple(_risk(name, kept[places <= level], len(kept)) for level, name in enumerate(LEVELS))
+    levels = np.array([_level(row) for row in rows])[has_gold]
+    known = scores[has_gold]
+    return tuple(_risk(name, known[levels <= level], len(known)) for level, name in enumerate(LEVELS))
 
 
-def _risk(level: str, answered: Scores, asked: int) -> Risk:
-    risk = 1 - float(answered.mean()) if len(answered) else None
-    return Risk(level, len(answered) / asked, risk)
+def _risk(level: str, covered: Scores, questions: int) -> Risk:
+    risk = 1 - float(covered.mean()) if len(covered) else None
+    return Risk(level, len(covered) / questions, risk)
 
 
 def _level(row: Row) -> int:
-    """The place of its confidence in LEVELS; beyond them where there is no answer."""
+    """The index of its confidence in LEVELS; without an answer, one more than the last."""
     if row.error or not (row.prediction.answer or row.prediction.choice):
         return len(LEVELS)
-    return _SUPPORT.index(row.supported) + len(_SUPPORT) * (row.forced or not row.resolved)
+    forced = row.forced or not row.resolved
+    return LEVELS.index(f"forced, {row.supported}" if forced else row.supported)

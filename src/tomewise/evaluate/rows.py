@@ -1,4 +1,4 @@
-"""One row of results: what one system made of one question, with all that is needed to score and to read it again."""
+"""Rows of results: the outcome of one question to one system, with all that scoring and reading it again needs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LISTS = ("citations", "evidence", "events")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The outcome of one question, failed ones included: `error` then says why.
+    """The outcome of one question to one system. For a question that failed, `error` says why.
 
-    `key` tells rows of equal questions to equal systems. `evidence` and `events` name texts by node; `texts` holds each
-    once. `characters` is the length of the documents asked over. `usage` is as `tome ask --json` prints it; its seconds
-    are wall time among questions asked side by side, and `reused` of its calls were replies kept from an earlier run.
-    `fallbacks` counts by kind what took the place of a step that failed (see `tomewise.fallbacks`). `judgements`
-    are by the name of the judge.
+    Rows of equal questions to equal systems have the same `key`. `evidence` and `events` name texts by node; `texts`
+    holds each text once. `characters` is the length of the documents the question is asked over. `usage` is as
+    `tome ask --json` prints it: its seconds are wall time of questions asked side by side, and stored replies answered
+    `reused` of its calls. `fallbacks` counts by kind the steps that failed and fell back on something else (see
+    `tomewise.fallbacks`). `judgements` are by the name of the judge.
     """
 
     key: str
@@ -53,20 +53,20 @@ class Row:
 
     @property
     def outcome(self) -> Outcome:
-        """The row as metrics take it: a question that failed predicted nothing."""
+        """The row as metrics take it: a question that failed has an empty prediction."""
         return Outcome(self.item, Prediction() if self.error else self.prediction)
 
     @property
     def cycles(self) -> int:
-        """How many cycles the loop went through; 0 when its first attempt was its last."""
+        """How many cycles the loop ran; 0 when it stopped after its first attempt."""
         return max((int(event["step"]) for event in self.events), default=0)
 
 
-def told(answer: Answer) -> dict[str, Any]:
-    """The fields of a row that an answer fills; its prediction has no ranking yet, nor what was shown."""
+def fields_of(answer: Answer) -> dict[str, Any]:
+    """The fields of a row that an answer fills. The prediction has no ranking and no shown passages yet."""
     texts: dict[str, str] = {}
     return {
-        "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=tuple(map(_cited, answer.citations))),
+        "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=tuple(map(_place, answer.citations))),
         "resolved": answer.resolved,
         "forced": answer.forced,
         "supported": answer.supported,
@@ -80,7 +80,7 @@ def told(answer: Answer) -> dict[str, Any]:
 
 
 def as_record(row: Row) -> dict[str, Any]:
-    """The row as one JSON object. Judgements are records of their own, see `judged`."""
+    """The row as one JSON object. Judgements are separate records, see `judgement_record`."""
     return {
         "kind": "row",
         **{name: getattr(row, name) for name in _PLAIN},
@@ -99,7 +99,7 @@ def row_of(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
     fields: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
     fields |= {name: tuple(record[name]) for name in _LISTS}
-    places = {name: _ranked(record.get(name, ())) for name in ("ranked", "shown", "cited")}
+    places = {name: _passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
     return Row(
         **fields,
         item=_item(record["item"]),
@@ -109,10 +109,10 @@ def row_of(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     )
 
 
-def judged(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
+def judgement_record(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
     """A judgement of the row with that key as one JSON object."""
-    said = asdict(judgement)
-    return {"kind": "judgement", "key": key, "judge": judge, "model": model, **said, "usage": usage_json(usage)}
+    made_by = {"judge": judge, "model": model}
+    return {"kind": "judgement", "key": key, **made_by, **asdict(judgement), "usage": usage_json(usage)}
 
 
 def judgement_of(record: JsonObject) -> Judgement:
@@ -120,8 +120,8 @@ def judgement_of(record: JsonObject) -> Judgement:
     return Judgement(score=record["score"], detail=record["detail"], error=record["error"])
 
 
-def latest(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
-    """One row for each system and question, the last one recorded, with the judgements of one judging model since."""
+def latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
+    """The last row of each system and question, with the judgements that one judging model has made of it."""
     judgements: dict[str, dict[str, Judgement]] = {}
     rows: dict[tuple[str, str], JsonObject] = {}
     for record in records:
@@ -129,52 +129,59 @@ def latest(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
             judgements.setdefault(record["key"], {})[record["judge"]] = judgement_of(record)
         elif record["kind"] == "row":
             rows[record["system"], record["item"]["id"]] = record
-            judgements.pop(record["key"], None)  # of an answer or a reference that is no more
+            judgements.pop(record["key"], None)  # they judge an answer or a reference that has changed
     return tuple(row_of(record, judgements.get(record["key"], {})) for record in rows.values())
 
 
 def _piece(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
     texts[piece.node] = piece.text
-    kept = {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
-    return {**kept, "sources": list(piece.sources)}
+    record = {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
+    return {**record, "sources": list(piece.sources)}
 
 
-def _cited(citation: Citation) -> RankedPassage:
+def _place(citation: Citation) -> RankedPassage:
     document, start, end = citation.document, citation.start, citation.end
     return RankedPassage(id=citation.passage, document=document, start=start, end=end)
 
 
-def _places(places: Sequence[RankedPassage]) -> list[list[Any]]:
-    return [[one.id, one.document, one.start, one.end] for one in places]
+def _places(passages: Sequence[RankedPassage]) -> list[list[Any]]:
+    return [[passage.id, passage.document, passage.start, passage.end] for passage in passages]
 
 
-def _ranked(places: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
+def _passages(places: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
     return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in places)
 
 
 def _event(event: Event, texts: dict[str, str]) -> dict[str, Any]:
-    """The event; evidence shown in its detail gives its text to `texts`, where many events share it."""
+    """The event; the texts of the evidence in its detail move to `texts`, which all events of a row share."""
     detail = dict(event.detail)
     if isinstance(pieces := detail.get("evidence"), Sequence):
-        detail["evidence"] = [_lifted(piece, texts) for piece in pieces]
+        detail["evidence"] = [_without_text(piece, texts) for piece in pieces]
     return {"name": event.name, "step": event.step, "detail": detail}
 
 
-def _lifted(piece: Any, texts: dict[str, str]) -> Any:
+def _without_text(piece: Any, texts: dict[str, str]) -> Any:
     if not isinstance(piece, Mapping) or "node" not in piece or "text" not in piece:
         return piece
     texts[piece["node"]] = piece["text"]
     return {name: value for name, value in piece.items() if name != "text"}
 
 
-def _item_record(item: Item) -> dict[str, Any]:
+def question_json(item: Item) -> dict[str, Any]:
+    """A question with its reference answers, as programs read it."""
     return {
         "id": item.id,
         "question": item.question.text,
         "options": list(item.question.options),
-        "instructions": item.question.instructions,
         "answers": list(item.answers),
         "correct": item.correct,
+    }
+
+
+def _item_record(item: Item) -> dict[str, Any]:
+    return {
+        **question_json(item),
+        "instructions": item.question.instructions,
         "supporting": list(item.supporting),
         "spans": [[span.document, span.start, span.end] for span in item.spans],
         "documents": list(item.documents),

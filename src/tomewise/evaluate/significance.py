@@ -1,4 +1,4 @@
-"""Whether a difference between systems could be chance: the bootstrap over questions.
+"""Could a difference between systems be chance? The bootstrap over questions.
 
 Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap: percentile intervals (section 13.3), and for
 paired differences the test on resamples shifted to the null hypothesis (section 16.4).
@@ -18,14 +18,14 @@ Scores: TypeAlias = "NDArray[np.float64]"
 
 RESAMPLES = 10_000
 LEVEL = 0.95
-_AT_ONCE = 2_000_000  # drawn places held in memory at a time
-_NEAR = 1e-12  # sums of the same numbers in another order differ by less
+_AT_ONCE = 2_000_000  # drawn places in memory at a time
+_NEAR = 1e-12  # sums of equal numbers in another order differ by less
 
 
-def resampled(columns: Sequence[Scores], *, resamples: int = RESAMPLES, seed: int = 0) -> list[Scores]:
-    """For each column of scores the means of its resamples, shape (resamples,).
+def resample_means(columns: Sequence[Scores], *, resamples: int = RESAMPLES, seed: int = 0) -> list[Scores]:
+    """For each column of scores the means of its resamples, shape (resamples,); for an empty column shape (0,).
 
-    Columns of one length are drawn together: their i-th resamples hold the same questions. An empty column has none.
+    Columns of equal length are drawn together: their i-th resamples hold the same questions.
     """
     means: list[Scores] = [np.empty(0)] * len(columns)
     for length in sorted({len(column) for column in columns} - {0}):
@@ -43,25 +43,25 @@ def interval(means: Scores, level: float = LEVEL) -> tuple[float, float]:
 
 
 def p_value(differences: Scores, means: Scores) -> float:
-    """Two-sided: how often resampled differences stray from their mean by as much as the mean is from 0.
+    """The two-sided p: how often the mean of a resample differs from the mean by as much as that differs from 0.
 
-    `means` are those of resamples of `differences`. One is added above and below, so that p is never 0.
+    `means` are those of resamples of `differences`. Numerator and denominator each get 1, so that p is never 0.
     """
     observed = float(differences.mean())
-    strayed = np.abs(means - observed) >= abs(observed) - _NEAR
-    return float((1 + strayed.sum()) / (1 + len(means)))
+    extreme = np.abs(means - observed) >= abs(observed) - _NEAR
+    return float((1 + extreme.sum()) / (1 + len(means)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for being several, in their order: small ones are multiplied by how many are left.
+    """The p-values corrected for multiple tests, in their order: from the smallest on, times the number that remain.
 
-    Rejecting those below a level keeps the chance of any false rejection below it, whatever depends on what.
+    Rejecting those below a level keeps the chance of any false rejection below it, also where the tests are dependent.
     Source: Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.
     """
-    given = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(given, kind="stable")
-    stepped = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
-    corrected = np.empty_like(given)
+    raw = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(raw, kind="stable")
+    stepped = np.maximum.accumulate(raw[order] * np.arange(len(raw), 0, -1))
+    corrected = np.empty_like(raw)
     corrected[order] = np.minimum(stepped, 1.0)
     return [float(p) for p in corrected]
 
@@ -69,10 +69,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _means(scores: Scores, resamples: int, seed: int) -> Scores:
     count = len(scores)
     generator = np.random.default_rng(seed)
-    together = max(1, _AT_ONCE // count)
+    most = max(1, _AT_ONCE // count)  # resamples at a time
     parts = []
-    for start in range(0, resamples, together):
-        size = min(together, resamples - start)
+    for start in range(0, resamples, most):
+        size = min(most, resamples - start)
         drawn = generator.integers(count, size=(size, count)) + np.arange(size)[:, None] * count
         times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
         parts.append(times.astype(np.float64) @ scores / count)

@@ -1,4 +1,4 @@
-"""Breaking results down: by the slices of a dataset, and by the length of what was asked over."""
+"""Results by the slices of a dataset, and by the length of the documents asked over."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from tomewise.evaluate.results import Results
 from tomewise.evaluate.rows import Row
 
 LENGTH = "length"
-_MOST = 8  # numbers that differ more than this are put in bins
+_MOST = 8  # more different numbers than this are put in bins
 _BINS = 4
 
 
-def sliced(results: Results, name: str) -> Mapping[str, Results]:
-    """The results by value of a slice; `length` is that of the documents asked over, in characters.
+def split_by_slice(results: Results, name: str) -> Mapping[str, Results]:
+    """The results by the value of a slice; `length` is that of the documents asked over, in characters.
 
-    Whole numbers that take many values come in up to four bins of about equally many questions. A question without the
-    slice is in none. Raises UnknownName.
+    Whole numbers of many values are put in up to four bins of about equally many questions. A question without the
+    slice is left out. Raises UnknownName.
     """
-    known = slice_names(results)
-    if name not in known:
-        raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(known)}")
+    names = slice_names(results)
+    if name not in names:
+        raise UnknownName(f"{results.about.dataset} has no slice {name!r}: it has {', '.join(names)}")
     values = {row.item.id: _value(row, name) for row in results.rows}
     label = _label([value for value in values.values() if value is not None])
     parts: dict[str, list[Row]] = {}
     for row in sorted(results.rows, key=lambda row: _order(values[row.item.id])):
         if (value := values[row.item.id]) is not None:
             parts.setdefault(label(value), []).append(row)
-    first = {row.key: place for place, row in enumerate(results.rows)}
+    places = {row.key: place for place, row in enumerate(results.rows)}
     return {
-        value: replace(results, rows=tuple(sorted(rows, key=lambda row: first[row.key])), builds={})
+        value: replace(results, rows=tuple(sorted(rows, key=lambda row: places[row.key])), builds={})
         for value, rows in parts.items()
     }
 
 
 def slice_names(results: Results) -> tuple[str, ...]:
-    """The slices that some question has; ids of pairs are none."""
-    found = dict.fromkeys(name for row in results.rows for name in row.item.slices if name != "pair")
-    return (*found, LENGTH)
+    """The slices that at least one question has, without `pair`, which names pairs of claims."""
+    names = dict.fromkeys(name for row in results.rows for name in row.item.slices if name != "pair")
+    return (*names, LENGTH)
 
 
 def _value(row: Row, name: str) -> str | int | None:
@@ -52,7 +52,7 @@ def _order(value: str | int | None) -> tuple[int, int, str]:
 
 
 def _label(values: Sequence[str | int]) -> Callable[[str | int], str]:
-    """How a value is called: itself, or its bin."""
+    """A function from a value to its label: the value itself, or its bin."""
     numbers = sorted(value for value in values if isinstance(value, int))
     if len(numbers) < len(values) or len(set(numbers)) <= _MOST:
         return str

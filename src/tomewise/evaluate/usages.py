@@ -1,16 +1,25 @@
-"""Sums of what was used, as rows and builds record it."""
+"""What was used, as rows and builds record it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tomewise.evaluate.paid import Reused
+from tomewise.language.usage import Meter
+from tomewise.tome.reports import usage_json
+
 COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 TIMED = ("model_seconds", "own_seconds")
 
 
-def sum_of(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Several usages as one; the price of the whole is unknown where that of a part is. What is not there counts 0."""
+def as_usage(used: Meter, reused: Reused) -> dict[str, Any]:
+    """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
+    return {**usage_json(used.usage()), "reused": reused.asks}
+
+
+def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add usages. The sum has no cost (None) where a part has none; a missing entry counts 0."""
     parts = list(usages)
     counted = {name: sum(part.get(name, 0) for part in parts) for name in COUNTED}
     timed = {name: sum(part.get(name, 0.0) for part in parts) for name in TIMED}

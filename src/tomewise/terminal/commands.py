@@ -17,7 +17,7 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.screen import console, print_json, show_progress, show_status
-from tomewise.terminal.state import KEPT, State, promise_to_resume
+from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 
 if TYPE_CHECKING:
     from tomewise.settings import Settings
@@ -71,7 +71,7 @@ def common(
 ) -> None:
     """Answers that need the whole of a long document or a large corpus."""
     State.tome = tome
-    State.kept = KEPT
+    State.interrupted = INTERRUPTED_MESSAGE
     if version:
         from tomewise import __version__
 
@@ -94,23 +94,21 @@ def add(
         ),
     ] = None,
     passage_tokens: Annotated[
-        int | None, typer.Option(min=8, help="Size of a passage (fixed by the first add).")
+        int | None, typer.Option(min=8, help="Tokens of a passage (fixed by the first add).")
     ] = None,
     overlap: Annotated[
-        int | None, typer.Option(min=0, help="Tokens that neighbours share (fixed by the first add).")
+        int | None, typer.Option(min=0, help="Tokens that neighbouring passages share (fixed by the first add).")
     ] = None,
     prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Read files outside of a folder to which links in it lead.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Read documents and remember them. What is there unchanged costs nothing; what changed is replaced."""
+    """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
     promise_to_resume()
     started = time.perf_counter()
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
-    with _opened(tome, **made_with) as book, show_progress() as show:
-        report = book.add(*paths, prefix=prefix, follow=follow, on_progress=show)
+    with _open(tome, **made_with) as book, show_progress() as report_progress:
+        report = book.add(*paths, prefix=prefix, follow=follow, on_progress=report_progress)
     if as_json:
         print_json(asdict(report))
         return
@@ -123,7 +121,7 @@ def add(
     for path, reason in (report.skipped or {}).items():
         out.print(f"[yellow]passed over[/yellow] {_safe(_short(path))}: {_safe(reason)}")
     out.print(f"[dim]{_count(report.passages, 'new passage')} in {time.perf_counter() - started:.1f} s[/dim]")
-    out.print(f'[dim]next: tome ask{_safe(_at(tome))} "your question"[/dim]')
+    out.print(f'[dim]next: tome ask{_safe(_same_options(tome))} "your question"[/dim]')
 
 
 @app.command()
@@ -132,11 +130,11 @@ def remove(
     tome: TomeFile = None,
     as_json: Json = False,
 ) -> None:
-    """Forget a document and everything that rested on it alone."""
-    with _opened(tome, create=False) as book:
+    """Forget a document and everything that rests on it alone."""
+    with _open(tome, create=False) as book:
         report = book.remove(document)
     if as_json:
-        print_json({"document": report.document, "passages": report.passages, "derived": report.derived})
+        print_json(asdict(report))
         return
     derived = f" and {_count(report.derived, 'derived memory', 'derived memories')}" if report.derived else ""
     console().print(f"[bold]removed[/bold] {_safe(report.document)}: {_count(report.passages, 'passage')}{derived}")
@@ -146,7 +144,7 @@ def remove(
 def build(
     tome: TomeFile = None,
     system: System = "hybrid",
-    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would cost, and spend nothing.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Print what it would cost, and spend nothing.")] = False,
     extractions: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Take entities and facts from this file instead of asking for them."),
@@ -154,7 +152,7 @@ def build(
     again: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LAYER|PASSAGE", help="Forget this layer, or all that rests on a passage (by its id); ask anew."
+            metavar="LAYER|PASSAGE", help="Forget this layer, or all that rests on this passage (an id), and ask again."
         ),
     ] = None,
     model: Model = None,
@@ -164,7 +162,7 @@ def build(
     max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
-    """Make or update the memory layers that a system needs. A build that was stopped goes on where it was."""
+    """Make or update the memory layers that a system needs. A stopped build continues where it was."""
     from tomewise.systems.spec import variant_named
     from tomewise.terminal import render
     from tomewise.tome import reports
@@ -172,19 +170,23 @@ def build(
     variant = variant_named(system)
     promise_to_resume()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if estimate:
             costs = reports.costs(book, variant)
             print_json(costs) if as_json else render.print_costs(costs, console())
             return
-        with show_progress() as show:
+        with show_progress() as report_progress:
             report = book.build(
-                variant.system, extractions=extractions, again=again or (), on_progress=show, **variant.settings
+                variant.system,
+                extractions=extractions,
+                again=again or (),
+                on_progress=report_progress,
+                **variant.settings,
             )
     if as_json:
         print_json(reports.build_json(report))
     else:
-        render.print_build(report, variant, _at(tome, model, base_url), console())
+        render.print_build(report, variant, _same_options(tome, model, base_url), console())
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
@@ -195,27 +197,27 @@ def ask(
     option: Annotated[
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
-    instructions: Annotated[str, typer.Option(help="How to answer, for the answering role alone.")] = "",
+    instructions: Annotated[str, typer.Option(help="How to answer; only the answering call sees it.")] = "",
     force: Annotated[
-        bool, typer.Option("--force", help="Guess where the memory does not hold the answer, and do not decline.")
+        bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Show what was retrieved and asked on the way.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Answer a question from the memory, with the passages the answer rests on, or say what the memory lacks."""
+    """Answer a question from the memory and cite passages, or say what the memory lacks."""
     from tomewise.systems.spec import variant_named
     from tomewise.terminal import render
     from tomewise.tome import reports
 
     variant = variant_named(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with _opened(tome, create=False, model=model, base_url=base_url, **bounds) as book:
-        show = None if as_json or not trace else _show_event
+    with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        on_event = None if as_json or not trace else _show_event
         with show_status(f"asking {variant.name}"):
             answer = book.ask(
                 question,
@@ -223,7 +225,7 @@ def ask(
                 instructions=instructions,
                 force=force,
                 system=variant.system,
-                on_event=show,
+                on_event=on_event,
                 **variant.settings,
             )
         nearest = reports.nearest(answer, book.store)
@@ -246,15 +248,15 @@ def show(
     from tomewise.terminal import render
     from tomewise.tome import reports
 
-    with _opened(tome, create=False) as book:
+    with _open(tome, create=False) as book:
         if document is not None:
-            found = book.document(document)
-            text = {"id": found.id, "title": found.title, "source": found.source, "text": found.text}
-            print_json(text) if as_json else typer.echo(found.text)
+            whole = book.document(document)
+            text = {"id": whole.id, "title": whole.title, "source": whole.source, "text": whole.text}
+            print_json(text) if as_json else typer.echo(whole.text)
             return
         if traces:
-            kept = book.store.traces(traces)
-            print_json(kept) if as_json else console().print(render.traces_table(kept))
+            records = book.store.traces(traces)
+            print_json(records) if as_json else console().print(render.traces_table(records))
             return
         contents = reports.contents(book)
     print_json(contents) if as_json else render.print_contents(contents, console())
@@ -262,15 +264,15 @@ def show(
 
 @app.command()
 def export(tome: TomeFile = None) -> None:
-    """Print the whole memory as JSON lines in one canonical order: equal memories export equally."""
-    with _opened(tome, create=False) as book:
+    """Print the whole memory as JSON lines in one order: equal memories print equal lines."""
+    with _open(tome, create=False) as book:
         for line in book.export():
             typer.echo(line)
 
 
 @app.command()
 def systems(as_json: Json = False) -> None:
-    """List the ways of answering, their ablations, and where they deviate from their papers."""
+    """List the systems, their ablations, and where they deviate from their papers."""
     from rich.table import Table
 
     from tomewise.systems.registry import DEFAULT, RECIPES, describe, deviations
@@ -302,40 +304,40 @@ def systems(as_json: Json = False) -> None:
 @app.command(epilog="Example: tome trust .")
 def trust(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds the file.")] = Path(),
-    listed: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the folders that are trusted.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Trust the folder no longer.")] = False,
 ) -> None:
-    """Let a folder's tomewise.toml choose the tome, the model, the embedder and the prompts, until it is changed."""
-    if listed and forget:
+    """Let the tomewise.toml of a folder choose tome, model, embedder and prompts, until that file changes."""
+    if list_all and forget:
         raise UsageError("--list and --forget exclude each other: give one of them")
     folder = folder.resolve()
-    if listed:
+    if list_all:
         for name in configuration.trusted_folders().all():
             typer.echo(name)
     elif forget:
         configuration.trusted_folders().forget(folder)
         console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
     else:
-        found = configuration.trust(folder)
+        settings = configuration.trust(folder)
         console().print(f"[bold]trusted[/bold] {_safe(str(folder))}")
-        for name, value in found.items():
+        for name, value in settings.items():
             console().print(f"  {name} = {_safe(repr(value))}")
 
 
 app.add_typer(evaluation)
 
 
-def _at(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
-    """How the next command names the same memory and model: as this one did."""
-    given = {"--tome": tome or State.tome, "--model": model, "--base-url": base_url}
-    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in given.items() if value)
+def _same_options(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
+    """The options by which the next command names the same memory and model."""
+    options = {"--tome": tome or State.tome, "--model": model, "--base-url": base_url}
+    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options.items() if value)
 
 
 @contextmanager
-def _opened(tome: str | None, *, create: bool = True, **given: str | int | float | None) -> Iterator[Tome]:
-    """The tome that options, environment and configuration files name."""
-    stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    chosen: Settings = replace(configuration.load(), **stated)
+def _open(tome: str | None, *, create: bool = True, **options: str | int | float | None) -> Iterator[Tome]:
+    """Open the tome that options, environment and configuration files name."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    chosen: Settings = replace(configuration.load(), **given)
     from tomewise.tome.tome import Tome
 
     book = Tome.open(

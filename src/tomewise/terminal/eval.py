@@ -28,21 +28,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where experiments are kept.")]
-Kept = Annotated[Path, typer.Argument(metavar="[OUT]", help="The folder that experiments are kept in, or that of one.")]
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder of experiments.")]
+Kept = Annotated[Path, typer.Argument(metavar="[OUT]", help="The folder of experiments, or of one experiment.")]
 Name = Annotated[
     str | None,
-    typer.Option("--experiment", metavar="NAME", help="Beginning of its name. [dim]Default: the latest[/dim]"),
+    typer.Option("--experiment", metavar="NAME", help="The beginning of its name. [dim]Default: the latest[/dim]"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 MetricName = Annotated[
     list[str] | None, typer.Option("--metric", metavar="NAME", help="A metric; give it again for each.")
 ]
 By = Annotated[
-    list[str] | None, typer.Option("--by", metavar="SLICE", help="Break down: type, hops, length ...; again for each.")
+    list[str] | None,
+    typer.Option("--by", metavar="SLICE", help="Also a table by type, hops, length ...; give it again for each."),
 ]
 Baseline = Annotated[
-    str | None, typer.Option("--baseline", metavar="NAME", help="The system that others are tested against.")
+    str | None, typer.Option("--baseline", metavar="NAME", help="The system to test the others against.")
 ]
 _OUT = Path("tome-eval")
 
@@ -55,7 +56,7 @@ def run(
     ],
     data: Annotated[str, typer.Option("--data", metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
     layout: Annotated[
-        str, typer.Option("--layout", metavar="NAME", help="How its files are laid out; `tome eval list --layouts`.")
+        str, typer.Option("--layout", metavar="NAME", help="The layout of its files; see `tome eval list --layouts`.")
     ] = "auto",
     metric: MetricName = None,
     judge: Annotated[
@@ -68,14 +69,19 @@ def run(
         str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
     ] = None,
     judge_model: Annotated[
-        str | None, typer.Option("--judge-model", metavar="NAME", help="Who judges. [dim]Default: the model[/dim]")
+        str | None,
+        typer.Option(
+            "--judge-model", metavar="NAME", help="The model that judges. [dim]Default: the model that answers[/dim]"
+        ),
     ] = None,
-    embedder: Annotated[str | None, typer.Option("--embedder", metavar="NAME", help="Who embeds.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Questions, and model calls, side by side.")] = None,
+    embedder: Annotated[str | None, typer.Option("--embedder", metavar="NAME", help="The embedder.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="How many questions, and model calls, run side by side.")
+    ] = None,
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Rank evidence, and ask for no answer.")
     ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
     baseline: Baseline = None,
     by: By = None,
     max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")] = None,
@@ -83,7 +89,7 @@ def run(
     max_cost: Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask systems the questions of a dataset and score them. A run that was stopped goes on where it was."""
+    """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
     from tomewise.evaluate.table import tabulate
 
     given: dict[str, Any] = {
@@ -96,12 +102,12 @@ def run(
         "max_cost": max_cost,
     }
     chosen = replace(configuration.load(), **{name: value for name, value in given.items() if value is not None})
-    _check_folder("--out", out)  # before hours of work whose results nothing could keep
+    _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     names = _Names(tuple(systems), tuple(metric or ()), tuple(judge or ()), judge_model)
     experiment = _experiment(names, chosen, data, layout, questions, retrieval_only)
-    with show_progress() as show:
-        results = _run(experiment, out, show, retry_failed)
-    _show(tabulate(results, baseline=_one(baseline), by=by or ()), as_json, "table")
+    with show_progress() as report_progress:
+        results = _run(experiment, out, report_progress, retry_failed)
+    _show(tabulate(results, baseline=_baseline_name(baseline), by=by or ()), as_json, "table")
     if not as_json:
         console().print(f"[dim]kept in {out / results.about.name}; again: tome eval report {out}[/dim]", markup=True)
 
@@ -113,11 +119,11 @@ def list_(
     metrics: Annotated[bool, typer.Option("--metrics", help="List metrics and judges instead.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the experiments kept, or what can be chosen from."""
+    """List experiments, or the layouts, metrics and judges to choose from."""
     if layouts:
-        from tomewise.evaluate.datasets import layouts as known
+        from tomewise.evaluate.datasets import layouts as layout_names
 
-        _print_names({"layouts": list(known())}, as_json)
+        _print_names({"layouts": list(layout_names())}, as_json)
         return
     if metrics:
         from tomewise.evaluate.judges import JUDGES
@@ -127,17 +133,17 @@ def list_(
         return
     from tomewise.evaluate.results import experiments, folder_of, read_results
 
-    kept = [read_results(folder_of(out, told.name)) for told in experiments(out)]
-    told = [
+    all_results = [read_results(folder_of(out, about.name)) for about in experiments(out)]
+    records = [
         {
-            **asdict(found.about),
-            "systems": list(found.systems),
-            "rows": len(found.rows),
-            "failed": sum(row.error is not None for row in found.rows),
+            **asdict(results.about),
+            "systems": list(results.systems),
+            "rows": len(results.rows),
+            "failed": sum(row.error is not None for row in results.rows),
         }
-        for found in kept
+        for results in all_results
     ]
-    print_json({"experiments": told}) if as_json else console().print(_experiments(told))
+    print_json({"experiments": records}) if as_json else console().print(_experiments_table(records))
 
 
 @app.command(epilog="Example: tome eval report --format latex --by type --baseline naive")
@@ -151,17 +157,17 @@ def report(
     by: By = None,
     baseline: Baseline = None,
     plots: Annotated[
-        Path | None, typer.Option("--plots", metavar="FOLDER", help="Also draw pictures, as PNG and SVG.")
+        Path | None, typer.Option("--plots", metavar="FOLDER", help="Also write plots there, as PNG and SVG.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the table of an experiment, and draw its pictures."""
+    """Print the table of an experiment, and write its plots."""
     from tomewise.evaluate.table import tabulate
 
     if plots is not None:
         _check_folder("--plots", plots)
     results = _read(out, experiment)
-    _show(tabulate(results, columns=metric, baseline=_one(baseline), by=by or ()), as_json, form)
+    _show(tabulate(results, columns=metric, baseline=_baseline_name(baseline), by=by or ()), as_json, form)
     if plots is not None:
         from tomewise.evaluate.plots import write_plots
 
@@ -171,8 +177,8 @@ def report(
 
 @app.command()
 def compare(
-    one: Annotated[str, typer.Argument(metavar="A", help="A system.")],
-    other: Annotated[str, typer.Argument(metavar="B", help="Another system.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="A system.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another system.")],
     question: Annotated[str, typer.Option("--question", metavar="ID", help="The id of a question.")],
     out: Out = _OUT,
     experiment: Name = None,
@@ -181,11 +187,11 @@ def compare(
     """Show two systems' answers to one question side by side, with their evidence."""
     from tomewise.evaluate import compare as comparing
 
-    found = comparing.compare(_read(out, experiment), one, other, question)
+    comparison = comparing.compare(_read(out, experiment), first, second, question)
     if as_json:
-        print_json(comparing.as_json(found))
+        print_json(comparing.as_json(comparison))
         return
-    _print_all(comparing.rich_comparison(found))
+    _print_all(comparing.rich_comparison(comparison))
 
 
 @app.command()
@@ -203,17 +209,17 @@ def export(
 
 
 def _check_folder(option: str, folder: Path) -> None:
-    """Raises UsageError where the folder is none, or cannot be made."""
+    """Raise UsageError where the path is not a folder and cannot be made one."""
     from tomewise.errors import UsageError
 
-    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        why = "may not be written to" if nearest.is_dir() else "is a file"
-        raise UsageError(f"{option} {folder}: {nearest} {why}; name a folder that is there or can be made")
+        why = "cannot be written to" if nearest.is_dir() else "is a file"
+        raise UsageError(f"{option} {folder}: {nearest} {why}; name a folder that exists or can be made")
 
 
 class _Names:
-    """What an experiment is to be made of, as it was named."""
+    """The names that a person gave for the parts of an experiment."""
 
     def __init__(
         self, systems: tuple[str, ...], metrics: tuple[str, ...], judges: tuple[str, ...], judge_model: str | None
@@ -241,7 +247,7 @@ def _experiment(
     from tomewise.language.prompts import Prompts
     from tomewise.systems.spec import variants_named
 
-    variants = variants_named(names.systems)  # before the data is read: a misspelt name should cost no time
+    variants = variants_named(names.systems)  # before reading the data, so that a misspelt name costs no time
     metrics = tuple(map(metric_named, dict.fromkeys(names.metrics)))
     judges = tuple(map(judge_named, dict.fromkeys(names.judges)))
     dataset = read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
@@ -281,14 +287,14 @@ def _experiment(
     )
 
 
-def _run(experiment: Experiment, out: Path, show: Callable[[Progress], None], retry_failed: bool) -> Results:
+def _run(experiment: Experiment, out: Path, on_progress: Callable[[Progress], None], retry_failed: bool) -> Results:
     import asyncio
 
     from tomewise.evaluate import running
 
     async def work() -> Results:
         try:
-            return await running.run(experiment, out, on_progress=show, retry_failed=retry_failed)
+            return await running.run(experiment, out, on_progress=on_progress, retry_failed=retry_failed)
         finally:
             for model in {id(model): model for model in (experiment.model, experiment.judging)}.values():
                 if closing := getattr(model, "close", None):
@@ -297,7 +303,7 @@ def _run(experiment: Experiment, out: Path, show: Callable[[Progress], None], re
     return asyncio.run(work())
 
 
-def _one(baseline: str | None) -> str | None:
+def _baseline_name(baseline: str | None) -> str | None:
     """The name that a baseline has in tables."""
     from tomewise.systems.spec import variants_named
 
@@ -310,7 +316,7 @@ def _read(out: Path, name: str | None) -> Results:
 
     results = read_results(folder_of(out, name))
     if not results.rows:
-        raise StoreError(f"{results.about.name} has no answers yet: go on with the `tome eval run` that began it")
+        raise StoreError(f"{results.about.name} has no answers yet: repeat the `tome eval run` that began it")
     return results
 
 
@@ -326,20 +332,20 @@ def _show(table: Table, as_json: bool, form: str) -> None:
     elif form in forms:
         typer.echo(forms[form](table), nl=False)
     else:
-        raise UsageError(f"there is no format {form!r}: choose table, markdown, latex, csv or json")
+        raise UsageError(f"unknown format {form!r}: choose table, markdown, latex, csv or json")
 
 
-def _experiments(kept: list[dict[str, Any]]) -> RenderableType:
+def _experiments_table(records: list[dict[str, Any]]) -> RenderableType:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
     table = RichTable(box=None, pad_edge=False)
-    table.add_column("experiment", no_wrap=True)  # to be copied
+    table.add_column("experiment", no_wrap=True)  # a person copies it
     for heading in ("systems", "rows", "failed", "last run"):
         table.add_column(heading)
-    for told in kept:
-        counts = f"{told['rows']:,}", f"{told['failed']:,}"
-        table.add_row(escape(told["name"]), escape(", ".join(told["systems"])), *counts, told["run"][:10])
+    for record in records:
+        counts = f"{record['rows']:,}", f"{record['failed']:,}"
+        table.add_row(escape(record["name"]), escape(", ".join(record["systems"])), *counts, record["run"][:10])
     return table
 
 

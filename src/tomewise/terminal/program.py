@@ -1,4 +1,4 @@
-"""The program `tome`: runs one command, tells errors in one line, and ends at an interrupt."""
+"""The program `tome`: runs one command, prints an error as one line, and ends at an interrupt."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _GRACE = 1.5  # seconds that an interrupted command may take to tidy up
 
 
 def main() -> NoReturn:
-    """The command: as `run` on the arguments it was called with; an interrupt ends it within two seconds."""
+    """Run the command line of this process, see `run`. An interrupt ends it within two seconds."""
     signal.signal(signal.SIGINT, _interrupt)
     _fill_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # do not fail where a terminal cannot show a letter
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -43,7 +43,7 @@ def main() -> NoReturn:
 
 
 def _fill_streams() -> None:
-    """Put something in place of standard streams that are closed: the next file opened, a tome, would take theirs."""
+    """Open the standard streams that are closed, or the next open file, a tome, would get their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             place = os.open(os.devnull, os.O_RDWR)
@@ -54,7 +54,7 @@ def _fill_streams() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. Errors become one line on standard error, and the exit code that is returned."""
+    """Run one command and return its exit code. An error prints one line on standard error."""
     debug = "--debug" in arguments
     try:
         with warnings.catch_warnings():
@@ -63,20 +63,18 @@ def run(arguments: Sequence[str]) -> int:
             code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
     except TomewiseError as error:
         return _report_error(error, str(error), error.exit_code, debug)
-    except _WrongCall as error:  # typer's own
+    except _WrongCall as error:  # typer raised it
         name = error.ctx.command_path if error.ctx else "tome"
-        return _report_error(
-            error, f"{error.format_message()} (`{name} --help` tells more)", UsageError.exit_code, debug
-        )
-    except SystemExit:  # typer's answer to a pipe that was closed
+        return _report_error(error, f"{error.format_message()} (see `{name} --help`)", UsageError.exit_code, debug)
+    except SystemExit:  # typer exits so where a pipe is closed
         return 1
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - a mistake of ours, told without the keys that it may hold
+    except Exception as error:  # noqa: BLE001 - a bug of ours, printed without the keys that it may hold
         message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
         return _report_error(error, message, 1, debug)
     if code == INTERRUPTED:
-        print(State.kept, file=sys.stderr)
+        print(State.interrupted, file=sys.stderr)
     return code or 0
 
 
@@ -92,7 +90,7 @@ def _report_error(error: Exception, message: str, code: int, debug: bool) -> int
 
 
 def _interrupt(*_: object) -> None:
-    # Work in threads may not notice for a while; nothing is lost by ending under it, for a tome survives a kill.
+    # Threads may not notice for a while. Ending the process under them loses nothing: a tome survives a kill.
     watchdog = threading.Timer(_GRACE, _give_up)
     watchdog.daemon = True
     watchdog.start()
@@ -101,5 +99,5 @@ def _interrupt(*_: object) -> None:
 
 def _give_up() -> None:
     show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
-    print(f"{show_cursor}{State.kept}", file=sys.stderr, flush=True)
+    print(f"{show_cursor}{State.interrupted}", file=sys.stderr, flush=True)
     os._exit(INTERRUPTED)

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from tomewise.types import Answer, Citation, Event, Passage, Usage
 
 EXTRACTIVE_NOTE = (
-    "Answered by the extractive model, which quotes and does not write. "
-    "For a real one: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
+    "Answered by the extractive model, which only quotes. "
+    "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
-_SUPPORT = {"partly": "The evidence holds a part of this answer only.", "none": "A guess: no evidence holds it."}
-_FIRST_LINES = 200  # characters of each
-_FAILURES = 20  # listed
-_PIECES = 5  # of the evidence of one search
+_SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
+_BEGINNING = 200  # characters to show of a passage
+_FAILURES = 20  # how many to list
+_PIECES = 5  # of evidence to show of one search
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
 
 
 def escape(text: str) -> str:
-    """Text of a document for the terminal: no markup of ours, and no control sequence that would move its cursor."""
+    """Text of a document for the terminal: its markup and control characters have no effect."""
     return markup.escape(text.translate(_CONTROLS))
 
 
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> None:
-    """The answer, what it rests on, what it cost; or what is missing, and the passages nearest to the question."""
+    """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:
         missing = answer.missing or "the evidence does not say"
         out.print(f"[yellow]not answered:[/yellow] {escape(_brief(missing))}")
@@ -47,26 +47,26 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> No
         if answer.supported != "full":
             out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
     if answer.forced:
-        out.print("[yellow]The model was made to answer although it would have declined.[/yellow]")
+        out.print("[yellow]The model would have declined; it was forced to answer.[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
         out.print(_citation_line(number, citation))
     if answer.dropped_quotes:
         out.print(
-            f"[yellow]{answer.dropped_quotes} quotation(s) of the model stand in no passage and were dropped.[/yellow]"
+            f"[yellow]{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.[/yellow]"
         )
-    for cut in left_out(answer):
-        out.print(f"[yellow]{cut}[/yellow]")
+    for note in cut_notes(answer):
+        out.print(f"[yellow]{note}[/yellow]")
     out.print(f"[dim]{escape(answer.system)} · {escape(answer.model)} · {usage_line(answer.usage)}[/dim]")
 
 
 def _passage_lines(passage: Passage) -> str:
     name = passage.title or passage.document.rsplit("/", 1)[-1]
     where = f"[dim]{escape(name)}, passage {passage.position}[/dim]"
-    return f"  {where} {escape(_brief(passage.text, _FIRST_LINES))}"
+    return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
 
 
-def left_out(answer: Answer) -> list[str]:
-    """What was retrieved and did not fit into what the model was shown."""
+def cut_notes(answer: Answer) -> list[str]:
+    """How many retrieved passages the model was not shown, because they did not fit."""
     return [
         f"{event.detail['cut']:,} of {event.detail['found']:,} passages did not fit and were not read for this answer."
         for event in answer.events
@@ -92,7 +92,7 @@ def usage_line(usage: Usage) -> str:
 
 
 def print_event(event: Event, out: Console) -> None:
-    """One step of a trace."""
+    """Print one step of a trace."""
     detail = dict(event.detail)
     evidence: list[dict[str, Any]] = detail.pop("evidence", [])
     pool: list[dict[str, Any]] = detail.pop("pool", [])
@@ -102,15 +102,15 @@ def print_event(event: Event, out: Console) -> None:
     if "cue" in detail:
         detail["cue"] = detail["cue"] or "nothing to note"
     for name in {"shown", "support"} & detail.keys():
-        detail[name] = len(detail[name])  # ids of nodes tell a reader nothing
+        detail[name] = len(detail[name])  # ids of nodes mean nothing to a reader
     facts = ", ".join(f"{name}: {_brief(value)}" for name, value in detail.items() if value not in (None, ""))
     out.print(f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(facts)}")
     for note in notes:
         out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
     for unit in pool:
-        found = f"{unit['layer']}, {unit['evidence']} piece{'' if unit['evidence'] == 1 else 's'} of evidence"
+        origin = f"{unit['layer']}, {unit['evidence']} piece{'' if unit['evidence'] == 1 else 's'} of evidence"
         cue = _brief(unit["cue"], 100)
-        out.print(f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(found)}[/dim] {escape(cue)}")
+        out.print(f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(origin)}[/dim] {escape(cue)}")
     if event.name == "recalled" and not evidence:
         out.print("    [dim]nothing new[/dim]")
     for piece in evidence[:_PIECES]:
@@ -125,74 +125,75 @@ def _brief(value: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def print_costs(found: dict[str, Any], out: Console) -> None:
+def print_costs(costs: dict[str, Any], out: Console) -> None:
     """What `tome build --estimate` prints."""
     table = Table("layer", box=None, pad_edge=False)
     for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
-    for row in (*found["layers"], {"layer": "in all", **found["total"]}):
+    for row in (*costs["layers"], {"layer": "in all", **costs["total"]}):
         cost = "unknown" if row["cost"] is None else f"${row['cost']:.4f}"
         table.add_row(
             escape(row["layer"]), f"{row['calls']:,}", f"{row['input_tokens']:,}", f"{row['output_tokens']:,}", cost
         )
     out.print(table)
-    out.print(f"[dim]{escape(found['system'])} with {escape(found['model'])}; nothing was asked yet[/dim]")
+    out.print(f"[dim]{escape(costs['system'])} with {escape(costs['model'])}; nothing was asked yet[/dim]")
 
 
-def print_build(report: BuildReport, variant: Variant, again: str, out: Console) -> None:
-    """What `tome build` prints; `again` is how the next command names the same memory and model."""
+def print_build(report: BuildReport, variant: Variant, options: str, out: Console) -> None:
+    """What `tome build` prints; `options` name the same memory and model in the next command."""
     if not report.layers:
         out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
         return
     for layer in report.layers:
-        came = f"{layer.added:,} added" + (f", {layer.removed:,} removed" if layer.removed else "")
-        out.print(f"[bold]{escape(layer.layer)}[/bold] {came if layer.added or layer.removed else 'up to date'}")
+        counts = f"{layer.added:,} added" + (f", {layer.removed:,} removed" if layer.removed else "")
+        out.print(f"[bold]{escape(layer.layer)}[/bold] {counts if layer.added or layer.removed else 'up to date'}")
         for note in layer.notes:
             out.print(f"  [dim]{escape(note)}[/dim]")
         for reason, count in Counter(layer.failed.values()).most_common(3):
             out.print(f"  [yellow]failed for {count}[/yellow] {escape(_brief(reason, 200))}")
         if layer.failed:
-            out.print("  [dim]the next build tries these again; all else can be used[/dim]")
+            out.print("  [dim]the next build tries these again; you can use the rest[/dim]")
     out.print(f"[dim]{usage_line(report.usage)}[/dim]")
-    out.print(f'[dim]next: tome ask{escape(again)} --system {escape(quote(variant.name))} "your question"[/dim]')
+    out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
-def print_contents(found: dict[str, Any], out: Console) -> None:
+def print_contents(contents: dict[str, Any], out: Console) -> None:
     """What `tome show` prints."""
+    passages = f"passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}"
     out.print(
-        f"[bold]{escape(found['tome'])}[/bold] [dim]{found['bytes'] / 1e6:.1f} MB · embedder "
-        f"{escape(found['embedder'])} · passages of {found['passage_tokens']} tokens, overlap {found['overlap']}[/dim]"
+        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB · embedder "
+        f"{escape(contents['embedder'])} · {passages}[/dim]"
     )
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)
-    for name, layer in found["layers"].items():
+    for name, layer in contents["layers"].items():
         layers.add_row(escape(name), f"{layer['nodes']:,}", str(layer["failed"]) if layer["failed"] else "")
     out.print(layers)
-    for name, replies in found["replies"].items():
+    for name, replies in contents["replies"].items():
         counts = " and ".join(f"{count:,} {word}" for word, count in replies.items())
         out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
-    for failed in found["failed"][:_FAILURES]:
+    for failed in contents["failed"][:_FAILURES]:
         places = ", ".join(map(str, failed["passages"]))
         where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"
         out.print(f"[yellow]{where}[/yellow]: {escape(_brief(failed['reason'], 200))}")
-    if found["failed"]:
-        more = max(0, len(found["failed"]) - _FAILURES)
-        others = f"… and {more:,} more (tome show --json lists all); " if more else ""
-        out.print(f"[dim]{others}the next build tries these again; all else can be used[/dim]")
+    if contents["failed"]:
+        more = max(0, len(contents["failed"]) - _FAILURES)
+        rest = f"… and {more:,} more (tome show --json lists all); " if more else ""
+        out.print(f"[dim]{rest}the next build tries these again; you can use the rest[/dim]")
     documents = Table("document", "passages", "characters", box=None, pad_edge=False)
-    for record in found["documents"][:50]:
+    for record in contents["documents"][:50]:
         name = (
             f"{escape(record['title'])}  [dim]{escape(record['id'])}[/dim]" if record["title"] else escape(record["id"])
         )
         documents.add_row(name, f"{record['passages']:,}", f"{record['characters']:,}")
     out.print(documents)
-    if len(found["documents"]) > 50:
-        out.print(f"[dim]… and {len(found['documents']) - 50:,} more: tome show --json lists all[/dim]")
+    if len(contents["documents"]) > 50:
+        out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
 
 
-def traces_table(kept: list[dict[str, Any]]) -> Table:
+def traces_table(traces: list[dict[str, Any]]) -> Table:
     """The latest questions with their answers."""
     table = Table("asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
-    for trace in kept:
+    for trace in traces:
         asked, calls = trace["asked"][:19].replace("T", " "), str(trace["usage"]["calls"])
         table.add_row(asked, escape(trace["system"]), escape(trace["question"]), escape(trace["answer"] or "—"), calls)
     return table

@@ -1,4 +1,4 @@
-"""What commands print with: a console, a progress bar, JSON for programs."""
+"""How commands print: a console, a progress bar, JSON for programs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _WIDE = 2000  # characters
 
 
 def console(*, stderr: bool = False) -> Console:
+    """A console of rich on standard output or standard error."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _WIDE  # programs and files get whole lines
+    width = None if stream.isatty() else _WIDE  # programs and files get unwrapped lines
     return Console(stderr=stderr, soft_wrap=True, highlight=False, emoji=False, width=width)
 
 
 @contextmanager
 def show_progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar on the terminal for whatever reports progress."""
+    """A bar on the terminal for each label of the progress that is reported to the function."""
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -52,10 +53,12 @@ def show_progress() -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def show_status(what: str) -> Iterator[None]:
-    with console(stderr=True).status(what) if sys.stderr.isatty() else nullcontext():
+def show_status(text: str) -> Iterator[None]:
+    """A spinner with a text while the work inside runs, on terminals alone."""
+    with console(stderr=True).status(text) if sys.stderr.isatty() else nullcontext():
         yield
 
 
 def print_json(data: object) -> None:
+    """Print one line of JSON."""
     typer.echo(json.dumps(data, ensure_ascii=False))

@@ -1,17 +1,17 @@
-"""What one call of the command knows: which tome it names, and what to say when it is interrupted."""
+"""The state of one call of the command: the tome it names, and the message of an interrupt."""
 
 from __future__ import annotations
 
-KEPT = "tome: interrupted; what was finished is kept"
+INTERRUPTED_MESSAGE = "tome: interrupted; what was finished is kept"
 
 
 class State:
-    """Reset by each call. `kept` is what an interrupted command prints."""
+    """Each call resets it. An interrupted command prints `interrupted`."""
 
     tome: str | None = None
-    kept = KEPT
+    interrupted = INTERRUPTED_MESSAGE
 
 
 def promise_to_resume() -> None:
-    """For commands that begin where an interrupted one ended."""
-    State.kept = f"{KEPT}, the same command goes on from there"
+    """Let an interrupt say that the same command continues where this one ended."""
+    State.interrupted = f"{INTERRUPTED_MESSAGE}, the same command goes on from there"

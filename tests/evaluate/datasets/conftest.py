@@ -275,7 +275,7 @@ LAYOUTS["narrativeqa rows"] = {
 
 
 def write(folder: Path, files: Files) -> Path:
-    """Write the files and give the folder."""
+    """Write the files and return the folder."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,11 +290,11 @@ def write(folder: Path, files: Files) -> Path:
 
 @pytest.fixture
 def publish(tmp_path: Path) -> Callable[..., Path]:
-    """Writes the files of a layout, after a change to a copy of them, and gives the folder."""
+    """A function that writes the files of a layout, after a change to a copy of them, and returns the folder."""
 
-    def published(layout: str, change: Callable[[Files], None] = lambda files: None) -> Path:
+    def write_layout(layout: str, change: Callable[[Files], None] = lambda files: None) -> Path:
         files = deepcopy(LAYOUTS[layout])
         change(files)
         return write(tmp_path, files)
 
-    return published
+    return write_layout

@@ -1,4 +1,4 @@
-"""What holds for every layout: names, detection, and the checks after reading."""
+"""What is true of every layout: names, detection, and the checks after reading."""
 
 import json
 import sys
@@ -15,13 +15,13 @@ Publish = Callable[..., Path]
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 
 
-def test_an_unknown_layout_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_layout_gets_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'musique'"):
         read_dataset("musiqe", tmp_path)
     assert {"plain", "sample", "narrativeqa", "qmsum", "longbench-v2"} <= set(layouts())
 
 
-def test_only_the_plain_layout_is_told_by_its_files(publish: Publish, tmp_path: Path) -> None:
+def test_only_the_plain_layout_shows_by_its_files(publish: Publish, tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match="name its layout"):
         layout_of(tmp_path)
     assert layout_of(publish("plain")) == "plain"
@@ -55,9 +55,9 @@ CHECKS: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (lambda files: questions(files)[0].update(question=["?"]), "'question' should be text"),
     (lambda files: questions(files)[0].update(answers=[["x"]]), "'answers' should be a list of texts"),
     (lambda files: questions(files).append("x"), "row 3: a row should be an object"),
-    (lambda files: files.update({"questions.jsonl": '{"id": 1}\n{"id": '}), "line 2 is no JSON"),
-    (lambda files: files.update({"questions.jsonl": "[" * 100_000}), "line 1 is no JSON"),
-    (lambda files: files.update({"questions.jsonl": '{"id": ' + "1" * 5_000 + "}"}), "line 1 is no JSON"),
+    (lambda files: files.update({"questions.jsonl": '{"id": 1}\n{"id": '}), "line 2 is not JSON"),
+    (lambda files: files.update({"questions.jsonl": "[" * 100_000}), "line 1 is not JSON"),
+    (lambda files: files.update({"questions.jsonl": '{"id": ' + "1" * 5_000 + "}"}), "line 1 is not JSON"),
     (lambda files: questions(files)[1].update(options=[*map(str, range(27))], answers=["26"]), "26 options at most"),
 ]
 
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_named(publish: Publish, change: Callable[[dict[str, An
     assert says in str(caught.value)
 
 
-def test_several_files_that_fit_are_not_guessed_between(publish: Publish) -> None:
+def test_several_files_that_match_need_a_choice(publish: Publish) -> None:
     folder = publish("longbench-v2", lambda files: files.update({"a.json": [], "b.json": files.pop("data.json")}))
     with pytest.raises(ReadingError, match=r"several files that fit \(a.json, b.json\)"):
         read_dataset("longbench-v2", folder)
@@ -102,7 +102,7 @@ def test_broken_tables_are_named(publish: Publish) -> None:
     pytest.importorskip("pyarrow")
     folder = publish("longbench-v2")
     (folder / "data.json").rename(folder / "data.parquet")
-    with pytest.raises(ReadingError, match=r"data\.parquet is no Parquet file that can be read"):
+    with pytest.raises(ReadingError, match=r"data\.parquet is not a Parquet file that can be read"):
         read_dataset("longbench-v2", folder)
     folder = publish("narrativeqa")
     (folder / "qaps.csv").write_text("document_id,set\n" + "s" * 200_000 + ",test\n")
@@ -119,7 +119,7 @@ def test_turns_that_are_not_there_are_named(publish: Publish, spans: Any) -> Non
         read_dataset("qmsum", folder)
 
 
-def test_aliases_that_are_no_list_are_named(publish: Publish) -> None:
+def test_aliases_that_are_not_a_list_are_named(publish: Publish) -> None:
     folder = publish("popqa", lambda files: files["popqa.json"][0].update(possible_answers='["Norway", \'x\', "y"]'))
     with pytest.raises(ReadingError, match="'possible_answers' should be a list of texts in JSON"):
         read_dataset("popqa", folder)

@@ -152,12 +152,12 @@ def test_graphrag_bench(publish: Publish) -> None:
     novel = by_id["Novel-1/q1"]
     assert excerpts(dataset, novel) == ["The storm\ncame at nine."]  # found over a line break
     assert (novel.documents, novel.slices) == (("Novel-1",), {"type": "Fact Retrieval", "source": "Novel-1"})
-    assert by_id["Medical/q1"].spans == ()  # its evidence is no quotation
+    assert by_id["Medical/q1"].spans == ()  # its source does not contain the evidence
 
 
 def test_graphrag_bench_refuses_a_source_without_corpus(publish: Publish) -> None:
     folder = publish("graphrag-bench", lambda files: files.pop("Datasets/Corpus/medical.json"))
-    with pytest.raises(ReadingError, match="'Medical' is the corpus_name of no corpus"):
+    with pytest.raises(ReadingError, match="no corpus has the corpus_name 'Medical'"):
         read_dataset("graphrag-bench", folder)
 
 
@@ -250,7 +250,7 @@ def test_the_sample_needs_no_folder() -> None:
         assert item.slices["type"] in {"factoid", "narrative", "inferential"}
 
 
-def test_span_of_items_are_spans() -> None:
+def test_spans_of_items_are_spans() -> None:
     span = read_dataset("sample").items[0].spans[0]
     assert isinstance(span, Span)
     assert span.start < span.end

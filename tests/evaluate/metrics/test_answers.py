@@ -22,7 +22,7 @@ def test_normalise(text: str, expected: str) -> None:
 
 
 @given(st.text())
-def test_normalising_twice_changes_no_more_than_articles_that_came_to_stand_alone(text: str) -> None:
+def test_normalised_text_has_single_spaces_and_no_articles(text: str) -> None:
     words = normalise(text).split()
     assert normalise(text) == " ".join(words)
     assert not {"a", "an", "the"} & set(words)
@@ -35,7 +35,7 @@ def test_exact_match_takes_any_reference() -> None:
 
 
 def test_token_f1_by_hand() -> None:
-    # said: cat sat mat (3), wanted: cat sat (2), shared 2: precision 2/3, recall 1, F1 0.8
+    # answer: cat sat mat (3), wanted: cat sat (2), shared 2: precision 2/3, recall 1, F1 0.8
     assert token_f1("the cat sat mat", ["a cat sat"]) == pytest.approx(0.8)
     # repeated words count as often as both have them: shared 1 of 2 and 1
     assert token_f1("no no", ["no"]) == pytest.approx(2 / 3)
@@ -60,7 +60,7 @@ def test_helmet_f1_is_zero_when_only_one_side_is_closed() -> None:
 
 
 @given(st.text(alphabet="ab the.", max_size=20), st.text(alphabet="ab the.", max_size=20))
-def test_f1_is_symmetric_and_between_exact_match_and_one(said: str, wanted: str) -> None:
-    f1 = token_f1(said, [wanted])
-    assert exact_match(said, [wanted]) <= f1 <= 1.0
-    assert f1 == token_f1(wanted, [said])
+def test_f1_is_symmetric_and_between_exact_match_and_one(answer: str, wanted: str) -> None:
+    f1 = token_f1(answer, [wanted])
+    assert exact_match(answer, [wanted]) <= f1 <= 1.0
+    assert f1 == token_f1(wanted, [answer])

@@ -1,6 +1,6 @@
 import pytest
 
-from tomewise.evaluate.metrics.choices import choice_accuracy, chosen, letter_in
+from tomewise.evaluate.metrics.choices import choice_accuracy, find_letter, pick_letter
 
 OPTIONS = ("Paris", "Rome", "The city of Bonn", "Athens")
 
@@ -30,20 +30,20 @@ OPTIONS = ("Paris", "Rome", "The city of Bonn", "Athens")
         ("D'Artagnan prefers B", "B"),
     ],
 )
-def test_letter_in(reply: str, expected: str | None) -> None:
-    assert letter_in(reply, OPTIONS) == expected
+def test_find_letter(reply: str, expected: str | None) -> None:
+    assert find_letter(reply, OPTIONS) == expected
 
 
-def test_letters_reach_as_far_as_the_options() -> None:
-    assert letter_in("C", OPTIONS[:2]) is None
-    assert letter_in("F", tuple("uvwxyz")) == "F"
-    assert letter_in("A", ()) is None
+def test_only_letters_of_options_count() -> None:
+    assert find_letter("C", OPTIONS[:2]) is None
+    assert find_letter("F", tuple("uvwxyz")) == "F"
+    assert find_letter("A", ()) is None
 
 
 def test_a_choice_goes_before_the_reply() -> None:
-    assert chosen("b", "A", OPTIONS) == "B"
-    assert chosen("Z", "Athens", OPTIONS) == "D"
-    assert chosen(None, "", OPTIONS) is None
+    assert pick_letter("b", "A", OPTIONS) == "B"
+    assert pick_letter("Z", "Athens", OPTIONS) == "D"
+    assert pick_letter(None, "", OPTIONS) is None
 
 
 def test_choice_accuracy() -> None:

@@ -13,7 +13,7 @@ FREE = Item(
     spans=(Span(document="d1", start=0, end=10),),
 )
 PASSAGES = tuple(RankedPassage(id=f"p{n}", document=f"d{n}", start=0, end=5) for n in (3, 1, 2))
-SAID = Prediction(answer="hague city", ranked=PASSAGES)
+PREDICTION = Prediction(answer="hague city", ranked=PASSAGES)
 
 
 def claim(pair: int, correct: str) -> Item:
@@ -49,10 +49,10 @@ def test_a_metric_scores_one_outcome(name: str, expected: float) -> None:
     metric = metric_named(name)
     assert metric.name == name
     assert metric.applies(FREE)
-    assert metric.score(Outcome(FREE, SAID)) == pytest.approx(expected, abs=1e-5)
+    assert metric.score(Outcome(FREE, PREDICTION)) == pytest.approx(expected, abs=1e-5)
 
 
-def test_every_name_is_served_and_a_failed_question_scores_nothing() -> None:
+def test_every_name_is_a_metric_and_a_failed_question_scores_0() -> None:
     odd = Item(
         id="9", question=Question(text="?", options=("a", "b")), answers=("the",), correct="A", slices={"pair": 1}
     )
@@ -64,15 +64,15 @@ def test_every_name_is_served_and_a_failed_question_scores_nothing() -> None:
 
 def test_totals_leave_out_items_without_the_gold_and_nothing_else() -> None:
     bare = Item(id="2", question=Question(text="Why?"))
-    outcomes = [Outcome(FREE, SAID), Outcome(FREE, Prediction()), Outcome(bare, SAID)]
+    outcomes = [Outcome(FREE, PREDICTION), Outcome(FREE, Prediction()), Outcome(bare, PREDICTION)]
     assert metric_named("recall@2").total(outcomes) == pytest.approx(0.25)
     assert metric_named("accuracy").total(outcomes) is None
     assert metric_named("pair-accuracy").total(outcomes) is None
 
 
 def test_metrics_of_a_whole_run() -> None:
-    said = [(claim(1, "A"), "A"), (claim(1, "B"), "B"), (claim(2, "A"), "A"), (claim(2, "B"), "A")]
-    outcomes = [Outcome(item, Prediction(choice=choice)) for item, choice in said]
+    choices = [(claim(1, "A"), "A"), (claim(1, "B"), "B"), (claim(2, "A"), "A"), (claim(2, "B"), "A")]
+    outcomes = [Outcome(item, Prediction(choice=choice)) for item, choice in choices]
     assert metric_named("accuracy").total(outcomes) == 0.75
     assert metric_named("pair-accuracy").total(outcomes) == 0.5
     assert metric_named("f1-positive").total(outcomes) == pytest.approx(0.8)
@@ -87,13 +87,13 @@ def test_metrics_of_a_whole_run() -> None:
         ("rougel", "did you mean 'rouge-l'"),
         ("F1", "did you mean 'f1'"),
         ("em@5", "takes no depth"),
-        ("recall@0", "no whole number above 0"),
-        ("ndcg@ten", "no whole number above 0"),
-        ("recall@", "no whole number above 0"),
+        ("recall@0", "not a whole number above 0"),
+        ("ndcg@ten", "not a whole number above 0"),
+        ("recall@", "not a whole number above 0"),
         ("xyzzy", "The metrics are em, f1"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest(name: str, says: str) -> None:
+def test_an_unknown_name_gets_the_nearest(name: str, says: str) -> None:
     with pytest.raises(UnknownName) as caught:
         metric_named(name)
     assert says in str(caught.value)

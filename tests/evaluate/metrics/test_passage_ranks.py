@@ -67,7 +67,7 @@ def test_against_ranx() -> None:
     }
     qrels = {str(at): dict.fromkeys(gold, 1) for at, (_, gold) in enumerate(runs)}
     scored = {str(at): {id: 1 / place for place, id in enumerate(ranked, 1)} for at, (ranked, _) in enumerate(runs)}
-    # A process of its own, so that Numba can be told not to spend half a minute on compiling four rankings.
+    # In another process, where Numba does not compile: for four rankings that would take half a minute.
     done = subprocess.run(
         [sys.executable, "-c", RANX],
         input=json.dumps([qrels, scored, list(ours)]),

@@ -68,10 +68,10 @@ def test_coverage_and_recall_against_sets_of_characters(
 ) -> None:
     ranked = [passage(document, start, start + length) for document, start, length in retrieved]
     gold = [span(document, start, start + length) for document, start, length in wanted]
-    held = {(p.document, at) for p in ranked[:k] for at in range(p.start, p.end)}
+    found = {(p.document, at) for p in ranked[:k] for at in range(p.start, p.end)}
     sets = [{(s.document, at) for at in range(s.start, s.end)} for s in gold]
     union = set().union(*sets)
-    assert span_coverage_at(ranked, gold, k) == pytest.approx(len(union & held) / len(union) if union else 0.0)
-    hits = sum(bool(characters & held) for characters in sets)
+    assert span_coverage_at(ranked, gold, k) == pytest.approx(len(union & found) / len(union) if union else 0.0)
+    hits = sum(bool(characters & found) for characters in sets)
     assert span_recall_at(ranked, gold, k) == pytest.approx(hits / len(gold) if gold else 0.0)
     assert 0.0 <= span_ndcg_at(ranked, gold, k) <= 1.0

@@ -1,4 +1,4 @@
-"""Claim verification over whole books: NoCha, Prelude, FABLES. The books are text files that you put beside the claims.
+"""Claim verification over whole books: NoCha, Prelude, FABLES. Put the books as text files beside the claims.
 
 A claim is a question with two options, the positive label first, so that A is the positive class.
 """
@@ -16,16 +16,17 @@ from tomewise.types import Question
 TRUE_FALSE = ("True", "False")
 _JUDGE = "Decide whether this claim about the book is true or false."
 
-# FABLES labels a claim by how far the book supports it. CAM does not say how it maps the four labels to two classes;
-# a claim that the book supports in part is not faithful, and one that cannot be judged has no class.
+# FABLES labels how far the book supports a claim. CAM does not state how it maps the four labels to two classes. Ours:
+# a claim that the book supports only in part is not faithful, and one that nobody can judge has no class.
 _FABLES = {"Yes": "A", "PartialSupport": "B", "No": "B", "Inapplicable": None}
 _FABLES_STRICT = _FABLES | {"PartialSupport": None}
 
 
 def read_nocha(folder: Path) -> Dataset:
-    """The sample of NoCha (Karpinska et al. 2024): [{book_title, claim, type, index}], two claims to an index.
+    """The sample of NoCha (Karpinska et al. 2024): [{book_title, claim, type, index}], two claims for each
+    index.
 
-    Its books come in a pickle, which is never opened: put each as `<book_title>.txt` under the folder.
+    Its books come in a pickle, which we never open: put each as `<book_title>.txt` under the folder.
     """
     path = one_file(folder, "data_sample.json", "**/data_sample.json", "*.json", "*.jsonl")
     shelf = Shelf(path)
@@ -47,8 +48,8 @@ def _nocha(record: Record, books: Books) -> Item:
 def read_prelude(folder: Path) -> Dataset:
     """PRELUDE (Yu et al. 2025): is an invented prequel of a character consistent with the book?
 
-    Rows {book_name, char, content, label}, where the label begins with "consist" or "contradict"; the names of the
-    fields are not verified, so each is taken under several. The books are `<book_name>.txt` under the folder.
+    Rows {book_name, char, content, label}, where the label begins with "consist" or "contradict". We have not seen
+    the published files, so each field may have several names. The books are `<book_name>.txt` under the folder.
     """
     path = one_file(folder, "*test*.json*", "*test*.parquet", "*.jsonl", "*.json", "*.csv", "*.parquet")
     shelf = Shelf(path)
@@ -89,7 +90,7 @@ def read_fables(folder: Path, *, strict: bool = False) -> Dataset:
     items = [
         _fables(claim, f"{book}/{summariser}/{number}", book, summariser, books, classes)
         for book, by_summariser in root.values.items()
-        if isinstance(by_summariser, dict)  # beside the books stands a line of text against training on them
+        if isinstance(by_summariser, dict)  # beside the books is a text that forbids training on them
         for summariser, judged in by_summariser.items()
         for number, claim in enumerate(root.inside(f"{book}, {summariser}", judged).rows("claims"), 1)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording
+from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item, Span
@@ -18,7 +18,7 @@ def read_detectiveqa(folder: Path, language: str) -> Dataset:
     """`anno_data_LANGUAGE/*/*.json` {novel_id, questions: [...]} and the novels `novel_data_LANGUAGE/<novel_id>-*.txt`.
 
     A question is {question, options, answer, clue_position?}. Novels number their paragraphs ("[12] ..."), and
-    `clue_position` lists such numbers: they become spans where the novel has all of them (-1 stands for no clue).
+    `clue_position` lists such numbers: they become spans if the novel has all of them (-1 means no clue).
     """
     shelf = Shelf(folder)
     novels = folder / f"novel_data_{language}"
@@ -40,7 +40,7 @@ def _item(record: Record, id: str, novel: Record, books: Books, shelf: Shelf) ->
     return Item(
         id=id,
         question=Question(text=record.text("question").strip(), options=options),
-        answers=(wording(options, correct),),
+        answers=(wording_of(options, correct),),
         correct=correct,
         spans=_clues(document, shelf.text(document), clues if isinstance(clues, list) else []),
         documents=(document,),

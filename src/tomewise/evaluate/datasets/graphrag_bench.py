@@ -13,14 +13,14 @@ from tomewise.types import Question
 def read_graphrag_bench(folder: Path) -> Dataset:
     """`Corpus/*.json` {corpus_name, context} and `Questions/*.json` {id, source, question, answer, question_type, ...}.
 
-    Ids repeat between sources, so an item's id holds both. `evidence` becomes spans where its source holds all of it
-    word for word. Raises ReadingError for a source without a corpus.
+    Sources share ids, so the id of an item holds source and id. `evidence` becomes spans if its source contains all of
+    it word for word. Raises ReadingError for a source without a corpus.
     """
     shelf = Shelf(folder)
     corpora = files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json")
     for record in (record for path in corpora for record in records(path)):
         name = record.text("corpus_name", "source", "id")
-        shelf.put(record.text("context", "text"), id=name)
+        shelf.add(record.text("context", "text"), id=name)
     questions = files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
     rows = [record for path in questions for record in records(path)]
     items = tuple(_item(record, shelf) for record in rows)
@@ -30,7 +30,7 @@ def read_graphrag_bench(folder: Path) -> Dataset:
 def _item(record: Record, shelf: Shelf) -> Item:
     source = record.text("source")
     if not shelf.has(source):
-        raise record.error(f"the source {source!r} is the corpus_name of no corpus: add that corpus")
+        raise record.error(f"no corpus has the corpus_name {source!r}: add that corpus")
     evidence = list(record.texts("evidence")) if record.find("evidence") else []
     return Item(
         id=f"{source}/{record.text('id')}",

@@ -13,11 +13,12 @@ from tomewise.types import Question
 
 
 def read_hipporag(folder: Path, name: str = "") -> Dataset:
-    """`NAME.json` and `NAME_corpus.json` [{title, text, idx?}], where `name` is how NAME begins.
+    """`NAME.json` and `NAME_corpus.json` [{title, text, idx?}], where NAME begins with `name`.
 
-    Gold passages come from `supporting_facts` with `context`, from `contexts`, or from `paragraphs`, and are found in
-    the corpus by title and text, white space aside. Answers come from `answer`, `gold_ans`, `reference` or `obj` with
-    `possible_answers` and `o_aliases`, and from `answer_aliases`. Raises ReadingError for gold outside the corpus.
+    Gold passages come from `supporting_facts` with `context`, from `contexts`, or from `paragraphs`. The reader finds
+    them in the corpus by title and text, whatever their white space. Answers come from `answer`, `gold_ans`,
+    `reference` or `obj` with `possible_answers` and `o_aliases`, and from `answer_aliases`. Raises ReadingError for
+    gold outside the corpus.
     """
     corpus = one_file(folder, f"{name}*_corpus.json")
     stem = corpus.name.removesuffix("_corpus.json")
@@ -26,7 +27,7 @@ def read_hipporag(folder: Path, name: str = "") -> Dataset:
     for number, record in enumerate(records(corpus)):
         title, text = record.text("title"), record.text("text", "paragraph_text")
         idx = record.find("idx")
-        ids.setdefault(_key(title, text), shelf.put(text, title=title, id=str(number if idx is None else idx)))
+        ids.setdefault(_key(title, text), shelf.add(text, title=title, id=str(number if idx is None else idx)))
     rows = records(one_file(corpus.parent, f"{stem}.json"))
     items = tuple(_item(record, str(number), ids) for number, record in enumerate(rows, 1))
     return Dataset(name=stem, documents=shelf.documents, items=items)
@@ -52,12 +53,12 @@ def _answers(record: Record) -> tuple[str, ...]:
     texts = record.texts("answer", "gold_ans", "reference", "obj")
     for name in ("possible_answers", "o_aliases", "answer_aliases"):
         if record.find(name) is not None:
-            texts += tuple(alias for text in record.texts(name) for alias in _listed(record, name, text))
+            texts += tuple(alias for text in record.texts(name) for alias in _parse_aliases(record, name, text))
     return tuple(dict.fromkeys(texts))
 
 
-def _listed(record: Record, name: str, text: str) -> list[str]:
-    """PopQA keeps its lists of aliases as JSON inside a text."""
+def _parse_aliases(record: Record, name: str, text: str) -> list[str]:
+    """The aliases in a text; PopQA writes a list of aliases as JSON inside a text."""
     if not (text.startswith('["') and text.endswith('"]')):
         return [text]
     try:

@@ -1,4 +1,4 @@
-"""Readers by the name of the dataset they read, imported when asked for."""
+"""Readers of datasets by name, imported on first use."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _PACKAGE = "tomewise.evaluate.datasets"
 def read_dataset(name: str = "auto", folder: Path = Path()) -> Dataset:
     """Read a dataset in the layout of that name; "auto" is our plain layout, and "sample" needs no folder.
 
-    `folder` holds the published files, or is the one file of a layout that is one file. Nothing is downloaded.
-    Raises UnknownName, and ReadingError (file, row, field, remedy) for what the files lack.
+    `folder` holds the published files, or is the file of a layout of one file. Nothing is downloaded.
+    Raises UnknownName, and ReadingError (file, row, field, remedy) where the files lack something.
     """
     if name not in _READERS and name != "auto":
         hint = suggest(name, _READERS)
-        raise UnknownName(f"there is no dataset layout {name!r}: {hint}The layouts are {', '.join(layouts())}")
+        raise UnknownName(f"unknown dataset layout {name!r}: {hint}The layouts are {', '.join(layouts())}")
     if name != "sample" and not folder.exists():
         raise ReadingError(f"{folder} does not exist: give the folder that holds the files of the dataset")
-    return _checked(_READERS[layout_of(folder) if name == "auto" else name](folder), folder)
+    return _check(_READERS[layout_of(folder) if name == "auto" else name](folder), folder)
 
 
 def layouts() -> tuple[str, ...]:
@@ -34,31 +34,33 @@ def layouts() -> tuple[str, ...]:
 
 
 def layout_of(folder: Path) -> str:
-    """The layout of a folder that tells it by its files. Raises ReadingError for every other one."""
+    """The layout of a folder, by its files: only the plain layout shows. Raises ReadingError for any other folder."""
     if (folder / "corpus.jsonl").is_file() and (folder / "questions.jsonl").is_file():
         return "plain"
     message = f"{folder} holds no corpus.jsonl and questions.jsonl: name its layout, one of {', '.join(layouts())}"
     raise ReadingError(message)
 
 
-def _checked(dataset: Dataset, folder: Path) -> Dataset:
-    """Raises ReadingError unless there are questions, their ids differ, and the documents they name are there."""
+def _check(dataset: Dataset, folder: Path) -> Dataset:
+    """The dataset. Raises ReadingError without questions, and for equal ids and documents that the corpus lacks."""
     if not dataset.items:
         raise ReadingError(f"{folder} holds no question in the layout {dataset.name!r}: check the files in it")
-    known = {document.id for document in dataset.documents}
+    corpus = {document.id for document in dataset.documents}
     ids: set[str] = set()
     for item in dataset.items:
         if item.id in ids:
             raise ReadingError(f"{folder}: two questions have the id {item.id!r}: give each its own")
         ids.add(item.id)
-        if lacking := _lacking(known, (*item.supporting, *item.documents, *(span.document for span in item.spans))):
-            message = f"{folder}: question {item.id!r} names the document {lacking!r}, which the corpus does not hold"
-            raise ReadingError(f"{message}: add it, or mend the id")
+        if missing := _find_missing(
+            corpus, (*item.supporting, *item.documents, *(span.document for span in item.spans))
+        ):
+            message = f"{folder}: question {item.id!r} names the document {missing!r}, which the corpus does not hold"
+            raise ReadingError(f"{message}: add it, or fix the id")
     return dataset
 
 
-def _lacking(known: set[str], named: Iterable[str]) -> str | None:
-    return next((id for id in named if id not in known), None)
+def _find_missing(corpus: set[str], ids: Iterable[str]) -> str | None:
+    return next((id for id in ids if id not in corpus), None)
 
 
 def _lazy(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:
@@ -71,7 +73,7 @@ def _lazy(module: str, function: str, *args: object, **kwargs: object) -> Callab
 
 
 def _read_wiki(folder: Path, name: str, begins: str) -> Dataset:
-    """A dataset that HippoRAG repackages: its layout where a corpus file lies beside the questions, else its own."""
+    """Read a dataset that HippoRAG publishes too: in HippoRAG's layout if it has a corpus file, else in its own."""
     if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
         return _lazy("hipporag", "read_hipporag", begins)(folder)
     return _lazy("multihop", "read_multihop", name)(folder)

@@ -1,11 +1,11 @@
-"""Benchmarks whose rows carry a question with its own long text: InfiniteBench, LongBench v2, HELMET."""
+"""Benchmarks whose rows hold a question and its own long text: InfiniteBench, LongBench v2, HELMET."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording
+from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
 from tomewise.evaluate.datasets.record import Record, one_file, records
 from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item
@@ -21,7 +21,7 @@ def read_infinitebench_qa(folder: Path) -> Dataset:
 def read_infinitebench_mc(folder: Path) -> Dataset:
     """EN.MC of InfiniteBench: `longbook_choice_eng.jsonl` {id, context, input, answer, options}.
 
-    The published answer is the wording of an option; it is mapped to its letter.
+    The published answer is the wording of an option; the item has its letter.
     """
     path = one_file(folder, "longbook_choice_eng*", "**/longbook_choice_eng*")
     return _read("infinitebench-mc", path, records(path), _choice)
@@ -36,8 +36,8 @@ def read_longbench(folder: Path) -> Dataset:
 def read_helmet(folder: Path) -> Dataset:
     """A long-document question answering task of HELMET (Yen et al. 2025), exported as JSON, JSON Lines or Parquet.
 
-    Rows {context, question, answer, options?}, in the file or under its field `data`; with options, as in its
-    infbench_choice_eng, `answer` holds the letter. The texts are as truncated by HELMET.
+    Rows {context, question, answer, options?}, in the file or in its field `data`. With options, as in
+    infbench_choice_eng, `answer` holds the letter. HELMET has truncated the texts.
     """
     path = one_file(folder, "*.jsonl", "*.json", "*.parquet")
     rows = records(path)
@@ -51,7 +51,7 @@ def _read(name: str, path: Path, rows: list[Record], item: Callable[[Record, str
     items: list[Item] = []
     for number, record in enumerate(rows, 1):
         id = record.find("id", "_id")  # InfiniteBench counts from 0
-        items.append(item(record, str(number if id is None else id), shelf.put(record.text("context"))))
+        items.append(item(record, str(number if id is None else id), shelf.add(record.text("context"))))
     return Dataset(name=name, documents=shelf.documents, items=tuple(items))
 
 
@@ -66,7 +66,7 @@ def _choice(record: Record, id: str, document: str) -> Item:
     return Item(
         id=id,
         question=Question(text=record.text("input", "question"), options=options),
-        answers=(wording(options, correct),),
+        answers=(wording_of(options, correct),),
         correct=correct,
         documents=(document,),
     )
@@ -78,7 +78,7 @@ def _longbench(record: Record, id: str, document: str) -> Item:
     return Item(
         id=id,
         question=Question(text=record.text("question"), options=options),
-        answers=(wording(options, correct),),
+        answers=(wording_of(options, correct),),
         correct=correct,
         documents=(document,),
         slices=record.slices("domain", "sub_domain", "difficulty", "length"),

@@ -1,6 +1,6 @@
 """MuSiQue and HotpotQA (and 2WikiMultiHopQA, which has HotpotQA's form) as their authors publish them.
 
-The corpus is the union of the passages of all questions, as HippoRAG and those after it build it.
+The corpus is the union of the passages of all questions, as HippoRAG and later papers build it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def read_multihop(folder: Path, name: str) -> Dataset:
 
 
 def gold_passages(record: Record) -> list[Titled]:
-    """The titles and texts of a question's gold passages. Raises ReadingError when it names no passages at all."""
+    """The titles and texts of a question's gold passages. Raises ReadingError for a question without passages."""
     return [passage for passage, gold in passages(record) if gold]
 
 
 def passages(record: Record) -> list[tuple[Titled, bool]]:
-    """Every passage that a question comes with, and whether it is gold. A passage that does not say so is gold."""
+    """Every passage of a question, and whether it is gold: it is unless marked otherwise."""
     if record.find("supporting_facts") is not None:
         gold = set(_titles(record, record.take("supporting_facts")))
         return [((title, text), title in gold) for title, text in _contexts(record)]
@@ -48,7 +48,7 @@ def passages(record: Record) -> list[tuple[Titled, bool]]:
 
 
 def hops(record: Record) -> dict[str, str | int]:
-    """The number of hops as a slice, where MuSiQue's id or its decomposition tells it."""
+    """The number of hops as a slice, from the id of MuSiQue or from a decomposition; empty without either."""
     match = re.match(r"(\d)hop", str(record.find("id") or ""))
     decomposition = record.find("question_decomposition")
     if match:
@@ -57,13 +57,13 @@ def hops(record: Record) -> dict[str, str | int]:
 
 
 def _item(record: Record, shelf: Shelf) -> Item:
-    met = [(shelf.put(text, title=title), gold) for (title, text), gold in passages(record)]
+    ids = [(shelf.add(text, title=title), gold) for (title, text), gold in passages(record)]
     aliases = record.texts("answer_aliases") if record.find("answer_aliases") else ()
     return Item(
         id=record.text("id", "_id"),
         question=Question(text=record.text("question")),
         answers=tuple(dict.fromkeys((*record.texts("answer"), *aliases))),
-        supporting=tuple(dict.fromkeys(id for id, gold in met if gold)),
+        supporting=tuple(dict.fromkeys(id for id, gold in ids if gold)),
         slices=record.slices("type", "level") | hops(record),
     )
 
@@ -82,10 +82,10 @@ def _contexts(record: Record) -> list[Titled]:
         context = list(zip(context["title"], context["sentences"], strict=True))
     if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
         raise record.wrong("context", context, "a list of [title, sentences]")
-    return [(str(title), _joined(sentences)) for title, sentences in context]
+    return [(str(title), _join(sentences)) for title, sentences in context]
 
 
-def _joined(sentences: Any) -> str:
-    """HotpotQA's sentences bring the space before them, 2WikiMultiHopQA's do not."""
+def _join(sentences: Any) -> str:
+    """The text of sentences. Those of HotpotQA begin with a space, those of 2WikiMultiHopQA do not."""
     parts = [sentences] if isinstance(sentences, str) else [str(sentence) for sentence in sentences]
     return re.sub(r"[ \t]+", " ", " ".join(parts)).strip()

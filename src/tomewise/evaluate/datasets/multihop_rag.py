@@ -13,15 +13,15 @@ from tomewise.types import Question
 def read_multihop_rag(folder: Path) -> Dataset:
     """`corpus.json` {title, body, url} and `MultiHopRAG.json` {query, answer, question_type, evidence_list}.
 
-    An evidence {title or url, fact} names its article, which is gold, and its fact becomes a span; when one of the
-    facts of a question does not stand in its article word for word, the question has no spans. Null queries have no
-    evidence; their reference is that the articles do not tell.
+    An evidence {title or url, fact} names a gold article, and its fact becomes a span. If an article lacks one of the
+    facts word for word, the question has no spans. Null queries have no evidence; their reference is that the articles
+    do not contain the answer.
     """
     corpus = one_file(folder, "corpus.json*", "**/corpus.json*")
     shelf, ids = Shelf(corpus), dict[str, str]()
     for record in records(corpus):
         title, url = record.text("title"), str(record.find("url") or "")
-        ids[title] = ids[url or title] = shelf.put(record.text("body", "text"), title=title, id=url or title)
+        ids[title] = ids[url or title] = shelf.add(record.text("body", "text"), title=title, id=url or title)
     rows = records(one_file(folder, "MultiHopRAG.json*", "**/MultiHopRAG.json*"))
     items = tuple(_item(record, str(number), ids, shelf) for number, record in enumerate(rows, 1))
     return Dataset(name="multihop-rag", documents=shelf.documents, items=items)
@@ -31,7 +31,7 @@ def _item(record: Record, id: str, ids: dict[str, str], shelf: Shelf) -> Item:
     evidence = record.rows("evidence_list")
     articles = [_article(row, ids) for row in evidence]
     facts = [shelf.spans(article, [row.text("fact")]) for article, row in zip(articles, evidence, strict=True)]
-    spans: list[Span] = [span for found in facts for span in found] if all(facts) else []
+    spans: list[Span] = [span for places in facts for span in places] if all(facts) else []
     return Item(
         id=id,
         question=Question(text=record.text("query")),
@@ -44,9 +44,9 @@ def _item(record: Record, id: str, ids: dict[str, str], shelf: Shelf) -> Item:
 
 def _article(record: Record, ids: dict[str, str]) -> str:
     names = [str(record.find(field)) for field in ("url", "title") if record.find(field)]
-    found = next((ids[name] for name in names if name in ids), None)
-    if found is None:
+    article = next((ids[name] for name in names if name in ids), None)
+    if article is None:
         raise record.error(
-            f"the corpus has no article {' or '.join(names) or 'without url and title'}: give its corpus"
+            f"the corpus has no article {' or '.join(names) or 'without url and title'}: give the corpus of this file"
         )
-    return found
+    return article

@@ -14,7 +14,7 @@ from tomewise.types import Question
 def read_narrativeqa(folder: Path) -> Dataset:
     """`qaps.csv`, `documents.csv` and a file `<document_id>.content` or `.txt` per story; or rows with `document.text`.
 
-    Of the CSV files the set "test", on which results are published; every row where none is of that set.
+    Of the CSV files it takes the set "test", on which papers report; or every row if no row is in that set.
     """
     if folder.is_dir() and (folder / "qaps.csv").exists():
         return _read_csv(folder)
@@ -49,7 +49,7 @@ def _qap(record: Record, id: str, kinds: dict[str, Record], books: Books) -> Ite
 
 
 def _row(record: Record, id: str, shelf: Shelf) -> Item:
-    story = shelf.put(record.text("document.text"), id=str(record.find("document.id") or ""))
+    story = shelf.add(record.text("document.text"), id=str(record.find("document.id") or ""))
     return Item(
         id=id,
         question=Question(text=record.text("question.text", "question")),

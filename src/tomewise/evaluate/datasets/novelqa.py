@@ -1,10 +1,10 @@
-"""NovelQA (Wang et al. 2024): questions on whole novels, with options; its gold answers are withheld."""
+"""NovelQA (Wang et al. 2024): multiple-choice questions on whole novels. Its gold answers are not published."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording
+from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item
@@ -14,8 +14,8 @@ from tomewise.types import Question
 def read_novelqa(folder: Path) -> Dataset:
     """A JSON file per book, as a list or as a mapping from QID, of {QID, Question, Options, Aspect, Complexity}.
 
-    The novel is the text file of the same name. `Gold` (a letter) and `Answer` (its free form), which those who have
-    them add, are read where they are there.
+    The novel is the text file of the same name. It reads `Gold` (a letter) and `Answer` (free text) where somebody
+    who has them added them.
     """
     shelf = Shelf(folder)
     books = Books(folder, shelf)
@@ -45,7 +45,7 @@ def _item(record: Record, book: str, books: Books) -> Item:
     return Item(
         id=f"{book}/{record.text('QID')}",
         question=Question(text=record.text("Question"), options=options),
-        answers=free or ((wording(options, correct),) if correct else ()),
+        answers=free or ((wording_of(options, correct),) if correct else ()),
         correct=correct,
         documents=(books.document(book),),
         slices=record.slices("Aspect") | {"complexity": record.text("Complexity", "Complex")},

@@ -16,7 +16,7 @@ def read_odsum(folder: Path) -> Dataset:
     """The folder `raw` (every document, `queries.json` or `.jsonl`), or one of the settings: `test.json` with Articles.
 
     Raw meetings {query, answer, meetings_list} name their gold documents, which are the stems of `Documents/*.txt`. Raw
-    stories {question_text, responses: [{response_text}], title} do so by title where a document states it. In a setting
+    stories {question_text, responses: [{response_text}], title} do so by title if a document has it. In a setting
     {Query, Summary or Summary_1..4, Article}, the question is asked over its own articles.
     """
     queries = sorted(folder.glob("queries.json*")) if folder.is_dir() else []
@@ -24,7 +24,7 @@ def read_odsum(folder: Path) -> Dataset:
         return _read_raw(folder, queries[0])
     path = one_file(folder, "test.json", "*.json")
     shelf = Shelf(path)
-    items = tuple(_given(record, str(number), shelf) for number, record in enumerate(records(path), 1))
+    items = tuple(_setting_item(record, str(number), shelf) for number, record in enumerate(records(path), 1))
     return Dataset(name="odsum", documents=shelf.documents, items=items)
 
 
@@ -32,40 +32,40 @@ def _read_raw(folder: Path, queries: Path) -> Dataset:
     shelf, titles = Shelf(folder), dict[str, str]()
     for path in files(folder, "[Dd]ocuments/*"):
         if path.suffix == ".txt":
-            titles[path.stem] = shelf.put(text_of(path), id=path.stem)
+            titles[path.stem] = shelf.add(text_of(path), id=path.stem)
             continue
         for record in records(path):
             title = str(record.find("title", "metadata.title") or "")
-            id = shelf.put(record.text("document", "text", "article", "story"), title=title)
+            id = shelf.add(record.text("document", "text", "article", "story"), title=title)
             titles.setdefault(title or id, id)
     rows = records(queries)
-    # Meetings are one mapping from number to query; stories are a list.
+    # The file of meetings maps numbers to queries; that of stories is a list.
     if len(rows) == 1 and all(isinstance(value, dict) for value in rows[0].values.values()):
         rows = [rows[0].inside(f"query {key}", part) for key, part in rows[0].values.items()]
-    items = tuple(_raw(record, str(number), titles) for number, record in enumerate(rows, 1))
+    items = tuple(_raw_item(record, str(number), titles) for number, record in enumerate(rows, 1))
     return Dataset(name="odsum", documents=shelf.documents, items=items)
 
 
-def _raw(record: Record, id: str, titles: dict[str, str]) -> Item:
+def _raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:
     responses = record.rows("responses") if record.find("responses") is not None else []
     meetings = record.texts("meetings_list") if record.find("meetings_list") is not None else ()
     if unknown := [name for name in meetings if name not in titles]:
         raise record.error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
-    named = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
+    titles_of_gold = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
     return Item(
         id=id,
         question=Question(text=record.text("query", "question_text")),
         answers=tuple(row.text("response_text") for row in responses) or record.texts("answer", "responses"),
-        supporting=tuple(dict.fromkeys(titles[name] for name in named)),
+        supporting=tuple(dict.fromkeys(titles[name] for name in titles_of_gold)),
     )
 
 
-def _given(record: Record, id: str, shelf: Shelf) -> Item:
-    several = [name for name in ("Summary_1", "Summary_2", "Summary_3", "Summary_4") if record.find(name)]
+def _setting_item(record: Record, id: str, shelf: Shelf) -> Item:
+    summaries = [name for name in ("Summary_1", "Summary_2", "Summary_3", "Summary_4") if record.find(name)]
     articles = [article.strip() for article in record.text("Article").split(_BETWEEN_ARTICLES)]
     return Item(
         id=id,
         question=Question(text=record.text("Query")),
-        answers=tuple(record.text(name) for name in several) or (record.text("Summary", "Summary_1"),),
-        documents=tuple(dict.fromkeys(shelf.put(article) for article in articles if article)),
+        answers=tuple(record.text(name) for name in summaries) or (record.text("Summary", "Summary_1"),),
+        documents=tuple(dict.fromkeys(shelf.add(article) for article in articles if article)),
     )

@@ -1,4 +1,4 @@
-"""Options of a multiple-choice question, in the several ways that files write them."""
+"""Options of a multiple-choice question, in the forms that files have."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ def options_of(record: Record, *names: str) -> tuple[str, ...]:
         raise record.wrong(names[0], value, "a list of options, or a mapping from letters to options")
     if len(value) > len(ascii_uppercase):
         raise record.wrong(names[0], f"{len(value)} options", f"{len(ascii_uppercase)} options at most")
-    return _bare([str(wording).strip() for wording in value])
+    return _strip_letters([str(wording).strip() for wording in value])
 
 
 def correct_of(record: Record, options: Sequence[str], *names: str) -> str:
-    """The letter of the right option, given as a letter, as its wording, or as a letter with its wording."""
-    given = record.texts(*names)
-    for answer in given:
+    """The letter of the right option. The file gives the letter, the wording, or the letter with the wording."""
+    answers = record.texts(*names)
+    for answer in answers:
         if answer.strip() in options:
             return letter(options.index(answer.strip()))
     letters = [letter(at) for at in range(len(options))]
-    for answer in given:
+    for answer in answers:
         if (named := answer.strip().rstrip(".):").upper()) in letters:
             return named
         if (match := _LETTERED.match(answer)) and match.group(1) in letters:
             return match.group(1)
-    raise record.wrong(names[0], " / ".join(given), f"one of the options or one of the letters {', '.join(letters)}")
+    raise record.wrong(names[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}")
 
 
-def wording(options: Sequence[str], correct: str) -> str:
+def wording_of(options: Sequence[str], correct: str) -> str:
     """The wording of the option with that letter."""
     return options[ord(correct) - ord("A")]
 
 
-def _bare(options: list[str]) -> tuple[str, ...]:
-    """Without letters in front, when every option has that of its place: a name like "A. Smith" alone stays whole."""
+def _strip_letters(options: list[str]) -> tuple[str, ...]:
+    """The options without letters in front, if each begins with its own letter; so a lone "A. Smith" stays whole."""
     matches = [_LETTERED.match(option) for option in options]
     if any(match is None or match.group(1) != letter(at) for at, match in enumerate(matches)):
         return tuple(options)

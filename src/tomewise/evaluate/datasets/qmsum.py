@@ -15,22 +15,22 @@ from tomewise.types import Question
 def read_qmsum(folder: Path) -> Dataset:
     """A meeting per row of `test.jsonl` (or of `*.jsonl`), or per file `*.json`, in QMSum's own form.
 
-    Meetings are written out by `tomewise.reading`, and the first and last turn of `relevant_text_span`
-    (counted from 0, both inside) become a span of its characters. General queries rest on the whole meeting: no spans.
+    `tomewise.reading` writes out the turns. The turns from first to last of `relevant_text_span` (counted from 0, both
+    included) become a span of characters. General queries rest on the whole meeting and have no spans.
     """
     shelf = Shelf(folder)
     items: list[Item] = []
     for path in files(folder, "test.jsonl", "test/*.json", "*.jsonl", "*.json"):
         rows = records(path)
         for number, record in enumerate(rows, 1):
-            items += _meeting(record, f"{path.stem}-{number}" if len(rows) > 1 else path.stem, shelf)
+            items += _read_meeting(record, f"{path.stem}-{number}" if len(rows) > 1 else path.stem, shelf)
     return Dataset(name="qmsum", documents=shelf.documents, items=tuple(items))
 
 
-def _meeting(record: Record, meeting: str, shelf: Shelf) -> list[Item]:
+def _read_meeting(record: Record, meeting: str, shelf: Shelf) -> list[Item]:
     turns = record.rows("meeting_transcripts")
     text, places = transcript_text([{field: turn.text(field) for field in ("speaker", "content")} for turn in turns])
-    shelf.put(text, id=meeting)
+    shelf.add(text, id=meeting)
     return [
         _item(query, f"{meeting}/{kind}-{number}", kind, meeting, places, len(turns))
         for kind in ("general", "specific")
@@ -39,14 +39,14 @@ def _meeting(record: Record, meeting: str, shelf: Shelf) -> list[Item]:
 
 
 def _item(record: Record, id: str, kind: str, meeting: str, places: list[tuple[int, int]], turns: int) -> Item:
-    named = record.take("relevant_text_span") if kind == "specific" else []
-    if not isinstance(named, list):
-        raise record.wrong("relevant_text_span", named, "a list of pairs of turns")
+    pairs = record.take("relevant_text_span") if kind == "specific" else []
+    if not isinstance(pairs, list):
+        raise record.wrong("relevant_text_span", pairs, "a list of pairs of turns")
     return Item(
         id=id,
         question=Question(text=record.text("query")),
         answers=record.texts("answer"),
-        spans=tuple(_span(record, pair, meeting, places) for pair in named),
+        spans=tuple(_span(record, pair, meeting, places) for pair in pairs),
         documents=(meeting,),
         slices={"type": kind, "turns": turns},
     )

@@ -1,4 +1,4 @@
-"""Rows of a data file, and fields taken from them under any of the names they go by."""
+"""Rows of a data file, and their fields, which may have several names."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tomewise.reading.decode import decoded
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of a file, or an object inside one; `place` says which, for a person to find it."""
+    """One row of a file, or an object inside a row; `place` tells a person where it is."""
 
     source: Path
     place: str
     values: Mapping[str, Any]
 
     def find(self, *names: str) -> Any:
-        """The first of these fields that is there and not null, else None. A dot steps inside: `document.text`."""
-        found = (_inside(self.values, name) for name in names)
-        return next((value for value in found if value is not None), None)
+        """The first of these fields that exists and is not null, else None. `document.text` is a field of a field."""
+        values = (_inside(self.values, name) for name in names)
+        return next((value for value in values if value is not None), None)
 
     def take(self, *names: str) -> Any:
-        """Like `find`, but raises ReadingError naming the field when none is there."""
+        """Like `find`, but raises ReadingError naming the field when it finds nothing."""
         value = self.find(*names)
         if value is None:
-            raise self.missing(*names)
+            raise self.missing_field(*names)
         return value
 
     def text(self, *names: str) -> str:
@@ -43,16 +43,16 @@ class Record:
         raise self.wrong(names[0], value, "text")
 
     def texts(self, *names: str) -> tuple[str, ...]:
-        """The field as several texts: one text, a list of texts, or a list of objects that hold `text`."""
+        """The field as texts: it holds one text, a list of texts, or a list of objects with `text`."""
         value = self.take(*names)
-        several = value if isinstance(value, list) else [value]
-        texts = [part.get("text") if isinstance(part, dict) else part for part in several]
+        parts = value if isinstance(value, list) else [value]
+        texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
         if all(isinstance(text, str | int | float) for text in texts):
             return tuple(str(text) for text in texts)
         raise self.wrong(names[0], value, "a list of texts")
 
     def rows(self, *names: str) -> list[Record]:
-        """The objects of a field that holds a list of them, or a mapping to them (whose keys are then in `place`)."""
+        """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
         value = self.take(*names)
         if isinstance(value, dict):
             pairs = [(str(key), part) for key, part in value.items()]
@@ -63,46 +63,49 @@ class Record:
         return [self.inside(f"{names[0]} {key}", part) for key, part in pairs]
 
     def inside(self, place: str, part: object) -> Record:
-        """An object inside this row. Raises ReadingError when it is none."""
+        """An object inside this row. Raises ReadingError when it is not an object."""
         if not isinstance(part, dict):
             raise self.wrong(place, part, "an object")
         return Record(self.source, f"{self.place}, {place}", part)
 
     def slices(self, *names: str) -> dict[str, str | int]:
-        """Those of these fields that are there as text or a whole number, under the last part of their name, lower."""
-        found = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
-        return {name: value for name, value in found.items() if isinstance(value, str | int)}
+        """The fields that hold text or a whole number, by the last part of their name in lower case."""
+        values = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
+        return {name: value for name, value in values.items() if isinstance(value, str | int)}
 
-    def missing(self, *names: str) -> ReadingError:
+    def missing_field(self, *names: str) -> ReadingError:
+        """The error for a field that is missing under all its names."""
         others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
         has = ", ".join(map(str, self.values)) or "nothing"
         return self.error(f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout")
 
     def wrong(self, name: str, value: object, wanted: str) -> ReadingError:
-        return self.error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Mend that row")
+        """The error for a field with a wrong value."""
+        return self.error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Fix that row")
 
     def error(self, what: str) -> ReadingError:
+        """The error for this row."""
         return ReadingError(f"{self.source}, {self.place}: {what}")
 
 
 def records(path: Path) -> list[Record]:
     """The rows of a JSON, JSON Lines, CSV or Parquet file; a JSON object is one row.
 
-    JSON and JSON Lines are told apart by content, for published files are named either way. Raises ReadingError.
+    The content decides between JSON and JSON Lines, because published files use either name. Raises ReadingError.
     """
     return list(stream(path))
 
 
 def stream(path: Path) -> Iterator[Record]:
-    """Like `records`, a row at a time: a row may hold a whole book, so of Parquet only a few are held at once."""
+    """Like `records`, one row at a time: a row may hold a book, so only a few rows of Parquet are in memory."""
     for number, row in enumerate(_rows(path), 1):
         if not isinstance(row, dict):
-            raise ReadingError(f"{path}, row {number}: a row should be an object, but is {str(row)[:60]!r}. Mend it")
+            raise ReadingError(f"{path}, row {number}: a row should be an object, but is {str(row)[:60]!r}. Fix it")
         yield Record(path, f"row {number}", row)
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, decoded as any document is. Raises ReadingError."""
+    """The text of a file, decoded like any document. Raises ReadingError."""
     try:
         return decoded(path.read_bytes(), str(path))
     except OSError as error:
@@ -110,26 +113,26 @@ def text_of(path: Path) -> str:
 
 
 def files(folder: Path, *patterns: str) -> list[Path]:
-    """The files that match the first of the patterns that any file matches, in order; `folder` may name one file.
+    """The files that match the first pattern with a match, sorted; if `folder` is a file, that file.
 
-    Raises ReadingError naming the patterns when there is none.
+    Raises ReadingError naming the patterns when nothing matches.
     """
     if folder.is_file():
         return [folder]
     for pattern in patterns:
-        if found := sorted(path for path in folder.glob(pattern) if path.is_file()):
-            return found
-    wanted = " or ".join(patterns)
-    raise ReadingError(f"{folder} holds no file {wanted}: give the folder of that layout, or name another layout")
+        if paths := sorted(path for path in folder.glob(pattern) if path.is_file()):
+            return paths
+    any_of = " or ".join(patterns)
+    raise ReadingError(f"{folder} holds no file {any_of}: give the folder of that layout, or name another layout")
 
 
 def one_file(folder: Path, *patterns: str) -> Path:
-    """Like `files`, when there must be one. Raises ReadingError when several match."""
-    found = files(folder, *patterns)
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found[:8])
+    """Like `files`, but one file. Raises ReadingError when several match."""
+    paths = files(folder, *patterns)
+    if len(paths) > 1:
+        names = ", ".join(path.name for path in paths[:8])
         raise ReadingError(f"{folder} holds several files that fit ({names}): give the path of one instead")
-    return found[0]
+    return paths[0]
 
 
 def _rows(path: Path) -> Iterable[Any]:
@@ -146,7 +149,7 @@ def _csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
     try:
         yield from rows
     except csv.Error as error:
-        raise ReadingError(f"{path}, after line {rows.line_num}: {error}. Mend that row") from error
+        raise ReadingError(f"{path}, after line {rows.line_num}: {error}. Fix that row") from error
 
 
 def _json(path: Path, text: str) -> list[Any]:
@@ -164,9 +167,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Any]:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
                 reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-                raise ReadingError(
-                    f"{path}, line {number} is no JSON: {reason}. Mend or leave out that line"
-                ) from error
+                raise ReadingError(f"{path}, line {number} is not JSON: {reason}. Fix or delete that line") from error
 
 
 def _parquet(path: Path) -> Iterator[Any]:
@@ -180,7 +181,7 @@ def _parquet(path: Path) -> Iterator[Any]:
             for batch in file.iter_batches(batch_size=32):
                 yield from batch.to_pylist()
     except (ValueError, OSError) as error:  # pyarrow's own errors are of these kinds
-        raise ReadingError(f"{path} is no Parquet file that can be read: {error}. Fetch it again") from error
+        raise ReadingError(f"{path} is not a Parquet file that can be read: {error}. Download it again") from error
 
 
 def _inside(values: Mapping[str, Any], name: str) -> Any:

@@ -15,23 +15,23 @@ from tomewise.types import Question
 def read_sample(_folder: Path) -> Dataset:
     """One story and its questions; their supporting excerpts become spans. Needs no folder.
 
-    Raises ReadingError when an excerpt does not stand in the story: the installation is damaged.
+    Raises ReadingError when the story lacks an excerpt: then the installation is damaged.
     """
     shelf = Shelf(STORY)
-    story = shelf.put(text_of(STORY), id=STORY.name)
+    story = shelf.add(text_of(STORY), id=STORY.name)
     items = tuple(_item(question, story, shelf) for question in questions())
     return Dataset(name="sample", documents=shelf.documents, items=items)
 
 
-def _item(given: SampleQuestion, story: str, shelf: Shelf) -> Item:
-    spans = shelf.spans(story, list(given.supporting))
+def _item(sample: SampleQuestion, story: str, shelf: Shelf) -> Item:
+    spans = shelf.spans(story, list(sample.supporting))
     if not spans:
-        raise ReadingError(f"{STORY} lacks an excerpt that question {given.id!r} rests on: install Tomewise again")
+        raise ReadingError(f"{STORY} lacks an excerpt that question {sample.id!r} rests on: install Tomewise again")
     return Item(
-        id=given.id,
-        question=Question(text=given.question, options=given.options),
-        answers=given.answers,
-        correct=given.correct,
+        id=sample.id,
+        question=Question(text=sample.question, options=sample.options),
+        answers=sample.answers,
+        correct=sample.correct,
         spans=spans,
-        slices={"type": given.type},
+        slices={"type": sample.type},
     )

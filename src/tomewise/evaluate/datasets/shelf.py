@@ -1,4 +1,4 @@
-"""The documents that a reader meets, each kept once."""
+"""The documents of a dataset, each once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tomewise.types import Document, DocumentId
 
 
 class Shelf:
-    """Documents in the order they were met. A text met again is the same document."""
+    """Documents in the order in which they were added. An equal title and text is the same document."""
 
     def __init__(self, source: Path) -> None:
         self._source = source
@@ -23,10 +23,10 @@ class Shelf:
     def documents(self) -> tuple[Document, ...]:
         return tuple(self._documents.values())
 
-    def put(self, text: str, *, title: str = "", id: str = "") -> DocumentId:
-        """Keep a document and give its id: the one given, or a number in order of appearance for one without.
+    def add(self, text: str, *, title: str = "", id: str = "") -> DocumentId:
+        """Add a document and return its id: `id`, or the number of documents before it.
 
-        Raises ReadingError for a second text under one id.
+        Raises ReadingError for a second text with the same id.
         """
         if not id and (title, text) in self._ids:
             return self._ids[title, text]
@@ -44,16 +44,19 @@ class Shelf:
         return id in self._documents
 
     def spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
-        """Where quotes stand in a document, white space aside; none when one is missing: half of the gold misleads."""
-        places = [_located(quote, self.text(id)) for quote in quotes]
-        found = [place for place in places if place is not None]
-        return tuple(Span(document=id, start=a, end=b) for a, b in found) if len(found) == len(quotes) else ()
+        """The places of quotes in a document, whatever their white space.
+
+        Empty if one quote is missing, since a part of the gold misleads.
+        """
+        matches = [_locate(quote, self.text(id)) for quote in quotes]
+        places = [place for place in matches if place is not None]
+        return tuple(Span(document=id, start=a, end=b) for a, b in places) if len(places) == len(quotes) else ()
 
 
 class Books:
-    """Text files beside a dataset that publishes questions and no texts, found by the stem of their name.
+    """Text files beside a dataset that publishes only questions. The stem of a file name is the name of the book.
 
-    What stands before the first hyphen also finds a file, as the number in `87-The Title.txt`.
+    So is the part before the first hyphen, as the number in `87-The Title.txt`.
     """
 
     def __init__(self, folder: Path, shelf: Shelf, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
@@ -63,24 +66,24 @@ class Books:
         self._paths: dict[str, Path] | None = None
 
     def document(self, name: str, *, title: str = "") -> DocumentId:
-        """The id of the book of that name, which is read when first asked for. Raises ReadingError without its text."""
+        """The id of the book of that name; the first call reads its text. Raises ReadingError without a text."""
         if not self._shelf.has(name):
-            path = self._found(name)
-            self._shelf.put(text_of(path), id=name, title=title)
+            path = self._find(name)
+            self._shelf.add(text_of(path), id=name, title=title)
         return name
 
-    def _found(self, name: str) -> Path:
+    def _find(self, name: str) -> Path:
         if self._paths is None:
-            every = sorted(path for path in self._folder.rglob("*") if path.suffix in self._suffixes)
-            self._paths = {path.stem.split("-", 1)[0]: path for path in reversed(every)}
-            self._paths |= {path.stem: path for path in reversed(every)}
+            paths = sorted(path for path in self._folder.rglob("*") if path.suffix in self._suffixes)
+            self._paths = {path.stem.split("-", 1)[0]: path for path in reversed(paths)}
+            self._paths |= {path.stem: path for path in reversed(paths)}
         if name in self._paths:
             return self._paths[name]
         message = f"the text of {name!r} is not under {self._folder}: put it there as {name}{self._suffixes[0]}"
         raise ReadingError(message)
 
 
-def _located(quote: str, text: str) -> tuple[int, int] | None:
+def _locate(quote: str, text: str) -> tuple[int, int] | None:
     start = text.find(quote) if quote.strip() else -1
     if start >= 0:
         return start, start + len(quote)

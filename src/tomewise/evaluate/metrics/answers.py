@@ -1,6 +1,6 @@
 """Short answers against reference answers: exact match and token F1, and the variants of HELMET.
 
-All take the maximum over the references and give 0.0 when there is none.
+All take the maximum over the references and give 0.0 without references.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ def token_f1(answer: str, references: Sequence[str]) -> float:
 
 
 def substring_match(answer: str, references: Sequence[str]) -> float:
-    """1.0 when a reference stands inside the answer, both normalised (HELMET, Yen et al. 2025).
+    """1.0 when the answer contains a reference, both normalised (HELMET, Yen et al. 2025).
 
-    A reference that normalises to nothing stands in no answer.
+    No answer contains a reference that normalises to nothing.
     """
-    said = normalise(answer)
-    return float(any(wanted and wanted in said for wanted in map(normalise, references)))
+    text = normalise(answer)
+    return float(any(wanted and wanted in text for wanted in map(normalise, references)))
 
 
 def helmet_f1(answer: str, references: Sequence[str]) -> float:
-    """Token F1 that is 0 where one side says yes, no or noanswer and the other does not say the same.
+    """Token F1, but 0 where one side is yes, no or noanswer and the other side differs.
 
-    Source: HELMET's scorer (Yen et al. 2025), which has the rule from HotpotQA (Yang et al. 2018).
+    Source: HELMET's scorer (Yen et al. 2025), which took the rule from HotpotQA (Yang et al. 2018).
     """
     return max((_closed_f1(normalise(answer), normalise(reference)) for reference in references), default=0.0)
 
 
-def _closed_f1(said: str, wanted: str) -> float:
-    if said != wanted and (said in _CLOSED or wanted in _CLOSED):
+def _closed_f1(answer: str, wanted: str) -> float:
+    if answer != wanted and (answer in _CLOSED or wanted in _CLOSED):
         return 0.0
-    return _f1(said.split(), wanted.split())
+    return _f1(answer.split(), wanted.split())
 
 
-def _f1(said: list[str], wanted: list[str]) -> float:
-    if not said or not wanted:
-        return float(said == wanted)
-    shared = (Counter(said) & Counter(wanted)).total()
-    return 2 * shared / (len(said) + len(wanted))
+def _f1(words: list[str], wanted: list[str]) -> float:
+    if not words or not wanted:
+        return float(words == wanted)
+    shared = (Counter(words) & Counter(wanted)).total()
+    return 2 * shared / (len(words) + len(wanted))

@@ -1,4 +1,4 @@
-"""Metrics by the names the command line gives them, each a function of one outcome."""
+"""Metrics by the names that the command line takes. Each scores one outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from tomewise.errors import UnknownName
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.metrics import answers, passage_ranks, seen_passages, span_overlap
-from tomewise.evaluate.metrics.choices import choice_accuracy, chosen
+from tomewise.evaluate.metrics.choices import choice_accuracy, pick_letter
 from tomewise.evaluate.metrics.claim_verdicts import class_f1, pair_accuracy
 from tomewise.evaluate.metrics.rouge import rouge
 from tomewise.names import suggest
@@ -21,15 +21,15 @@ Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting",
 Score: TypeAlias = Callable[[Outcome], float]
 Overall: TypeAlias = Callable[[Sequence[Outcome]], "float | None"]
 
-_LONG_ANSWER = 15  # words: references longer than this on average are summaries, for which EM says nothing
+_LONG_ANSWER = 15  # words: references that are longer on average are summaries, for which EM is useless
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A named number. `score` is that of one outcome, between 0 and 1; `needs` is the gold it takes.
+    """A metric. `score` scores one outcome from 0 to 1; `needs` is the gold it takes.
 
-    `overall` is set for numbers that are no mean over outcomes (class F1, pair accuracy); `score` then says whether
-    that one outcome was right.
+    Metrics that are not a mean over outcomes (class F1, pair accuracy) have `overall`; their `score` says whether one
+    outcome is right.
     """
 
     name: str
@@ -39,20 +39,20 @@ class Metric:
 
     @property
     def of_answer(self) -> bool:
-        """Whether it scores what was answered; metrics of retrieval and of what an answer rests on do not."""
+        """Whether it scores the answer, and neither the ranking nor the evidence of the answer."""
         return self.needs in ("answers", "correct", "claims", "pairs")
 
     @property
     def of_ranking(self) -> bool:
-        """Whether it scores the ranking alone, for which nothing need be answered."""
+        """Whether it scores the ranking alone, which needs no answer."""
         return self.needs in ("supporting", "spans")
 
     def applies(self, item: Item) -> bool:
-        """Whether the item has the gold this metric takes."""
+        """Whether the item has the gold that this metric needs."""
         return _HAS[self.needs](item)
 
     def total(self, outcomes: Sequence[Outcome]) -> float | None:
-        """The number of a whole run: over every outcome whose item has the gold, failed ones included.
+        """The score of a run: over all outcomes whose item has the gold, also failed ones.
 
         None when no item has it.
         """
@@ -63,7 +63,7 @@ class Metric:
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of that name; those of retrieval take a depth, as in `recall@5`, and without one the whole ranking.
+    """The metric of that name. Metrics of retrieval take a depth (`recall@5`), or else score the whole ranking.
 
     Raises UnknownName with the nearest name.
     """
@@ -72,18 +72,18 @@ def metric_named(name: str) -> Metric:
         needs, score, overall = _PLAIN[stem]
         return Metric(name, needs, score, overall)
     if stem in _RANKED and (not at or re.fullmatch(r"[1-9]\d*", depth)):
-        needs, ranked = _RANKED[stem]
-        return Metric(name, needs, partial(ranked, k=int(depth) if at else None))
-    raise UnknownName(_unknown(name, stem))
+        needs, function = _RANKED[stem]
+        return Metric(name, needs, partial(function, k=int(depth) if at else None))
+    raise UnknownName(_explain_unknown(name, stem))
 
 
 def metric_names() -> tuple[str, ...]:
-    """Every name, those that take a depth as `recall@K`."""
+    """Every name; names that take a depth end in `@K`."""
     return (*_PLAIN, *(f"{name}@K" for name in _RANKED))
 
 
 def default_metrics(dataset: Dataset) -> tuple[Metric, ...]:
-    """The metrics that the gold of a dataset allows and its field reports; none for a dataset without gold."""
+    """The metrics that the gold of a dataset allows and that papers report on such datasets."""
     return tuple(map(metric_named, [*_answer_names(dataset.items), *_evidence_names(dataset.items)]))
 
 
@@ -101,12 +101,13 @@ _HAS: dict[Need, Callable[[Item], bool]] = {
 
 
 def _answer_names(items: Sequence[Item]) -> list[str]:
-    judged = [item for item in items if item.correct is not None]
-    if judged:
-        # Claims all offer the same two labels; other questions with two options are still multiple choice.
-        claims = len({item.question.options for item in judged}) == 1 and len(judged[0].question.options) == 2
-        paired = any("pair" in item.slices for item in judged)
-        return ["accuracy", *["f1-positive", "f1-negative"] * claims, *["pair-accuracy"] * paired]
+    choices = [item for item in items if item.correct is not None]
+    if choices:
+        # All claims offer the same two labels; questions whose two options differ are multiple choice.
+        claims = len({item.question.options for item in choices}) == 1 and len(choices[0].question.options) == 2
+        paired = any("pair" in item.slices for item in choices)
+        class_names = ["f1-positive", "f1-negative"] if claims else []
+        return ["accuracy", *class_names, *(["pair-accuracy"] if paired else [])]
     references = [reference for item in items for reference in item.answers]
     if not references:
         return []
@@ -126,8 +127,8 @@ def _evidence_names(items: Sequence[Item]) -> list[str]:
 # ---------------------------------------------------------------- from outcomes to the pure functions
 
 
-def _answered(function: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
-    # A reference of articles alone normalises to nothing, and so does a question that failed.
+def _score_text(function: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
+    # An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
     return function(outcome.prediction.answer, outcome.item.answers) if outcome.prediction.answer.strip() else 0.0
 
 
@@ -136,7 +137,7 @@ def _rouge(kind: str, outcome: Outcome) -> float:
 
 
 def _letter(outcome: Outcome) -> str | None:
-    return chosen(outcome.prediction.choice, outcome.prediction.answer, outcome.item.question.options)
+    return pick_letter(outcome.prediction.choice, outcome.prediction.answer, outcome.item.question.options)
 
 
 def _right(outcome: Outcome) -> float:
@@ -174,13 +175,13 @@ def _citation_recall(outcome: Outcome) -> float:
     return seen_passages.found_share(outcome.prediction.cited, outcome.item)
 
 
-def _unknown(name: str, stem: str) -> str:
+def _explain_unknown(name: str, stem: str) -> str:
     if stem in _PLAIN:
         return f"the metric {name!r} takes no depth: write {stem!r}"
     if stem in _RANKED:
-        return f"the depth of {name!r} is no whole number above 0: write for example '{stem}@5'"
+        return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
     hint = suggest(stem, [*_PLAIN, *_RANKED])
-    return f"there is no metric {name!r}: {hint}The metrics are {', '.join(metric_names())}"
+    return f"unknown metric {name!r}: {hint}The metrics are {', '.join(metric_names())}"
 
 
 _GROUNDS: dict[str, Score] = {
@@ -190,10 +191,10 @@ _GROUNDS: dict[str, Score] = {
 }
 
 _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
-    "em": ("answers", partial(_answered, answers.exact_match), None),
-    "f1": ("answers", partial(_answered, answers.token_f1), None),
-    "substring-em": ("answers", partial(_answered, answers.substring_match), None),
-    "helmet-f1": ("answers", partial(_answered, answers.helmet_f1), None),
+    "em": ("answers", partial(_score_text, answers.exact_match), None),
+    "f1": ("answers", partial(_score_text, answers.token_f1), None),
+    "substring-em": ("answers", partial(_score_text, answers.substring_match), None),
+    "helmet-f1": ("answers", partial(_score_text, answers.helmet_f1), None),
     "rouge-1": ("answers", partial(_rouge, "rouge1"), None),
     "rouge-2": ("answers", partial(_rouge, "rouge2"), None),
     "rouge-l": ("answers", partial(_rouge, "rougeL"), None),

@@ -1,8 +1,8 @@
-"""Retrieval against gold named by id: `ranked` are ids, best first; a repeated id counts once, at its first place.
+"""Retrieval against gold ids: `ranked` are ids, best first; a repeated id counts once, at its first place.
 
-Gold of our datasets names documents. Passages are ranked as their documents, each at the place of its best passage
-(MaxP: Dai and Callan 2019), so k counts documents; where a document is one passage, as in MuSiQue, both are the same.
-Nothing gold gives 0.0.
+The gold of our datasets names documents. So the ids are those of documents, each at the place of its best passage
+(MaxP: Dai and Callan 2019), and k counts documents. In MuSiQue a document is one passage, so both are the same.
+Without gold a metric is 0.0.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def ndcg_at(ranked: Sequence[str], gold: Collection[str], k: int | None = None) 
 
 
 def discount(place: int) -> float:
-    """What a find at this place is worth, places counted from 1."""
+    """The gain of a gold id at this place; places are counted from 1."""
     return 1 / log2(1 + place)
 
 
 def ideal_gain(wanted: int, k: int | None) -> float:
-    """The discounted gain of one find per place from the first place on, at most k of them."""
+    """The discounted gain of gold ids at the first `wanted` places, k at most."""
     return sum(discount(place) for place in range(1, min(wanted, wanted if k is None else k) + 1))
 
 

@@ -1,10 +1,10 @@
-"""What an answer rests on against gold evidence: the passages that the answering call saw, and the quotations it gave.
+"""The evidence of an answer against gold evidence: the passages that the answering call saw, and those it cites.
 
-Gold is the spans of a question, where it has any, and else its supporting documents. A place finds a span when both
-share a character, and a document when it lies in it. Nothing shown, nothing cited, or nothing gold gives 0.0.
+Gold is the spans of a question if it has any, else its supporting documents. A place finds a span when both share a
+character, and it finds the document it lies in. Without shown passages, citations or gold a metric is 0.0.
 
-Citation precision and recall are named after ALCE (Gao et al. 2023), which asks a model whether a citation supports a
-sentence; here gold evidence decides, so a good citation of a passage that is not gold counts as wrong.
+The names citation precision and recall come from ALCE (Gao et al. 2023), which asks a model whether a citation supports
+a sentence. Here gold evidence decides: a good citation of a passage that is not gold counts as wrong.
 """
 
 from __future__ import annotations

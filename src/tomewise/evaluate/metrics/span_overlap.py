@@ -1,8 +1,8 @@
-"""Retrieval against gold named by place: `ranked` are passages, best first, and `gold` spans of characters.
+"""Retrieval against gold spans: `ranked` are passages, best first, and `gold` spans of characters.
 
-A passage finds a span when both lie in the same document and share at least one character; a span of no characters is
-never found. k counts passages. Nothing gold gives 0.0. The field has no agreed definition for gold of this kind: these
-are the definitions by id (`passages`) with "is" replaced by "finds", and beside them the share of gold characters.
+A passage finds a span when both are in the same document and share at least one character; nothing finds an empty span.
+k counts passages. Without gold a metric is 0.0. Papers do not agree on definitions for gold spans: these are those for
+ids (`passage_ranks`) where a passage "finds" gold instead of being gold, and the share of gold characters.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def span_reciprocal_rank(ranked: Sequence[RankedPassage], gold: Sequence[Span], 
 
 
 def span_ndcg_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None = None) -> float:
-    """Discounted gain of the spans, each credited once, at the first of the k passages that finds it.
+    """Discounted gain of the spans; each counts once, at the first of the k passages that finds it.
 
-    The ideal is one new span per place, as by id; a passage that finds several can do better, which counts as 1.0.
+    The ideal is one new span per place, as for ids. A passage that finds several can exceed it; that counts as 1.0.
     """
     gain = sum(discount(place) for place in _places(ranked, gold, k) if place is not None)
     return min(1.0, gain / ideal_gain(len(gold), k)) if gold else 0.0
@@ -44,35 +44,36 @@ def span_coverage_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: i
 
     Source: the recall of LegalBench-RAG (Pipitone and Houir Alami 2024), which counts characters.
     """
-    wanted = _united((span.document, span.start, span.end) for span in gold)
-    held = _united((passage.document, passage.start, passage.end) for passage in ranked[:k])
+    wanted = _merge((span.document, span.start, span.end) for span in gold)
+    found = _merge((passage.document, passage.start, passage.end) for passage in ranked[:k])
     length = sum(end - start for intervals in wanted.values() for start, end in intervals)
-    shared = sum(_shared(intervals, held.get(document, [])) for document, intervals in wanted.items())
+    shared = sum(_count_shared(intervals, found.get(document, [])) for document, intervals in wanted.items())
     return shared / length if length else 0.0
 
 
 def _places(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None) -> list[int | None]:
     """For each span the place, counted from 1, of the first passage that finds it."""
-    tried = list(enumerate(ranked[:k], 1))
-    return [next((place for place, passage in tried if finds(passage, span)), None) for span in gold]
+    passages = list(enumerate(ranked[:k], 1))
+    return [next((place for place, passage in passages if finds(passage, span)), None) for span in gold]
 
 
 def finds(passage: RankedPassage, span: Span) -> bool:
-    """Whether both lie in one document and share a character."""
+    """Whether both are in one document and share a character."""
     return passage.document == span.document and max(passage.start, span.start) < min(passage.end, span.end)
 
 
-def _united(places: Iterable[tuple[str, int, int]]) -> dict[str, Intervals]:
+def _merge(places: Iterable[tuple[str, int, int]]) -> dict[str, Intervals]:
     """The intervals of each document in order, merged where they overlap or touch."""
-    united: dict[str, Intervals] = {}
+    merged: dict[str, Intervals] = {}
     for document, start, end in sorted(places):
-        intervals = united.setdefault(document, [])
+        intervals = merged.setdefault(document, [])
         if intervals and start <= intervals[-1][1]:
             intervals[-1] = (intervals[-1][0], max(end, intervals[-1][1]))
         else:
             intervals.append((start, end))
-    return united
+    return merged
 
 
-def _shared(these: Intervals, those: Intervals) -> int:
-    return sum(max(0, min(a_end, b_end) - max(a, b)) for a, a_end in these for b, b_end in those)
+def _count_shared(first: Intervals, second: Intervals) -> int:
+    """How many characters are in both."""
+    return sum(max(0, min(a_end, b_end) - max(a, b)) for a, a_end in first for b, b_end in second)
