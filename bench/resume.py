@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server
 
-from tests.building import mark, played
+from tests.building import mark, play_role
 from tests.language.openai_server import Behaviour, OpenAIServer
 
 from tomewise.sample import STORY
@@ -60,7 +60,7 @@ def main() -> None:
     dice = random.Random(given.seed)
 
     def reply(request: dict[str, Any]) -> Behaviour:
-        return played(request, delay=given.latency)
+        return play_role(request, delay=given.latency)
 
     with tempfile.TemporaryDirectory() as folder, OpenAIServer(reply) as server:
         empty, whole, path = (Path(folder) / f"{name}.tome" for name in ("empty", "whole", "killed"))

@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server
 
-from tests.building import mark, played, remembered, role
+from tests.building import mark, play_role, read_marks, role
 from tests.language.openai_server import Behaviour, OpenAIServer
 from tests.texts import prose
 
@@ -114,7 +114,7 @@ def read_file(path: Path) -> Held:
         assert file.execute("PRAGMA quick_check").fetchone() == ("ok",), "the file is damaged"
         documents = frozenset(file.execute("SELECT id, digest FROM documents"))
         (traces,) = file.execute("SELECT count(*) FROM traces").fetchone()
-    return Held(documents, frozenset(remembered(path)), traces)
+    return Held(documents, frozenset(read_marks(path)), traces)
 
 
 def export(path: Path) -> list[str]:
@@ -146,7 +146,7 @@ class Soak:
                 assert commands.run(["-m", str(whole), *words]) == 0
                 self._seconds[verb] = time.perf_counter() - begun
         self._whole = export(whole)
-        self.calls = len(remembered(whole))
+        self.calls = len(read_marks(whole))
 
     def round(self) -> None:
         """One command, killed or not, and a look at what is left."""
@@ -198,7 +198,7 @@ class Soak:
 
 
 def play(request: dict[str, Any]) -> Behaviour:
-    return played(request, delay=LATENCY)
+    return play_role(request, delay=LATENCY)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.tree.clustering import Reduction, best_reduction, clusters, pca
+from tomewise.memory.tree.clustering import Reduction, choose_reduction, find_clusters, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sqlite.store import SqliteStore
@@ -90,7 +90,7 @@ def cluster(store: SqliteStore, embedder: Embedder, reduction: Reduction) -> Non
     for attempt in ("first (imports and compiles)", "again"):
         clock = Clock()
         with clock.running():
-            found = clusters(store.vectors("passages").rows, tokens, reduction, 3500)
+            found = find_clusters(store.vectors("passages").rows, tokens, reduction, 3500)
         print(f"cluster {len(texts)} passages, {reduction.name}, {attempt:29}{clock}; {len(found)} clusters")
 
 
@@ -120,7 +120,7 @@ async def main() -> None:
     parser.add_argument("--pca", action="store_true")
     parser.add_argument("--embedder", default="bundled")
     given = parser.parse_args()
-    reduction = Reduction("pca", pca) if given.pca else best_reduction()
+    reduction = Reduction("pca", reduce_by_pca) if given.pca else choose_reduction()
     timed = Timed(embedder_named(given.embedder))
     text = given.path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:

@@ -48,7 +48,7 @@ def mark(request: dict[str, Any]) -> str:
     return "mark" + sha256(asked.encode()).hexdigest()[:20]
 
 
-def played(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
+def play_role(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
     """A good reply, the same for the same request."""
     name = mark(request)
     if role(request) == "extract_facts":
@@ -62,7 +62,7 @@ def played(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
     return said(json.dumps(reply), delay=delay)
 
 
-def started(*words: object, first: str = "", **environment: str) -> subprocess.Popen[str]:
+def start_command(*words: object, first: str = "", **environment: str) -> subprocess.Popen[str]:
     """The command `tome` in a process; `first` is Python that runs before it."""
     return subprocess.Popen(
         [sys.executable, "-c", f"{PLAIN}{first}\nmain()", *map(str, words)],
@@ -74,7 +74,7 @@ def started(*words: object, first: str = "", **environment: str) -> subprocess.P
     )
 
 
-def remembered(path: Path) -> set[str]:
+def read_marks(path: Path) -> set[str]:
     """The marks of the requests whose replies lie in a tome."""
     with closing(sqlite3.connect(path)) as connection:
         replies = [json.loads(reply) for (reply,) in connection.execute("SELECT reply FROM calls")]

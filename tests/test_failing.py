@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.building import LAYERS, mark, played, remembered, role
+from tests.building import LAYERS, mark, play_role, read_marks, role
 from tests.language.openai_server import OpenAIServer, failed, said
 from tests.texts import prose
 
@@ -41,7 +41,7 @@ class Shop:
 
     def fail_by(self, behaviour):
         def play(request):
-            return behaviour if behaviour and holds_marker(request) else played(request, delay=0.02)
+            return behaviour if behaviour and holds_marker(request) else play_role(request, delay=0.02)
 
         self.server.handler = play
 
@@ -63,7 +63,7 @@ def asks_for_a_sign_of_life(request):
 @pytest.fixture
 def shop(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
-    with OpenAIServer(played) as server:
+    with OpenAIServer(play_role) as server:
         yield Shop(server, command)
 
 
@@ -119,7 +119,7 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, he
     assert exported("memory.tome") == before
 
     shop.fail_by(None)
-    had = remembered(here / "memory.tome")
+    had = read_marks(here / "memory.tome")
     ran, asked = shop.run("build", "-s", "comorag")
     assert ran.code == 0, ran.err
     assert had.isdisjoint(map(mark, asked))

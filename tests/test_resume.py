@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.building import LAYERS, mark, played, remembered, role, started
+from tests.building import LAYERS, mark, play_role, read_marks, role, start_command
 from tests.language.openai_server import OpenAIServer
 from tests.texts import prose
 
@@ -35,7 +35,7 @@ class Watched(OpenAIServer):
 
     def _play(self, request):
         held = self.enough is not None and len(self.requests) > self.enough
-        return played(request, delay=3600 if held else LATENCY)
+        return play_role(request, delay=3600 if held else LATENCY)
 
     @property
     def asked(self) -> list[str]:
@@ -65,7 +65,7 @@ def path(library, here):
 
 def building(server, *words, first=""):
     asking = ("--model", "openai:test", "--base-url", server.url)
-    return started("build", "--system", "comorag", *asking, *words, first=first, TOMEWISE_LIMIT=str(LIMIT))
+    return start_command("build", "--system", "comorag", *asking, *words, first=first, TOMEWISE_LIMIT=str(LIMIT))
 
 
 def built(server):
@@ -94,7 +94,7 @@ def whole(library, tmp_path_factory):
         asked = server.asked
         assert Counter(map(role, server.requests)).keys() == LAYERS.keys()
     assert len(set(asked)) == len(asked) > 50
-    assert remembered(path) == set(asked)
+    assert read_marks(path) == set(asked)
     return set(asked), exported(path)
 
 
@@ -119,7 +119,7 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
             server.watch(last if orderly else None)
             process = building(server)
             if orderly:  # no further reply comes, and those that came are in the file
-                until(lambda last=last: len(server.replied) == last and server.replied <= remembered(path), process)
+                until(lambda last=last: len(server.replied) == last and server.replied <= read_marks(path), process)
             else:
                 until(lambda last=last: len(server.requests) >= last, process)
                 time.sleep(dice.uniform(0, 2 * LATENCY))
@@ -129,7 +129,7 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
             asked = server.asked
             assert had.isdisjoint(asked)
             assert len(set(asked)) == len(asked)
-            had = remembered(path)
+            had = read_marks(path)
             if orderly:
                 assert len(set(asked) - had) <= LIMIT, "what was under way"
             counts.update(asked)
@@ -168,7 +168,7 @@ def test_killed_while_a_layer_is_written_it_asks_nothing_of_that_layer_again(pat
             with Tome.open(path) as tome:
                 assert len(tome.store.builds()) == done
             assert had.isdisjoint(server.asked)
-            had = remembered(path)
+            had = read_marks(path)
             dying = out.split()[-1]
             assert {mark(request) for request in server.requests if LAYERS[role(request)] == dying} <= had
         last = built(server)
@@ -191,7 +191,7 @@ def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(path, whole):
         assert process.returncode == 130
         assert out == ""
         assert err == "tome: interrupted; what was finished is kept, the same command goes on from there\n"
-        had = remembered(path)
+        had = read_marks(path)
         assert server.replied == had
         assert len(had) == replies
         assert set(built(server)) == every - had

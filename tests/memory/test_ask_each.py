@@ -13,7 +13,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory import ask_each as module
-from tomewise.memory.ask_each import ask_each, play_each
+from tomewise.memory.ask_each import ask_each, run_each
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Progress
 
@@ -32,11 +32,11 @@ async def test_replies_stand_in_the_order_of_the_inputs_however_they_come() -> N
         return f"r{number}"
 
     heard: list[Progress] = []
-    replies = await play_each({f"k{n}": n for n in range(7)}, play, heard.append, "asked")
+    replies = await run_each({f"k{n}": n for n in range(7)}, play, heard.append, "asked")
     assert list(replies.items()) == [(f"k{n}", f"r{n}") for n in range(7)]
     assert [progress.done for progress in heard] == [1, 2, 3, 4, 5, 6, 7]
     assert {(progress.label, progress.total) for progress in heard} == {("asked", 7)}
-    assert dict(await play_each({}, play, quiet, "nothing")) == {}
+    assert dict(await run_each({}, play, quiet, "nothing")) == {}
 
 
 async def test_a_reply_that_fails_for_good_is_recorded_and_left_out() -> None:
@@ -73,7 +73,7 @@ async def test_a_budget_that_is_used_up_lets_the_calls_under_way_end(tmp_path) -
 
 
 async def test_requests_leave_before_all_are_prepared_and_not_all_wait_at_once(monkeypatch) -> None:
-    monkeypatch.setattr(module, "_ON_THE_WAY", 50)
+    monkeypatch.setattr(module, "_MOST_AT_ONCE", 50)
     begun, ended, waiting, most, early = 0, 0, 0, 0, 0
 
     async def play(number: int) -> int:
@@ -86,7 +86,7 @@ async def test_requests_leave_before_all_are_prepared_and_not_all_wait_at_once(m
         waiting -= 1
         return number
 
-    await play_each({n: n for n in range(300)}, play, quiet, "asked")
+    await run_each({n: n for n in range(300)}, play, quiet, "asked")
     assert begun == 300
     assert early < 100
     assert most <= 50

@@ -13,7 +13,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate, pending
+from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -47,11 +47,11 @@ class Step:
         self.name = name
         self.needs = tuple(needs)
         self._store = store
-        self._told = told
+        self._format_fact = told
         self._error = error
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        self._told.append(f"{self.name} begins")
+        self._format_fact.append(f"{self.name} begins")
         await asyncio.sleep(0.01)
         if self._error:
             raise self._error
@@ -65,7 +65,7 @@ class Step:
             writing.put_nodes(list(nodes.values()))
             writing.record_intake(self.name, change.added)
             writing.record_build(self.name, {"taken": len(taken)})
-        self._told.append(f"{self.name} ends")
+        self._format_fact.append(f"{self.name} ends")
         return LayerReport(layer=self.name, added=len(nodes))
 
     async def estimate(self, change: Change) -> Estimate:
@@ -95,22 +95,22 @@ async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> No
 
 async def test_only_what_is_new_or_gone_is_pending(store) -> None:
     layers = {layer.name: layer for layer in tower(store, [])}
-    assert len(pending(layers["a"], store).added) == 3
-    assert not pending(layers["b"], store), "nothing below it is there yet"
-    assert behind(list(layers.values()), store) == {"a": 3, "e": 3}
+    assert len(find_changes(layers["a"], store).added) == 3
+    assert not find_changes(layers["b"], store), "nothing below it is there yet"
+    assert find_lag(list(layers.values()), store) == {"a": 3, "e": 3}
     await build(list(layers.values()), store, quiet)
-    assert behind(list(layers.values()), store) == {}
+    assert find_lag(list(layers.values()), store) == {}
     (key,) = put(store, EMBEDDER, document_of("new", "A new one."))
-    assert pending(layers["a"], store) == Change(added=(key,))
-    assert behind(list(layers.values()), store) == {"a": 1, "e": 1}
+    assert find_changes(layers["a"], store) == Change(added=(key,))
+    assert find_lag(list(layers.values()), store) == {"a": 1, "e": 1}
     await build(list(layers.values()), store, quiet)
     with store.write() as change:
         change.remove_document("d1")
-    assert pending(layers["a"], store) == Change(removed=True)
-    assert pending(layers["d"], store) == Change(removed=True)
-    assert behind(list(layers.values()), store) == dict.fromkeys("abcde", 0)
+    assert find_changes(layers["a"], store) == Change(removed=True)
+    assert find_changes(layers["d"], store) == Change(removed=True)
+    assert find_lag(list(layers.values()), store) == dict.fromkeys("abcde", 0)
     await build(list(layers.values()), store, quiet)
-    assert not any(pending(layer, store) for layer in layers.values())
+    assert not any(find_changes(layer, store) for layer in layers.values())
 
 
 async def test_an_error_of_one_layer_leaves_those_that_are_finished(store) -> None:
@@ -122,7 +122,7 @@ async def test_an_error_of_one_layer_leaves_those_that_are_finished(store) -> No
     assert "d begins" not in told
     assert len(store.nodes("a")) == 3
     assert store.nodes("b") == {}
-    assert "b" in behind(tower(store, []), store)
+    assert "b" in find_lag(tower(store, []), store)
     told.clear()
     await build(tower(store, told), store, quiet)
     assert "a begins" not in told
@@ -174,7 +174,7 @@ async def test_real_layers_built_together_ask_as_many_calls_as_was_said(store) -
         await build(every(store, Cached(model, Prompts(), store.calls)), store, quiet)
     assert seen.usage().total.calls == 9  # the graphs read the same three texts as each other
     assert sum(one.calls for one in foreseen) == 15
-    assert behind(every(store, model), store) == {}
+    assert find_lag(every(store, model), store) == {}
 
 
 async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store) -> None:
@@ -182,7 +182,7 @@ async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store)
     failed = {report.layer: list(report.failed.values()) for report in reports if report.failed}
     assert failed == {"gists": ["no"]}
     assert store.layers()["gists"] == {"nodes": 2, "failed": 1}
-    assert behind(every(store, talking()), store) == {}, "what could be made is usable"
+    assert find_lag(every(store, talking()), store) == {}, "what could be made is usable"
     reports = await build(every(store, talking()), store, quiet)
     assert {report.layer: report.added for report in reports if report.added} == {
         "gists": 1,
@@ -199,7 +199,7 @@ async def test_a_budget_half_way_keeps_what_was_paid_for(store) -> None:
     again = talking()
     await build(every(store, Cached(again, Prompts(), store.calls)), store, quiet)
     assert len(again.calls) == 4
-    assert behind(every(store, again), store) == {}
+    assert find_lag(every(store, again), store) == {}
 
 
 def test_the_loss_of_passages_that_failed_is_noticed(store):
@@ -209,7 +209,7 @@ def test_the_loss_of_passages_that_failed_is_noticed(store):
     with store.write() as change:
         change.record_intake("step", [kept, last], {lost: "no reply"})
         change.record_build("step", {})
-    assert not pending(layer, store).removed
+    assert not find_changes(layer, store).removed
     with store.write() as change:
         change.remove_document(store.passages([lost])[lost].document)
-    assert pending(layer, store).removed
+    assert find_changes(layer, store).removed

@@ -15,8 +15,8 @@ from tests import stories
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate, pending
-from tomewise.memory.episodes import EpisodesLayer, window_size, windows
+from tomewise.memory.building import build, estimate, find_changes, find_lag
+from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
@@ -65,23 +65,28 @@ def store(tmp_path):
     [(1, 2), (5, 2), (6, 3), (20, 3), (21, 5), (50, 5), (51, 8), (100, 8), (101, 10), (200, 10)],
 )
 def test_the_steps_of_appendix_b2(passages: int, size: int) -> None:
-    assert window_size(passages) == size
+    assert choose_window_size(passages) == size
 
 
 def test_past_two_hundred_passages_a_window_grows_with_the_logarithm_up_to_twenty() -> None:
     for passages in (201, 256, 492, 600, 1023, 1024, 5000, 10**6):
-        assert window_size(passages) == min(20, max(10, floor(2 * log2(passages))))
-    assert (window_size(201), window_size(300), window_size(1024), window_size(10**6)) == (15, 16, 20, 20)
+        assert choose_window_size(passages) == min(20, max(10, floor(2 * log2(passages))))
+    assert (choose_window_size(201), choose_window_size(300), choose_window_size(1024), choose_window_size(10**6)) == (
+        15,
+        16,
+        20,
+        20,
+    )
 
 
 def test_table_row_1_the_size_follows_from_the_passages_there_are_and_never_from_an_empty_store() -> None:
-    assert window_size(492) == 17, "the released code reads the number before there are passages and gets 2"
+    assert choose_window_size(492) == 17, "the released code reads the number before there are passages and gets 2"
 
 
 @given(st.integers(1, 300), st.integers(2, 25), st.integers(1, 25))
 def test_windows_cover_everything_in_order_and_none_lies_within_the_one_before(count: int, size: int, step: int):
     step = min(step, size)
-    found = windows(count, size, step)
+    found = cut_windows(count, size, step)
     assert [window.start for window in found] == [step * number for number in range(len(found))]
     assert {place for window in found for place in window} == (set(range(count)) if count > 1 else set())
     assert all(len(window) == size for window in found[:-1])
@@ -90,12 +95,12 @@ def test_windows_cover_everything_in_order_and_none_lies_within_the_one_before(c
 
 
 def test_windows_touch_or_overlap() -> None:
-    assert windows(8, 3, 3) == [range(3), range(3, 6), range(6, 8)]
-    assert windows(7, 3, 3) == [range(3), range(3, 7)], "the seventh alone would be no course"
-    assert windows(7, 3, 2) == [range(3), range(2, 5), range(4, 7)]
-    assert windows(8, 3, 2) == [range(3), range(2, 5), range(4, 7), range(6, 8)]
-    assert windows(2, 3, 3) == [range(2)]
-    assert windows(1, 3, 3) == []
+    assert cut_windows(8, 3, 3) == [range(3), range(3, 6), range(6, 8)]
+    assert cut_windows(7, 3, 3) == [range(3), range(3, 7)], "the seventh alone would be no course"
+    assert cut_windows(7, 3, 2) == [range(3), range(2, 5), range(4, 7)]
+    assert cut_windows(8, 3, 2) == [range(3), range(2, 5), range(4, 7), range(6, 8)]
+    assert cut_windows(2, 3, 3) == [range(2)]
+    assert cut_windows(1, 3, 3) == []
 
 
 # ---------------------------------------------------------------- the layer
@@ -124,7 +129,7 @@ async def test_a_document_of_one_passage_has_no_course_and_is_not_repeated(store
     (report,) = await build([layer], store, quiet)
     assert asked.calls == []
     assert (report.added, texts(store)) == (0, [])
-    assert not pending(layer, store)
+    assert not find_changes(layer, store)
 
 
 async def test_only_windows_of_changed_documents_are_asked_for_again(store) -> None:
@@ -154,13 +159,13 @@ async def test_a_removal_is_noticed_and_takes_the_windows_along(store) -> None:
     await build([layer], store, quiet)
     with store.write() as change:
         change.remove_document("b")
-    assert pending(layer, store).removed
-    assert behind([layer], store) == {"episodes": 0}
+    assert find_changes(layer, store).removed
+    assert find_lag([layer], store) == {"episodes": 0}
     asked = model()
     await build([EpisodesLayer(store, asked, EMBEDDER)], store, quiet)
     assert asked.calls == []
     assert len(texts(store)) == 2
-    assert not pending(layer, store)
+    assert not find_changes(layer, store)
 
 
 async def test_a_window_that_fails_is_recorded_and_asked_for_again_with_no_other(store) -> None:
@@ -173,15 +178,15 @@ async def test_a_window_that_fails_is_recorded_and_asked_for_again_with_no_other
     (report,) = await build([layer], store, quiet)
     assert report.failed == dict.fromkeys(keys[3:6], "no JSON")
     assert store.layers()["episodes"] == {"nodes": 2, "failed": 3}
-    assert behind([layer], store) == {}, "what could be made is usable"
-    assert pending(layer, store).added == tuple(keys[3:6])
-    assert not pending(layer, store).removed
+    assert find_lag([layer], store) == {}, "what could be made is usable"
+    assert find_changes(layer, store).added == tuple(keys[3:6])
+    assert not find_changes(layer, store).removed
     asked = model()
     (report,) = await build([EpisodesLayer(store, asked, EMBEDDER)], store, quiet)
     assert [call.given.texts for call in asked.calls] == [scenes("a", 9)[3:6]]
     assert (report.added, dict(report.failed)) == (1, {})
     assert len(texts(store)) == 3
-    assert not pending(layer, store)
+    assert not find_changes(layer, store)
 
 
 async def test_levels_summarise_summaries_and_a_failure_leaves_nothing_half_told(store) -> None:
@@ -222,7 +227,7 @@ async def test_a_failure_on_an_upper_level_is_recorded_too(store) -> None:
     await build([EpisodesLayer(store, asked, EMBEDDER, levels=2)], store, quiet)
     assert len(asked.calls) == 1
     assert len(texts(store, 1, layer.name)) == 1
-    assert not pending(layer, store)
+    assert not find_changes(layer, store)
 
 
 async def test_a_stride_makes_windows_overlap_and_leaves_no_passage_out(store) -> None:
@@ -243,9 +248,9 @@ async def test_layers_of_different_settings_stand_side_by_side(store) -> None:
     put(store, "a", *scenes("a", 7))
     layers = [EpisodesLayer(store, model(), EMBEDDER, **some) for some in ({}, {"stride": 1}, {"levels": 2})]
     await build(layers[:1], store, quiet)
-    assert [bool(behind([layer], store)) for layer in layers] == [False, True, True]
+    assert [bool(find_lag([layer], store)) for layer in layers] == [False, True, True]
     await build(layers, store, quiet)
-    assert behind(layers, store) == {}
+    assert find_lag(layers, store) == {}
     assert [layer.name for layer in layers] == ["episodes", "episodes:stride=1", "episodes:levels=2"]
     assert [len(store.nodes(layer.name)) for layer in layers] == [2, 5, 2 + 1]
     with store.write() as change:
@@ -302,7 +307,7 @@ async def test_any_history_gives_the_memory_of_its_outcome(tmp_path_factory, dat
         for store in stores
     ]
     assert exported[0] == exported[1]
-    assert not pending(layer, stores[0])
+    assert not find_changes(layer, stores[0])
     for store in stores:
         store.close()
 

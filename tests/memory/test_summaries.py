@@ -13,7 +13,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate
+from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
@@ -41,10 +41,10 @@ def store(tmp_path: Path) -> SqliteStore:
 
 async def test_each_passage_has_one(store: SqliteStore) -> None:
     layer = SummariesLayer(store, ScriptedModel({"summarise": short}))
-    assert behind([layer], store) == {"summaries": 3}
+    assert find_lag([layer], store) == {"summaries": 3}
     (report,) = await build([layer], store, quiet)
     summaries = store.nodes("summaries")
-    assert (report.added, behind([layer], store)) == (3, {})
+    assert (report.added, find_lag([layer], store)) == (3, {})
     passages = store.passages()
     ground = {
         summaries[key].text: [passages[one].text for one in some]

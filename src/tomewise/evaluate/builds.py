@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.evaluate.paid import counting_reused
 from tomewise.evaluate.usages import sum_of
 from tomewise.language.usage import meter
-from tomewise.memory.building import Provide, build, pending
+from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.store.sqlite.write import PASSAGES
@@ -66,7 +66,7 @@ def refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
 
 
 async def _build(store: SqliteStore, layer: Layer, openie: Path | None, report: Report) -> None:
-    if not await asyncio.to_thread(pending, layer, store):
+    if not await asyncio.to_thread(find_changes, layer, store):
         return
     with meter() as used, counting_reused() as reused:
         await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)

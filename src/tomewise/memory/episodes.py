@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UsageError
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
-from tomewise.memory.reply_lengths import rehearsed
+from tomewise.memory.reply_lengths import rehearse_replies
 from tomewise.types import (
     Change,
     Embedder,
@@ -34,7 +34,7 @@ _SUMMARY_TOKENS = 500
 _STEPS = ((5, 2), (20, 3), (50, 5), (100, 8), (200, 10))
 
 
-def window_size(passages: int) -> int:
+def choose_window_size(passages: int) -> int:
     """How many passages a window spans in a document of so many (appendix B.2; up to 5 passages: 2, as released)."""
     for bound, size in _STEPS:
         if passages <= bound:
@@ -42,7 +42,7 @@ def window_size(passages: int) -> int:
     return min(20, max(10, floor(2 * log2(passages))))
 
 
-def windows(count: int, size: int, stride: int) -> list[range]:
+def cut_windows(count: int, size: int, stride: int) -> list[range]:
     """Windows over `count` positions, each `stride` after the one before, the last one reaching the end.
 
     None holds a single position, which would tell nothing of a course: the last one joins the window before it.
@@ -54,7 +54,7 @@ def windows(count: int, size: int, stride: int) -> list[range]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _SourceText:
     """A passage or a window of the level below. `text` is None where its call failed; `ground` are its passages."""
 
     node: NodeId
@@ -70,7 +70,7 @@ class _Window:
     document: str
     level: int
     position: int
-    members: tuple[_Text, ...]
+    members: tuple[_SourceText, ...]
 
     @property
     def whole(self) -> bool:
@@ -86,7 +86,7 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Below:
+class _Base:
     """The documents that have passages to take in, whole, and the windows that stand on them."""
 
     documents: Mapping[str, Mapping[int, Passage]]
@@ -98,9 +98,9 @@ class _Below:
         return {passage.id: key for some in self.documents.values() for key, passage in some.items()}
 
     @property
-    def rows(self) -> dict[str, list[_Text]]:
+    def rows(self) -> dict[str, list[_SourceText]]:
         return {
-            document: [_Text(passage.id, passage.text, (passage.id,)) for passage in some.values()]
+            document: [_SourceText(passage.id, passage.text, (passage.id,)) for passage in some.values()]
             for document, some in self.documents.items()
         }
 
@@ -137,36 +137,37 @@ class EpisodesLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the windows of every document that has passages to take in, but those that are there."""
-        below = await asyncio.to_thread(self._below, change)
+        below = await asyncio.to_thread(self._load_below, change)
         said = {node.id: node.text for node in below.standing.values()}
         rows, nodes, failed = below.rows, list[Node](), dict[NodeId, str]()
         for level in range(self._levels):
-            cut = self._cut(rows, level)
+            cut = self._cut_level(rows, level)
             due = [window for window in cut if window.node not in said and window.whole]
-            replies = await self._summaries(due, report)
+            replies = await self._ask_summaries(due, report)
             said |= {node: reply.summary for node, reply in replies.items()}
             failed |= {node: reason for w in cut if (reason := replies.failed.get(w.node)) for node in w.ground}
-            nodes += [self._node(window, said[window.node]) for window in cut if window.node in said]
-            rows = _rows(cut, said)
+            nodes += [self._make_node(window, said[window.node]) for window in cut if window.node in said]
+            rows = _make_rows(cut, said)
         return await asyncio.to_thread(self._commit, below, nodes, failed)
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each window that is not there yet."""
-        below = await asyncio.to_thread(self._below, change)
+        below = await asyncio.to_thread(self._load_below, change)
         said = {node.id: node.text for node in below.standing.values()}
         rows, asked = below.rows, list[SummaryIn]()
         for level in range(self._levels):
-            cut = self._cut(rows, level)
-            asked += [_given(window) for window in cut if window.node not in said]
-            rows = _rows(cut, {window.node: _stand_in(window) for window in cut} | said)
+            cut = self._cut_level(rows, level)
+            asked += [_make_input(window) for window in cut if window.node not in said]
+            rows = _make_rows(cut, {window.node: _make_stand_in(window) for window in cut} | said)
         return Estimate(
             layer=self.name,
             calls=len(asked),
             input_tokens=sum(self._model.reckon(NARRATE, given) for given in asked),
-            output_tokens=await rehearsed(self._model, NARRATE, asked) or sum(_reply_tokens(given) for given in asked),
+            output_tokens=await rehearse_replies(self._model, NARRATE, asked)
+            or sum(_estimate_reply_tokens(given) for given in asked),
         )
 
-    def _below(self, change: Change) -> _Below:
+    def _load_below(self, change: Change) -> _Base:
         touched = {passage.document for passage in self._store.passages(change.added).values()}
         documents: dict[str, dict[int, Passage]] = defaultdict(dict)
         for key, passage in self._store.passages_of(sorted(touched)).items():
@@ -177,20 +178,20 @@ class EpisodesLayer:
             found = self._store.made_of(front, f"made-of:{self.name}").values()
             front = {key for some in found for key in some} - above
             above |= front
-        return _Below(documents, self._store.nodes_at(sorted(above)))
+        return _Base(documents, self._store.nodes_at(sorted(above)))
 
-    def _cut(self, rows: Mapping[str, Sequence[_Text]], level: int) -> list[_Window]:
+    def _cut_level(self, rows: Mapping[str, Sequence[_SourceText]], level: int) -> list[_Window]:
         """The windows of one level."""
         found = []
         for document, row in rows.items():
-            size = window_size(len(row))
-            for position, span in enumerate(windows(len(row), size, min(self._stride or size, size))):
+            size = choose_window_size(len(row))
+            for position, span in enumerate(cut_windows(len(row), size, min(self._stride or size, size))):
                 members = tuple(row[place] for place in span)
                 node = content_id("w", self.name, level, *(member.node for member in members))
                 found.append(_Window(node, document, level, position, members))
         return found
 
-    def _node(self, window: _Window, text: str) -> Node:
+    def _make_node(self, window: _Window, text: str) -> Node:
         return Node(
             id=window.node,
             layer=self.name,
@@ -201,11 +202,11 @@ class EpisodesLayer:
             data={"document": window.document},
         )
 
-    async def _summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
-        inputs = {window.node: _given(window) for window in due}
+    async def _ask_summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
+        inputs = {window.node: _make_input(window) for window in due}
         return await ask_each(self._model, NARRATE, inputs, report, "episodes narrated")
 
-    def _commit(self, below: _Below, nodes: Sequence[Node], failed: Mapping[NodeId, str]) -> LayerReport:
+    def _commit(self, below: _Base, nodes: Sequence[Node], failed: Mapping[NodeId, str]) -> LayerReport:
         """Write what is new; windows that were cut otherwise before go."""
         wanted = {node.id for node in nodes}
         stale = [key for key, node in below.standing.items() if node.id not in wanted]
@@ -225,23 +226,23 @@ class EpisodesLayer:
         return LayerReport(layer=self.name, added=len(fresh), removed=len(stale), failed=missed)
 
 
-def _given(window: _Window) -> SummaryIn:
+def _make_input(window: _Window) -> SummaryIn:
     return SummaryIn(texts=window.texts, max_tokens=_SUMMARY_TOKENS)
 
 
-def _rows(cut: Sequence[_Window], said: Mapping[NodeId, str]) -> dict[str, list[_Text]]:
+def _make_rows(cut: Sequence[_Window], said: Mapping[NodeId, str]) -> dict[str, list[_SourceText]]:
     """The windows of a level as the texts of the next one."""
-    rows: dict[str, list[_Text]] = defaultdict(list)
+    rows: dict[str, list[_SourceText]] = defaultdict(list)
     for window in cut:
-        rows[window.document].append(_Text(window.node, said.get(window.node), window.ground))
+        rows[window.document].append(_SourceText(window.node, said.get(window.node), window.ground))
     return rows
 
 
-def _stand_in(window: _Window) -> str:
+def _make_stand_in(window: _Window) -> str:
     """What a summary that is not there yet is reckoned to say."""
-    return " ".join(window.texts)[: 4 * _reply_tokens(_given(window))]
+    return " ".join(window.texts)[: 4 * _estimate_reply_tokens(_make_input(window))]
 
 
-def _reply_tokens(given: SummaryIn) -> int:
+def _estimate_reply_tokens(given: SummaryIn) -> int:
     """What a summary takes: as much as it may, or half of what it sums up where that is less."""
     return min(given.max_tokens, sum(len(text) for text in given.texts) // 8)

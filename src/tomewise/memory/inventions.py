@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.numerals import numbers
+from tomewise.memory.graph.numerals import find_numbers
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENING = re.compile(r"(?:(?:\A|[.!?:;…。！？]|\n)[\s\"'“”‘’«»„()\[\]*#>•–—-]*|,\s*[\"“«„])\Z")
@@ -44,7 +44,7 @@ class _Word:
     opening: bool  # it begins a sentence, where a capital says nothing
 
 
-def unsupported(text: str, ground: str) -> list[str]:
+def find_unsupported(text: str, ground: str) -> list[str]:
     """The names and numbers of `text` that `ground` does not support, each once, in order; dates are made of both.
 
     A word with a capital is supported when `ground` has it in any case, as a possessive, abbreviated ("Dr." for
@@ -54,11 +54,11 @@ def unsupported(text: str, ground: str) -> list[str]:
     match in digits or in words and above two only: "both" may become "two". In scripts without capitals, and in German,
     only numbers are checked.
     """
-    text, ground = _folded(text), _folded(ground)
-    said = Counter(word.plain for word in _words(ground))
-    found = {} if _is_german(said) else dict(_names(text, _Ground(ground, frozenset(said))))
-    known = frozenset(value for number in numbers(ground) for value in number.values)
-    for number in numbers(text):
+    text, ground = _fold(text), _fold(ground)
+    said = Counter(word.plain for word in _split_words(ground))
+    found = {} if _is_german(said) else dict(_find_names(text, _Ground(ground, frozenset(said))))
+    known = frozenset(value for number in find_numbers(ground) for value in number.values)
+    for number in find_numbers(text):
         if not known.intersection(number.values[:1]) and not known.issuperset(number.values[1:] or (None,)):
             found.setdefault(number.start, number.text)
     return list(dict.fromkeys(name for _, name in sorted(found.items())))
@@ -72,42 +72,42 @@ class _Ground:
             _MONTHS[int(part) - 1] for date in _NUMERIC_DATE.findall(text) for part in date if 1 <= int(part) <= 12
         }
         self._words = words | months
-        self._stems = frozenset(stem for word in self._words for stem in _stems(word))
-        capitals = [_initials(run) for run in _runs(text, list(_words(text)))]
+        self._stems = frozenset(stem for word in self._words for stem in _list_stems(word))
+        capitals = [_join_initials(run) for run in _find_runs(text, list(_split_words(text)))]
         self._acronyms = frozenset(initials for initials in capitals if len(initials) > 1)
 
-    def holds(self, word: str) -> bool:
+    def supports(self, word: str) -> bool:
         if word in self._words or _SHORT_FORMS.get(word) in self._words:
             return True
         if word in self._acronyms:
             return True
-        return not self._stems.isdisjoint(_stems(word))
+        return not self._stems.isdisjoint(_list_stems(word))
 
-    def abbreviates(self, run: list[_Word]) -> bool:
+    def has_acronym_of(self, run: list[_Word]) -> bool:
         """Whether the words spell out an acronym that is there."""
-        return len(run) > 1 and _initials(run) in self._words
+        return len(run) > 1 and _join_initials(run) in self._words
 
 
-def _names(text: str, ground: _Ground) -> Iterator[tuple[int, str]]:
-    words = list(_words(text))
+def _find_names(text: str, ground: _Ground) -> Iterator[tuple[int, str]]:
+    words = list(_split_words(text))
     lower = {word.plain for word in words if word.text[0].islower()}
-    for run in _runs(text, words):
-        if ground.abbreviates(run):
+    for run in _find_runs(text, words):
+        if ground.has_acronym_of(run):
             continue
-        strange = [word for word in run if not ground.holds(word.plain) and _telling(word, lower)]
+        strange = [word for word in run if not ground.supports(word.plain) and _is_name(word, lower)]
         if strange:
             first = run[1] if run[0] not in strange and run[0].opening and len(run) > 1 else run[0]
             yield first.start, text[first.start : run[-1].end]
 
 
-def _telling(word: _Word, lower: set[str]) -> bool:
+def _is_name(word: _Word, lower: set[str]) -> bool:
     """Whether the capital of a word says that it is a name."""
     if word.plain in STOP or word.plain in lower:
         return False
     return not word.opening or any(sign.isupper() for sign in word.text[1:])
 
 
-def _runs(text: str, words: list[_Word]) -> Iterator[list[_Word]]:
+def _find_runs(text: str, words: list[_Word]) -> Iterator[list[_Word]]:
     """Words with a capital that stand together, with the little words between them."""
     run: list[_Word] = []
     for word in words:
@@ -121,7 +121,7 @@ def _runs(text: str, words: list[_Word]) -> Iterator[list[_Word]]:
         yield run
 
 
-def _words(text: str) -> Iterator[_Word]:
+def _split_words(text: str) -> Iterator[_Word]:
     for match in _TOKEN.finditer(text):
         word = match[0]
         plain = re.sub(r"['’]s?\Z", "", word).casefold().replace("’", "'")
@@ -129,20 +129,20 @@ def _words(text: str) -> Iterator[_Word]:
         yield _Word(word, plain, match.start(), match.end(), opening)
 
 
-def _stems(word: str) -> Iterator[str]:
+def _list_stems(word: str) -> Iterator[str]:
     """A name without the ending of an adjective or a plural, and without its last vowels."""
-    yield from (stem for end in ("", *_DEMONYMS) if word.endswith(end) and len(stem := _trimmed(word, end)) >= _STEM)
+    yield from (stem for end in ("", *_DEMONYMS) if word.endswith(end) and len(stem := _trim(word, end)) >= _STEM)
 
 
-def _trimmed(word: str, end: str) -> str:
+def _trim(word: str, end: str) -> str:
     return word[: len(word) - len(end)].rstrip("aeiouy")
 
 
-def _initials(run: Iterable[_Word]) -> str:
+def _join_initials(run: Iterable[_Word]) -> str:
     return "".join(word.plain[0] for word in run)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Compatibility forms made one, accents taken off, and soft hyphens and their like, which no prompt shows."""
     parted = unicodedata.normalize("NFKD", text)
     kept = (sign for sign in parted if unicodedata.category(sign) not in ("Mn", "Cf"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.memory.graph.entities import alphanumerics, normalised
+from tomewise.memory.graph.entities import count_alphanumerics, normalise_name
 
 
 @pytest.mark.parametrize(
@@ -28,22 +28,22 @@ from tomewise.memory.graph.entities import alphanumerics, normalised
     ],
 )
 def test_names_are_folded(name: str, same: str) -> None:
-    assert normalised(name) == normalised(same) == same
+    assert normalise_name(name) == normalise_name(same) == same
 
 
 @given(st.text(max_size=60))
 def test_folding_twice_is_folding_once(name: str) -> None:
-    once = normalised(name)
-    assert normalised(once) == once
-    assert normalised(name.swapcase().swapcase()) or not any(sign.isalnum() for sign in name)
+    once = normalise_name(name)
+    assert normalise_name(once) == once
+    assert normalise_name(name.swapcase().swapcase()) or not any(sign.isalnum() for sign in name)
     assert once == " ".join(once.split())
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_plain_names_are_as_hipporag_has_them(name: str) -> None:
     theirs = re.sub("[^A-Za-z0-9 ]", " ", name.lower()).strip()
-    assert normalised(name) == " ".join(theirs.split())
+    assert normalise_name(name) == " ".join(theirs.split())
 
 
 def test_letters_and_digits_are_counted() -> None:
-    assert [alphanumerics(name) for name in ("", "a 1", "東京 塔")] == [0, 2, 3]
+    assert [count_alphanumerics(name) for name in ("", "a 1", "東京 塔")] == [0, 2, 3]

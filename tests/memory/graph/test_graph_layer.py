@@ -20,7 +20,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate
+from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
@@ -137,7 +137,7 @@ async def test_dirt_is_counted_and_a_name_of_every_passage_is_told(tmp_path: Pat
     await build([layer], store, quiet)
     assert store.builds()[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
     assert store.builds()[NAMES.layer]["taken"] == 25
-    assert behind([layer], store) == {}
+    assert find_lag([layer], store) == {}
 
 
 @pytest.mark.parametrize("style", ["triples", "relations"])

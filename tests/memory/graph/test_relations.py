@@ -12,10 +12,10 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DescriptionsIn, RelationsOut
 from tomewise.memory.building import build
-from tomewise.memory.graph.descriptions import SUMMARISED_FROM, described
+from tomewise.memory.graph.descriptions import SUMMARISED_FROM, describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.graph.relations import cleaned
+from tomewise.memory.graph.relations import clean_relations
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put
@@ -59,7 +59,7 @@ def opened(folder: Path, *texts: str) -> SqliteStore:
 
 def of(store: SqliteStore, name: str) -> tuple[str, str, str]:
     (key,) = store.keys_of([NAMES.entity(name)]).values()
-    (found,) = described(store, NAMES, [key]).values()
+    (found,) = describe_entities(store, NAMES, [key]).values()
     return found.name, found.type, found.text
 
 
@@ -161,7 +161,7 @@ def test_dirty_replies_are_cleaned_and_counted() -> None:
             ],
         }
     )
-    found = cleaned(raw)
+    found = clean_relations(raw)
     assert found.entities == ("ada", "zoe")
     (mention,) = found.mentions
     assert (mention.name, mention.type, mention.description) == ("Ada", "person", "a b\n" + "c" * 2000)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tomewise.memory.graph import synonyms
-from tomewise.memory.graph.synonyms import close_among, close_to
+from tomewise.memory.graph.synonyms import find_close_pairs, find_close_rows
 from tomewise.store.sqlite.mirror import Columns
 
 
@@ -28,16 +28,22 @@ def test_they_are_those_that_a_plain_comparison_finds(monkeypatch: pytest.Monkey
     monkeypatch.setattr(synonyms, "_OLD", 2 * block)
     rows = unit_rows(40)
     live = np.arange(40) % 4 != 0
-    found = close_to(rows[:9], Columns(1, np.arange(40), rows, live))
+    found = find_close_rows(rows[:9], Columns(1, np.arange(40), rows, live))
     expected = {pair: cosine for pair, cosine in slowly(rows[:9], rows).items() if live[pair[1]]}
-    assert dict(zip(zip(found.new.tolist(), found.other.tolist(), strict=True), found.cosines, strict=True)) == expected
-    among = close_among(rows)
+    assert (
+        dict(zip(zip(found.new.tolist(), found.neighbours.tolist(), strict=True), found.cosines, strict=True))
+        == expected
+    )
+    among = find_close_pairs(rows)
     expected = {pair: cosine for pair, cosine in slowly(rows, rows).items() if pair[0] < pair[1]}
     assert len(expected) > 10
-    assert dict(zip(zip(among.new.tolist(), among.other.tolist(), strict=True), among.cosines, strict=True)) == expected
+    assert (
+        dict(zip(zip(among.new.tolist(), among.neighbours.tolist(), strict=True), among.cosines, strict=True))
+        == expected
+    )
 
 
 def test_nothing_is_close_to_nothing() -> None:
     empty = np.empty((0, 5), np.float32)
-    assert len(close_among(empty).new) == 0
-    assert len(close_to(unit_rows(2), Columns(1, np.empty(0, np.int64), empty)).new) == 0
+    assert len(find_close_pairs(empty).new) == 0
+    assert len(find_close_rows(unit_rows(2), Columns(1, np.empty(0, np.int64), empty)).new) == 0

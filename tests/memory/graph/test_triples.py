@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from tomewise.language.roles import TriplesOut
 from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction
-from tomewise.memory.graph.triples import cleaned
+from tomewise.memory.graph.triples import clean_triples
 
 
 def read(entities: list[object], triples: list[object]) -> Extraction:
-    return cleaned(TriplesOut(entities=entities, triples=triples))
+    return clean_triples(TriplesOut(entities=entities, triples=triples))
 
 
 def test_names_and_facts_are_normalised_and_each_is_there_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.memory.building import build
-from tomewise.memory.graph.descriptions import described
+from tomewise.memory.graph.descriptions import describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.given_triples import read_extractions
@@ -140,7 +140,7 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
     (fact,) = store.nodes(RELATIONS.facts).values()
     assert (fact.data["keywords"], fact.data["strength"]) == (["home", "light", "solitude"], 8.0)
     (key,) = store.keys_of([RELATIONS.entity("skerry")]).values()
-    assert described(store, RELATIONS, [key])[key].type == "geo"
+    assert describe_entities(store, RELATIONS, [key])[key].type == "geo"
 
 
 @pytest.mark.parametrize(

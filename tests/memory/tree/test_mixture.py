@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from tomewise.memory.tree.mixture import best_fit, drawn, fit, grouped
+from tomewise.memory.tree.mixture import draw_centres, find_best_fit, fit, group_points
 
 
 def points_of(seed: int, count: int = 80, dimensions: int = 3) -> np.ndarray:
@@ -18,7 +18,7 @@ def points_of(seed: int, count: int = 80, dimensions: int = 3) -> np.ndarray:
 
 
 def groups_of(points: np.ndarray, count: int, seed: int) -> np.ndarray:
-    return grouped(points, points[drawn(points, count, np.random.RandomState(seed))])
+    return group_points(points, points[draw_centres(points, count, np.random.RandomState(seed))])
 
 
 @settings(max_examples=20, deadline=None)
@@ -44,7 +44,7 @@ def test_fits_as_scikit_learn_does_from_the_same_groups(seed: int, count: int) -
 def test_the_number_of_components_is_that_of_the_groups() -> None:
     dice = np.random.default_rng(3)
     rows = np.concatenate([centre + 0.1 * dice.normal(size=(30, 2)) for centre in ([0, 0], [5, 0], [0, 5], [5, 5])])
-    found = best_fit(rows, 12, 0)
+    found = find_best_fit(rows, 12, 0)
     assert found.posteriors.shape == (120, 4)
     assert len({tuple(row) for row in found.posteriors.round().reshape(4, 30, 4).mean(axis=1)}) == 4
 
@@ -52,13 +52,13 @@ def test_the_number_of_components_is_that_of_the_groups() -> None:
 def test_the_least_bic_wins() -> None:
     points = points_of(5)
     several = [fit(points, groups_of(points, count, 1)).bic for count in range(1, 9)]
-    assert best_fit(points, 8, 1).bic == pytest.approx(min(several))
+    assert find_best_fit(points, 8, 1).bic == pytest.approx(min(several))
 
 
 @given(st.integers(0, 99), st.integers(1, 20), st.integers(1, 20))
 def test_centres_drawn_for_few_are_the_first_of_those_for_many(seed: int, few: int, many: int) -> None:
     points = points_of(seed, count=25)
-    first, all_of_them = (drawn(points, count, np.random.RandomState(seed)) for count in sorted((few, many)))
+    first, all_of_them = (draw_centres(points, count, np.random.RandomState(seed)) for count in sorted((few, many)))
     assert all_of_them[: len(first)] == first
     assert len(set(all_of_them)) == max(few, many)
 
@@ -74,7 +74,7 @@ def test_groups_are_where_no_point_is_nearer_to_another_mean() -> None:
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_points_that_coincide_do_no_harm(distinct: int) -> None:
     points = np.repeat(np.arange(distinct, dtype=float)[:, None] * np.ones(4), 6, axis=0)
-    found = best_fit(points, 20, 0)
+    found = find_best_fit(points, 20, 0)
     assert np.isfinite(found.bic)
     assert found.posteriors.shape[1] <= distinct
     assert found.posteriors.sum(axis=1) == pytest.approx(np.ones(len(points)))

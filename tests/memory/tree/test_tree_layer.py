@@ -17,8 +17,8 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate, pending
-from tomewise.memory.tree.clustering import Reduction, pca
+from tomewise.memory.building import build, estimate, find_changes, find_lag
+from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
@@ -55,7 +55,7 @@ def scripted(reply: Callable[[SummaryIn], object] = first_words) -> ScriptedMode
 
 
 def layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
-    return TreeLayer(store, model, EMBEDDER, reduction=Reduction("pca", pca, "a note"), **settings)
+    return TreeLayer(store, model, EMBEDDER, reduction=Reduction("pca", reduce_by_pca, "a note"), **settings)
 
 
 def filled(path: Path, numbers: Sequence[int]) -> SqliteStore:
@@ -95,7 +95,7 @@ async def test_summaries_stand_over_what_they_sum_up(store: SqliteStore) -> None
     assert np.array_equal(columns.rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
     under = {member for key in nodes for member in store.sources([key], "tree")[key]}
     assert under >= set(passages)
-    assert not behind([layer(store, model)], store)
+    assert not find_lag([layer(store, model)], store)
 
 
 async def test_eleven_passages_need_no_tree(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_eleven_passages_need_no_tree(tmp_path: Path) -> None:
     (report,) = await build([layer(store, model)], store, quiet)
     assert (report.added, report.notes, model.calls) == (0, (), [])
     assert store.builds()["tree"]["taken"] == 11
-    assert not pending(layer(store, model), store)
+    assert not find_changes(layer(store, model), store)
 
 
 async def test_levels_end_at_five_and_never_grow(store: SqliteStore) -> None:
@@ -146,8 +146,8 @@ async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store:
     await build([make], store, quiet)
     with store.write() as change:
         change.remove_document("d999")
-    assert pending(make, store).removed
-    assert "tree" in behind([make], store)
+    assert find_changes(make, store).removed
+    assert "tree" in find_lag([make], store)
     calls = len(model.calls)
     await build([make], store, quiet)
     assert len(model.calls) == calls
@@ -161,7 +161,7 @@ async def test_without_passages_there_is_no_tree(store: SqliteStore) -> None:
             change.remove_document(f"d{number:03}")
     assert store.nodes("tree") == {}
     await build([layer(store, scripted())], store, quiet)
-    assert not pending(layer(store, scripted()), store)
+    assert not find_changes(layer(store, scripted()), store)
 
 
 async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore, tmp_path: Path) -> None:
@@ -177,9 +177,9 @@ async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore
     assert store.intake("tree").failed == report.failed
     assert store.nodes("tree")
     assert store.builds()["tree"]["taken"] == 60 - len(report.failed)
-    again = pending(layer(store, scripted()), store)
+    again = find_changes(layer(store, scripted()), store)
     assert (set(again.added), again.removed) == (set(report.failed), False)
-    assert not behind([layer(store, scripted())], store)
+    assert not find_lag([layer(store, scripted())], store)
     (report,) = await build([layer(store, scripted(), cluster_tokens=60)], store, quiet)
     assert not report.failed
     other = filled(tmp_path / "b.tome", range(60))

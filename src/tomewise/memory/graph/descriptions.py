@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.language.roles import MERGE_DESCRIPTIONS, DescriptionsIn
-from tomewise.memory.ask_each import play_each
-from tomewise.memory.graph.relations import merged
+from tomewise.memory.ask_each import run_each
+from tomewise.memory.graph.relations import merge_descriptions
 from tomewise.types import LanguageModel, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.write import Write
 
 SUMMARISED_FROM = 2000  # characters of merged descriptions (about 500 tokens) from which a model sums them up
-_TOGETHER = 24_000  # characters of descriptions summed up in one call
+_BATCH_SIZE = 24_000  # characters of descriptions summed up in one call
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class EntityDescription:
     """An entity as all passages together describe it: `text` is the summary, or one description a line."""
 
     name: str
@@ -32,27 +32,27 @@ class Described:
     text: str
 
 
-def described(store: SqliteStore, names: GraphNames, entities: Iterable[int]) -> dict[int, Described]:
+def describe_entities(store: SqliteStore, names: GraphNames, entities: Iterable[int]) -> dict[int, EntityDescription]:
     """The entities of these node keys that are described anywhere.
 
     The most frequent name and type, ties to the first in the alphabet; distinct descriptions, sorted. Made from the
     mentions that are there now, so what a removed passage said is gone at once; a summary rests on all mentions it
     was made from and goes with any of them.
     """
-    nodes = _mentions(store, names, entities)
+    nodes = _read_mentions(store, names, entities)
     keys = [key for some in nodes.values() for key in some]
-    summaries = _summaries(store, names, keys)
+    summaries = _read_summaries(store, names, keys)
     found = {}
     for entity, some in nodes.items():
         summary = next((summaries[key] for key in some if key in summaries), None)
-        text = summary.text if summary else merged([node.data["description"] for node in some.values()])
-        kind = _usual(node.data["type"] for node in some.values())
-        found[entity] = Described(_usual(node.data["name"] for node in some.values()), kind, text)
+        text = summary.text if summary else merge_descriptions([node.data["description"] for node in some.values()])
+        kind = _find_most_frequent(node.data["type"] for node in some.values())
+        found[entity] = EntityDescription(_find_most_frequent(node.data["name"] for node in some.values()), kind, text)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class SummaryChanges:
     """Summaries to be written, the keys of those they replace, and what went wrong."""
 
     nodes: Sequence[Node] = ()
@@ -81,10 +81,10 @@ class Descriptions:
         self._model = model
         self._names = names
 
-    async def merge(self, fresh: Mapping[str, Sequence[Node]], report: Report, *, everything: bool) -> Summarised:
+    async def merge(self, fresh: Mapping[str, Sequence[Node]], report: Report, *, everything: bool) -> SummaryChanges:
         """Sum up the entities that gained the mentions `fresh` (by normalised name), or, with `everything`, all that
         lack a summary, where their descriptions are long."""
-        entities = self._entities(None if everything else fresh.keys())
+        entities = self._gather_entities(None if everything else fresh.keys())
         for name, nodes in fresh.items():
             known = entities.setdefault(name, _Entity())
             known.changed = any(node.id not in known.mentions for node in nodes)
@@ -94,25 +94,25 @@ class Descriptions:
             for name, entity in entities.items()
             if (entity.changed or entity.summary is None) and len("\n".join(entity.descriptions)) >= SUMMARISED_FROM
         }
-        replies = await play_each(due, self._summary, report, f"descriptions of {self._names.layer} merged")
+        replies = await run_each(due, self._summarise, report, f"descriptions of {self._names.layer} merged")
         stale = [entity.summary for entity in entities.values() if entity.changed and entity.summary is not None]
         notes = tuple(f"not summed up: {name!r}: {reason}" for name, reason in replies.failed.items())
-        return Summarised([self._node(due[name], text) for name, text in replies.items()], stale, notes)
+        return SummaryChanges([self._make_node(due[name], text) for name, text in replies.items()], stale, notes)
 
-    def put(self, change: Write, made: Summarised) -> None:
+    def write(self, change: Write, made: SummaryChanges) -> None:
         """Write the summaries; their mentions must be there."""
         change.remove_nodes(made.stale)
         change.put_nodes(made.nodes)
 
-    def _entities(self, wanted: Collection[str] | None) -> dict[str, _Entity]:
+    def _gather_entities(self, wanted: Collection[str] | None) -> dict[str, _Entity]:
         """The mentions that are there of the entities wanted (None: all), with their summaries."""
         if wanted is not None and not wanted:
             return {}
         keys = None
         if wanted is not None:
             keys = list(self._store.keys_of(self._names.entity(name) for name in wanted).values())
-        nodes = _mentions(self._store, self._names, keys)
-        summaries = _summaries(self._store, self._names, [key for some in nodes.values() for key in some])
+        nodes = _read_mentions(self._store, self._names, keys)
+        summaries = _read_summaries(self._store, self._names, [key for some in nodes.values() for key in some])
         found: dict[str, _Entity] = defaultdict(_Entity)
         for some in nodes.values():
             for key, node in some.items():
@@ -121,20 +121,20 @@ class Descriptions:
                 entity.summary = summaries[key].key if key in summaries else entity.summary
         return dict(found)
 
-    async def _summary(self, entity: _Entity) -> str:
-        name = _usual(node.data["name"] for node in entity.mentions.values())
+    async def _summarise(self, entity: _Entity) -> str:
+        name = _find_most_frequent(node.data["name"] for node in entity.mentions.values())
         texts = entity.descriptions
         while True:
-            parts = list(_parts(texts))
-            texts = [await self._asked(name, part) for part in parts]
+            parts = list(_split_into_parts(texts))
+            texts = [await self._ask_for_summary(name, part) for part in parts]
             if len(texts) == 1:
                 return texts[0]
 
-    async def _asked(self, name: str, descriptions: list[str]) -> str:
+    async def _ask_for_summary(self, name: str, descriptions: list[str]) -> str:
         given = DescriptionsIn(name=name, descriptions=descriptions)
-        return (await self._model.ask(MERGE_DESCRIPTIONS, given)).summary[: _TOGETHER // 4]
+        return (await self._model.ask(MERGE_DESCRIPTIONS, given)).summary[: _BATCH_SIZE // 4]
 
-    def _node(self, entity: _Entity, text: str) -> Node:
+    def _make_node(self, entity: _Entity, text: str) -> Node:
         mentions = tuple(sorted(entity.mentions))
         key = content_id("n", self._names.instance, *mentions)
         return Node(id=key, layer=self._names.descriptions, text=text, sources=mentions)
@@ -146,7 +146,7 @@ class _Summary:
     text: str
 
 
-def _mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
+def _read_mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
     """Mention nodes by key by the key of the entity they speak of, in the order of the keys given (None: all)."""
     edges = store.edges(names.mentioned).rows[:, :2].astype(np.int64)
     if entities is not None:
@@ -161,7 +161,7 @@ def _mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | N
     return {entity: some for entity, some in found.items() if some}
 
 
-def _summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
+def _read_summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
     """The summary that rests on each mention, by the mention's key."""
     edges = store.edges(f"made-of:{names.descriptions}").rows[:, :2].astype(np.int64)
     edges = edges[np.isin(edges[:, 1], np.fromiter(mentions, np.int64, len(mentions)))]
@@ -169,12 +169,12 @@ def _summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int])
     return {mention: _Summary(key, texts[key]) for key, mention in edges.tolist()}
 
 
-def _parts(texts: Iterable[str]) -> Iterable[list[str]]:
+def _split_into_parts(texts: Iterable[str]) -> Iterable[list[str]]:
     """Texts in parts that one call takes, at least two to a part so that each round is shorter than the one before."""
     part: list[str] = []
     size = 0
     for text in texts:
-        if len(part) > 1 and size + len(text) > _TOGETHER:
+        if len(part) > 1 and size + len(text) > _BATCH_SIZE:
             yield part
             part, size = [], 0
         part.append(text)
@@ -183,7 +183,7 @@ def _parts(texts: Iterable[str]) -> Iterable[list[str]]:
         yield part
 
 
-def _usual(names: Iterable[str]) -> str:
+def _find_most_frequent(names: Iterable[str]) -> str:
     """The most frequent of the names that say something, ties to the first in the alphabet."""
     counted = Counter(name for name in names if name)
     return min(counted, key=lambda name: (-counted[name], name), default="")

@@ -8,7 +8,7 @@ import unicodedata
 _ASCII_GAP = re.compile(r"[^a-z0-9]+")
 
 
-def normalised(name: str) -> str:
+def normalise_name(name: str) -> str:
     """The name in lower case, with everything but letters, digits and their marks folded to single spaces.
 
     All scripts are kept (NFKC, full case folding), so a name is empty only when it has no letter and no digit.
@@ -18,15 +18,15 @@ def normalised(name: str) -> str:
     if name.isascii():
         return _ASCII_GAP.sub(" ", name.lower()).strip()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join("".join(_kept(sign) for sign in folded).split())
+    return " ".join("".join(_keep_sign(sign) for sign in folded).split())
 
 
-def alphanumerics(name: str) -> int:
+def count_alphanumerics(name: str) -> int:
     """How many letters and digits a normalised name has."""
     return sum(sign.isalnum() for sign in name)
 
 
-def _kept(sign: str) -> str:
+def _keep_sign(sign: str) -> str:
     if sign.isalnum():
         return sign
     kind = unicodedata.category(sign)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tomewise.memory.graph.entities import normalised
+from tomewise.memory.graph.entities import normalise_name
 
 LONGEST_NAME = 200  # characters, normalised; the longest of 52,306 parts of published triples but one has 135
 LONGEST_TEXT = 2000  # characters of a description
@@ -54,13 +54,13 @@ class Sieve:
     def __init__(self) -> None:
         self.dirt: Counter[str] = Counter()
 
-    def names(self, given: object) -> list[str]:
+    def read_names(self, given: object) -> list[str]:
         """The usable names in `given`, normalised: one for a string or number, several for a list of such."""
-        return [name for text in self.texts(given) if (name := self.name(text))]
+        return [name for text in self.read_texts(given) if (name := self.name(text))]
 
     def name(self, text: str) -> str:
         """A normalised name, or an empty string where the text is none."""
-        name = normalised(text[: 8 * LONGEST_NAME])
+        name = normalise_name(text[: 8 * LONGEST_NAME])
         if not name:
             self.dirt["empty names"] += 1
         elif len(name) > LONGEST_NAME:
@@ -68,7 +68,7 @@ class Sieve:
             return ""
         return name
 
-    def texts(self, given: object) -> Iterator[str]:
+    def read_texts(self, given: object) -> Iterator[str]:
         """The strings in what should be one string."""
         if isinstance(given, str):
             yield given
@@ -86,12 +86,12 @@ class Sieve:
             self.dirt["values that are no text"] += 1
 
 
-def unique(items: Iterable[str]) -> tuple[str, ...]:
+def drop_repeats(items: Iterable[str]) -> tuple[str, ...]:
     """Each item once, in order."""
     return tuple(dict.fromkeys(items))
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """The text on one line without what no database takes (half surrogate pairs, NUL), cut to `LONGEST_TEXT`."""
     plain = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
     return " ".join(plain.split())[:LONGEST_TEXT]

@@ -21,15 +21,15 @@ from tomewise.language.roles import (
     ExtractIn,
     PassageIn,
 )
-from tomewise.memory.ask_each import play_each
+from tomewise.memory.ask_each import run_each
 from tomewise.memory.graph.descriptions import Descriptions
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
-from tomewise.memory.graph.graph_rows import Found, GraphRows
+from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
 from tomewise.memory.graph.relations import read_relations
 from tomewise.memory.graph.triples import read_at_once, read_in_two
-from tomewise.memory.grounds import grounds
-from tomewise.memory.reply_lengths import Typical, reply_tokens
+from tomewise.memory.grounds import find_grounds
+from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.store.sqlite.schema import intake
 from tomewise.store.sqlite.write import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, In, LanguageModel, LayerReport, Out, PassageId, Progress, Report
@@ -49,7 +49,7 @@ _READERS: Mapping[tuple[str, int], Callable[[LanguageModel, PassageIn], Awaitabl
 # As long as gpt-3.5's triples of 1,890 Wikipedia passages and GPT-4o's relations of 754 passages of a novel were.
 _TRIPLES, _RELATIONS = Typical(70, 0.95), Typical(0, 1.8)
 _ENTITIES, _ONLY_TRIPLES = Typical(15, 0.2), Typical(55, 0.75)
-_TOGETHER = 2048  # texts embedded between two reports of progress
+_BATCH_SIZE = 2048  # texts embedded between two reports of progress
 _HUB = 0.5  # share of the passages past which an entity tells none of them from another
 _FEW = 20  # passages of which a share says nothing yet
 
@@ -107,11 +107,11 @@ class GraphLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Read what is new. A text whose reading failed is recorded and read again by the next build."""
-        texts = await asyncio.to_thread(self._texts, change.added)
+        texts = await asyncio.to_thread(self._load_texts, change.added)
         read = partial(_READERS[self.names.style, self.names.calls], self._model)
         inputs = {key: text.given for key, text in texts.items()}
-        replies = await play_each(inputs, read, report, f"{self.names.source} read into {self.names.style}")
-        return await self._take(texts, replies, replies.failed, report, removed=change.removed)
+        replies = await run_each(inputs, read, report, f"{self.names.source} read into {self.names.style}")
+        return await self._take_extractions(texts, replies, replies.failed, report, removed=change.removed)
 
     async def take(self, imported: Imported, report: Report) -> LayerReport:
         """Take in extractions from elsewhere instead of asking for them; what was taken in before stays as it is.
@@ -121,8 +121,8 @@ class GraphLayer:
         self.check_takes(imported)
         done = (await asyncio.to_thread(self._store.intake, self.name)).done
         fresh = {key: found for key, found in imported.extractions.items() if key not in done}
-        texts = await asyncio.to_thread(self._texts, tuple(fresh))
-        return await self._take(texts, fresh, {}, report, removed=False)
+        texts = await asyncio.to_thread(self._load_texts, tuple(fresh))
+        return await self._take_extractions(texts, fresh, {}, report, removed=False)
 
     def check_takes(self, imported: Imported) -> None:
         """Raises UsageError when the graph is of another style, or read from what was made of passages.
@@ -142,15 +142,15 @@ class GraphLayer:
 
         Merging long descriptions (of relations) is not reckoned with: what they will hold is not known.
         """
-        given = await asyncio.to_thread(self._awaited, change)
+        given = await asyncio.to_thread(self._list_unread_texts, change)
         extracts = [ExtractIn(text=one.text, title=one.title) for one in given]
         if self.names.style == "relations":
-            asked = [await self._reckoned(EXTRACT_RELATIONS, given, _RELATIONS)]
+            asked = [await self._estimate_tokens(EXTRACT_RELATIONS, given, _RELATIONS)]
         elif self.names.calls == 1:
-            asked = [await self._reckoned(EXTRACT_FACTS, extracts, _TRIPLES)]
+            asked = [await self._estimate_tokens(EXTRACT_FACTS, extracts, _TRIPLES)]
         else:
-            asked = [await self._reckoned(EXTRACT_ENTITIES, given, _ENTITIES)]
-            tokens, reply = await self._reckoned(EXTRACT_TRIPLES, extracts, _ONLY_TRIPLES)
+            asked = [await self._estimate_tokens(EXTRACT_ENTITIES, given, _ENTITIES)]
+            tokens, reply = await self._estimate_tokens(EXTRACT_TRIPLES, extracts, _ONLY_TRIPLES)
             asked.append((tokens + asked[0][1], reply))  # the second call is given what the first one found
         return Estimate(
             layer=self.name,
@@ -159,15 +159,15 @@ class GraphLayer:
             output_tokens=sum(reply for _, reply in asked),
         )
 
-    async def _reckoned(self, role: Role[In, Out], inputs: Sequence[In], typical: Typical) -> tuple[int, int]:
+    async def _estimate_tokens(self, role: Role[In, Out], inputs: Sequence[In], typical: Typical) -> tuple[int, int]:
         """Tokens that go in and out when a role is asked about texts."""
         texts = [str(getattr(given, "text", "")) for given in inputs]
-        reply = await reply_tokens(self._store, self._model, role, typical, inputs, texts)
+        reply = await estimate_reply_tokens(self._store, self._model, role, typical, inputs, texts)
         return sum(self._model.reckon(role, given) for given in inputs), reply
 
-    def _awaited(self, change: Change) -> list[PassageIn]:
+    def _list_unread_texts(self, change: Change) -> list[PassageIn]:
         """The distinct texts that a build would read."""
-        given = [text.given for text in self._texts(change.added).values()]
+        given = [text.given for text in self._load_texts(change.added).values()]
         if self.names.source != PASSAGES:
             made = self._store.intake(self.names.source).done
             unmade = [key for key in self._store.node_keys(PASSAGES) if key not in made]
@@ -175,12 +175,12 @@ class GraphLayer:
             given += [PassageIn(text=passage.text, title=passage.title) for passage in passages]
         return list({(one.title, one.text): one for one in given}.values())
 
-    def _texts(self, keys: Sequence[int]) -> dict[int, _Text]:
+    def _load_texts(self, keys: Sequence[int]) -> dict[int, _Text]:
         if self.names.source == PASSAGES:
             ground = {key: [key] for key in keys}
             said: dict[int, str] = {}
         else:
-            ground = grounds(self._store, keys, self.names.source)
+            ground = find_grounds(self._store, keys, self.names.source)
             said = {key: node.text for key, node in self._store.nodes_at(keys).items()}
         passages = self._store.passages(dict.fromkeys(key for some in ground.values() for key in some))
         texts = {}
@@ -191,7 +191,7 @@ class GraphLayer:
             texts[key] = _Text(given, tuple(passage.id for passage in below))
         return texts
 
-    async def _take(
+    async def _take_extractions(
         self,
         texts: Mapping[int, _Text],
         read: Mapping[int, Extraction],
@@ -200,38 +200,38 @@ class GraphLayer:
         *,
         removed: bool,
     ) -> LayerReport:
-        found = [Found(texts[key].passages, extraction) for key, extraction in read.items()]
+        found = [SourcedExtraction(texts[key].passages, extraction) for key, extraction in read.items()]
         rows = GraphRows(self._store, self.names)
         await asyncio.to_thread(rows.read, found)
-        vectors = [await self._embedded(fresh, report) for fresh in rows.texts()]
+        vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
         await asyncio.to_thread(rows.relate, vectors[0])
         descriptions = Descriptions(self._store, self._model, self.names)
         merged = await descriptions.merge(rows.mentions, report, everything=removed)
         dirt = sum((Counter(extraction.dirt) for extraction in read.values()), Counter[str]())
-        record = await asyncio.to_thread(self._record, len(read), dirt)
+        record = await asyncio.to_thread(self._make_record, len(read), dirt)
 
         def commit() -> int:
             with self._store.write() as change:
-                added = rows.put(change, vectors)
-                descriptions.put(change, merged)
+                added = rows.write(change, vectors)
+                descriptions.write(change, merged)
                 change.record_intake(self.name, read, failed)
                 change.record_build(self.name, record)
             return added
 
         added = await asyncio.to_thread(commit)
         notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(dirt.items())]
-        notes += await asyncio.to_thread(self._hubs, record["taken"])
+        notes += await asyncio.to_thread(self._describe_hubs, record["taken"])
         return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=(*notes, *merged.notes))
 
-    async def _embedded(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
+    async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]
-        for start in range(0, len(texts), _TOGETHER):
-            rows.append(await asyncio.to_thread(self._embedder.embed, texts[start : start + _TOGETHER]))
-            done = min(start + _TOGETHER, len(texts))
+        for start in range(0, len(texts), _BATCH_SIZE):
+            rows.append(await asyncio.to_thread(self._embedder.embed, texts[start : start + _BATCH_SIZE]))
+            done = min(start + _BATCH_SIZE, len(texts))
             report(Progress(label=f"parts of {self.name} embedded", done=done, total=len(texts)))
         return np.concatenate(rows)
 
-    def _record(self, read: int, dirt: Counter[str]) -> dict[str, Any]:
+    def _make_record(self, read: int, dirt: Counter[str]) -> dict[str, Any]:
         """The build record: `taken` texts in all; `dirt` counts by kind over all builds, removals notwithstanding."""
         before = self._store.builds().get(self.name, {}).get("dirt", {})
         done = select(func.count()).where(intake.c.layer == self.name, intake.c.failure == "")
@@ -244,7 +244,7 @@ class GraphLayer:
             "dirt": dict(sorted((dirt + Counter(before)).items())),
         }
 
-    def _hubs(self, texts: int) -> list[str]:
+    def _describe_hubs(self, texts: int) -> list[str]:
         """Entities in so many passages that they tell none from another; recall weighs them down by that number."""
         if texts < _FEW:
             return []

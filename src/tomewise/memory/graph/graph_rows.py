@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.graph.entities import alphanumerics
+from tomewise.memory.graph.entities import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
-from tomewise.memory.graph.synonyms import Pairs, close_among, close_to
+from tomewise.memory.graph.synonyms import Pairs, find_close_pairs, find_close_rows
 from tomewise.types import Node, NodeId, PassageId, content_id
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_SHORT = 2  # names of so few letters and digits mean anything: they have no synonyms (HippoRAG 2)
+_LONGEST_SHORT = 2  # names of so few letters and digits mean anything: they have no synonyms (HippoRAG 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourcedExtraction:
     """What was extracted from one text, and the passages that it speaks for."""
 
     passages: tuple[PassageId, ...]
@@ -49,16 +49,16 @@ class GraphRows:
         self._fresh: tuple[list[Node], ...] = ()  # entities, facts and mentions that are not there yet
         self._synonyms: list[tuple[NodeId, NodeId, float]] = []
 
-    def read(self, found: Sequence[Found]) -> None:
+    def read(self, found: Sequence[SourcedExtraction]) -> None:
         """Gather equal entities and facts with all their passages, and see which are new."""
         seen: dict[NodeId, dict[PassageId, None]] = {}
         for one in found:
-            nodes = [self._entity(name) for name in one.extraction.entities]
-            nodes += [self._fact(fact) for fact in one.extraction.facts]
+            nodes = [self._add_entity(name) for name in one.extraction.entities]
+            nodes += [self._add_fact(fact) for fact in one.extraction.facts]
             for node in nodes:
                 seen.setdefault(node.id, {}).update(dict.fromkeys(one.passages))
             for mention in one.extraction.mentions:
-                self.mentions.setdefault(mention.entity, []).append(self._mention(mention, one.passages))
+                self.mentions.setdefault(mention.entity, []).append(self._make_mention(mention, one.passages))
         for nodes_by_id in (self._entities, self._facts):
             for name, node in nodes_by_id.items():
                 nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
@@ -67,28 +67,34 @@ class GraphRows:
         known = self._store.keys_of(node.id for nodes in every for node in nodes)
         self._fresh = tuple([node for node in nodes if node.id not in known] for nodes in every)
 
-    def texts(self) -> list[list[str]]:
+    def list_texts(self) -> list[list[str]]:
         """The texts to be embedded: of new entities, of new facts, of new mentions."""
         entities, facts, mentions = self._fresh
-        return [[node.text for node in entities], [_told(fact) for fact in facts], [node.text for node in mentions]]
+        return [
+            [node.text for node in entities],
+            [_format_fact(fact) for fact in facts],
+            [node.text for node in mentions],
+        ]
 
     def relate(self, vectors: Vectors) -> None:
         """Find the synonyms of the new entities, whose vectors these are, among themselves and among all others."""
-        chosen = [row for row, node in enumerate(self._fresh[0]) if alphanumerics(node.text) > _SHORT]
+        chosen = [row for row, node in enumerate(self._fresh[0]) if count_alphanumerics(node.text) > _LONGEST_SHORT]
         if not chosen:
             return
         rows = vectors[chosen]
         fresh = {row: self._fresh[0][at].id for row, at in enumerate(chosen)}
-        self._pair(close_among(rows), fresh, fresh)
+        self._add_synonyms(find_close_pairs(rows), fresh, fresh)
         columns = self._store.vectors(self._names.entities)
-        pairs = close_to(rows, columns)
-        places = np.unique(pairs.other)
+        pairs = find_close_rows(rows, columns)
+        places = np.unique(pairs.neighbours)
         nodes = self._store.nodes_at(columns.stored_keys[places].tolist())
         keys = dict(zip(places.tolist(), columns.stored_keys[places].tolist(), strict=True))
-        others = {at: nodes[key].id for at, key in keys.items() if alphanumerics(nodes[key].text) > _SHORT}
-        self._pair(pairs, fresh, others)
+        others = {
+            at: nodes[key].id for at, key in keys.items() if count_alphanumerics(nodes[key].text) > _LONGEST_SHORT
+        }
+        self._add_synonyms(pairs, fresh, others)
 
-    def put(self, change: Write, vectors: Sequence[Vectors]) -> int:
+    def write(self, change: Write, vectors: Sequence[Vectors]) -> int:
         """Write it all; `vectors` are those of `texts()`. Returns how many nodes are new."""
         keys = change.put_nodes(list(self._entities.values()), shared=True)
         keys |= change.put_nodes(list(self._facts.values()), shared=True)
@@ -107,32 +113,32 @@ class GraphRows:
         _put_edges(change, self._names.mentioned, keys, rows_of)
         return sum(len(nodes) for nodes in self._fresh)
 
-    def _entity(self, name: str) -> Node:
+    def _add_entity(self, name: str) -> Node:
         node = Node(id=self._names.entity(name), layer=self._names.entities, text=name, sources=())
         return self._entities.setdefault(node.id, node)
 
-    def _fact(self, fact: Fact) -> Node:
+    def _add_fact(self, fact: Fact) -> Node:
         key = self._names.fact(fact.key)
         node = Node(id=key, layer=self._names.facts, text=fact.text, sources=(), data=fact.data)
         self._ends[key] = (self._names.entity(fact.head), self._names.entity(fact.tail))
         return self._facts.setdefault(key, node)
 
-    def _mention(self, mention: Mention, passages: tuple[PassageId, ...]) -> Node:
+    def _make_mention(self, mention: Mention, passages: tuple[PassageId, ...]) -> Node:
         data = {"entity": mention.entity, "name": mention.name}
         data |= {"type": mention.type, "description": mention.description}
         said = f"{mention.name}: {mention.description}" if mention.description else mention.name
         key = content_id("m", self._names.instance, *passages, *data.values())
         return Node(id=key, layer=self._names.mentions, text=said, sources=passages, data=data)
 
-    def _pair(self, pairs: Pairs, first: Mapping[int, NodeId], second: Mapping[int, NodeId]) -> None:
-        for a, b, cosine in zip(pairs.new.tolist(), pairs.other.tolist(), pairs.cosines.tolist(), strict=True):
+    def _add_synonyms(self, pairs: Pairs, first: Mapping[int, NodeId], second: Mapping[int, NodeId]) -> None:
+        for a, b, cosine in zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True):
             if a in first and b in second:
                 # By id, so that the pair is the same whichever of the two came first.
                 low, high = sorted((first[a], second[b]))
                 self._synonyms.append((low, high, cosine))
 
 
-def _told(fact: Node) -> str:
+def _format_fact(fact: Node) -> str:
     """What is embedded of a fact.
 
     A triple keeps its three parts apart, as HippoRAG 2 has it: on MuSiQue that brought recall@5 from 67.5 to 70.6.

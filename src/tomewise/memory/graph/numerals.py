@@ -41,44 +41,44 @@ class Number:
     values: tuple[float, ...]
 
 
-def numbers(text: str) -> list[Number]:
+def find_numbers(text: str) -> list[Number]:
     """The numbers of a text, those up to two left out when they are words; all digits of all scripts count."""
-    text = "".join(_digit(sign) for sign in text)
-    found = [number for match in _NUMBER.finditer(text) if (number := _number(match))]
+    text = "".join(_to_ascii_digit(sign) for sign in text)
+    found = [number for match in _NUMBER.finditer(text) if (number := _read_number(match))]
     # The second year of "1914-18".
     found += [Number(m[0], m.start(), (float(m[1] + m[2]), float(m[2]))) for m in _YEARS.finditer(text)]
     return sorted(found, key=lambda number: number.start)
 
 
-def _digit(sign: str) -> str:
+def _to_ascii_digit(sign: str) -> str:
     return str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
 
 
-def _number(match: re.Match[str]) -> Number | None:
+def _read_number(match: re.Match[str]) -> Number | None:
     if match["digits"]:
         value = float(re.sub(r"[,\u00a0\u202f']", "", match["digits"]))
         scale = _SCALES.get((match["scale"] or "").lower())
         values = (value * scale, value, float(scale)) if scale else (value,)
         return Number(match[0], match.start(), values)
     words = re.findall(r"[a-z]+", match[0].lower())
-    parts = tuple(_part(word) for word in words if word != "and")
-    value = _spelled([word for word in words if word != "and"])
+    parts = tuple(_read_word(word) for word in words if word != "and")
+    value = _add_up([word for word in words if word != "and"])
     if value <= _SMALL:
         return None
     return Number(match[0], match.start(), (value, *(part for part in parts if part > _SMALL)))
 
 
-def _part(word: str) -> float:
+def _read_word(word: str) -> float:
     return float(_PLAIN[word] if word in _PLAIN else _SCALES[word.removesuffix("s")])
 
 
-def _spelled(words: list[str]) -> float:
+def _add_up(words: list[str]) -> float:
     """The value of number words: "two hundred and five thousand" is 205000; years ("nineteen twelve") are 1912."""
-    if len(words) == 2 and 10 <= _part(words[0]) < 100 and _part(words[1]) >= 10 and words[1] in _PLAIN:
-        return 100 * _part(words[0]) + _part(words[1])
+    if len(words) == 2 and 10 <= _read_word(words[0]) < 100 and _read_word(words[1]) >= 10 and words[1] in _PLAIN:
+        return 100 * _read_word(words[0]) + _read_word(words[1])
     total = group = 0.0
     for word in words:
-        part = _part(word)
+        part = _read_word(word)
         if word in _PLAIN:
             group += part
         elif part < 1000:

@@ -16,7 +16,7 @@ _HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class TextPlaces:
     """For each text found, by its index: the passage keys that it overlaps with the number of characters shared, white
     space apart. `covered` are the passages of which the texts hold at least half."""
 
@@ -25,7 +25,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
-class _Condensed:
+class _CondensedDocument:
     """A document without white space, so that line ends and indents do not matter; `starts` and `ends` are those of
     its passages in that text."""
 
@@ -35,20 +35,20 @@ class _Condensed:
     ends: tuple[int, ...]
 
 
-def located(texts: Mapping[int, str], store: SqliteStore) -> Located:
+def locate_texts(texts: Mapping[int, str], store: SqliteStore) -> TextPlaces:
     """Find the texts, most likely in the document of the one before and after it; texts may overlap."""
-    documents = [_condensed(store, record.id) for record in store.documents()]
+    documents = [_condense(store, record.id) for record in store.documents()]
     overlaps: dict[int, dict[int, int]] = {}
     spans: dict[int, list[tuple[int, int]]] = {}
     at, after = 0, 0
     for index, text in texts.items():
-        wanted = _squeezed(text.strip("\ufeff\ufffd"))  # a token cut in half leaves a mark
-        place = _find(wanted, documents, at, after) if wanted else None
+        wanted = _remove_spaces(text.strip("\ufeff\ufffd"))  # a token cut in half leaves a mark
+        place = _find_text(wanted, documents, at, after) if wanted else None
         if place is None:
             continue
         at, after = place
         overlaps[index] = {}
-        for key, start, end in _overlapping(documents[at], after, after + len(wanted)):
+        for key, start, end in _find_overlaps(documents[at], after, after + len(wanted)):
             overlaps[index][key] = end - start
             spans.setdefault(key, []).append((start, end))
     lengths = {
@@ -56,24 +56,24 @@ def located(texts: Mapping[int, str], store: SqliteStore) -> Located:
         for document in documents
         for key, start, end in zip(document.keys, document.starts, document.ends, strict=True)
     }
-    covered = frozenset(key for key, some in spans.items() if _measure(some) >= _HALF * lengths[key])
-    return Located(overlaps, covered)
+    covered = frozenset(key for key, some in spans.items() if _measure_union(some) >= _HALF * lengths[key])
+    return TextPlaces(overlaps, covered)
 
 
-def _condensed(store: SqliteStore, name: str) -> _Condensed:
+def _condense(store: SqliteStore, name: str) -> _CondensedDocument:
     document: Document = store.document(name)
     passages: dict[int, Passage] = store.passages_of([name])
     solid = [place for place, sign in enumerate(document.text) if not sign.isspace() and sign not in "\ufeff\ufffd"]
     starts = tuple(bisect_left(solid, passage.start) for passage in passages.values())
     ends = tuple(bisect_left(solid, passage.end) for passage in passages.values())
-    return _Condensed("".join(document.text[place] for place in solid), tuple(passages), starts, ends)
+    return _CondensedDocument("".join(document.text[place] for place in solid), tuple(passages), starts, ends)
 
 
-def _squeezed(text: str) -> str:
+def _remove_spaces(text: str) -> str:
     return "".join(text.split())
 
 
-def _find(wanted: str, documents: list[_Condensed], at: int, after: int) -> tuple[int, int] | None:
+def _find_text(wanted: str, documents: list[_CondensedDocument], at: int, after: int) -> tuple[int, int] | None:
     """The document and the place in it: onwards from the last find, then anywhere."""
     if documents and (place := documents[at].text.find(wanted, after)) >= 0:
         return at, place
@@ -83,7 +83,7 @@ def _find(wanted: str, documents: list[_Condensed], at: int, after: int) -> tupl
     return None
 
 
-def _overlapping(document: _Condensed, start: int, end: int) -> list[tuple[int, int, int]]:
+def _find_overlaps(document: _CondensedDocument, start: int, end: int) -> list[tuple[int, int, int]]:
     return [
         (key, max(start, first), min(end, last))
         for key, first, last in zip(document.keys, document.starts, document.ends, strict=True)
@@ -91,7 +91,7 @@ def _overlapping(document: _Condensed, start: int, end: int) -> list[tuple[int, 
     ]
 
 
-def _measure(spans: list[tuple[int, int]]) -> int:
+def _measure_union(spans: list[tuple[int, int]]) -> int:
     total = reached = 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))

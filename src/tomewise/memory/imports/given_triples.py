@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import TriplesOut
-from tomewise.memory.graph.entities import normalised
-from tomewise.memory.graph.extraction import Extraction, unique
+from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
-from tomewise.memory.graph.triples import cleaned
-from tomewise.memory.imports.given_relations import laid_out, parsed
+from tomewise.memory.graph.triples import clean_triples
+from tomewise.memory.imports.given_relations import assign_relations, parse_relations
 from tomewise.store.sqlite.write import PASSAGES
 
 if TYPE_CHECKING:
@@ -52,27 +52,27 @@ def read_extractions(path: Path, store: SqliteStore) -> Imported:
     a row that is neither, and for a file that is about none of the documents here; what is odd inside the lists of a
     row is cleaned and counted as a model's reply is.
     """
-    rows = list(_rows(path))
+    rows = list(_read_rows(path))
     if not rows:
         raise ReadingError(f"{path} holds no extractions: give JSON lines with `triples` or `kind`")
-    found = _relations(path, rows, store) if "kind" in rows[0][1] else _triples(path, rows, store)
+    found = _import_relations(path, rows, store) if "kind" in rows[0][1] else _import_triples(path, rows, store)
     if not found.extractions:
         wanted = "texts of its passages" if found.style == "relations" else "ids in its rows"
         raise ReadingError(f"{path} is about no document of this tome: the {wanted} match none of them")
     return found
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield number, _row(path, number, line)
+                    yield number, _parse_row(path, number, line)
     except OSError as error:
         raise ReadingError(f"{path} cannot be read ({error.strerror}): give a file of extractions") from error
 
 
-def _row(path: Path, number: int, line: bytes) -> Row:
+def _parse_row(path: Path, number: int, line: bytes) -> Row:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -82,24 +82,24 @@ def _row(path: Path, number: int, line: bytes) -> Row:
     return row
 
 
-def _relations(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
-    extractions, unmatched = laid_out(parsed(path, rows), store)
+def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+    extractions, unmatched = assign_relations(parse_relations(path, rows), store)
     return Imported("relations", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
-def _triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
-    by_document = _documents(path, rows)
+def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+    by_document = _merge_rows(path, rows)
     texts: dict[str, dict[int, str]] = defaultdict(dict)
     for key, passage in store.passages_of(by_document).items():
         texts[passage.document][key] = passage.content
     extractions: dict[int, Extraction] = {}
     for document, some in texts.items():
-        extractions |= _shared_out(cleaned(by_document[document]), some)
+        extractions |= _split_by_passage(clean_triples(by_document[document]), some)
     unmatched = len(by_document) - len(texts)
     return Imported("triples", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
-def _documents(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
+def _merge_rows(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
     """What the rows say by document; several rows of one document are one."""
     found: dict[str, TriplesOut] = {}
     for number, row in rows:
@@ -114,27 +114,28 @@ def _documents(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, Triples
     return found
 
 
-def _shared_out(whole: Extraction, texts: Mapping[int, str]) -> dict[int, Extraction]:
+def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, Extraction]:
     """A document's extraction by passage: names and facts go to the passages that say them, else to the first."""
     if len(texts) == 1:
         return dict.fromkeys(texts, whole)
-    said = {key: f" {normalised(text)} " for key, text in texts.items()}
+    said = {key: f" {normalise_name(text)} " for key, text in texts.items()}
     first = list(said)[:1]
     facts = {
-        fact.key: _saying(said, (fact.head, fact.tail)) or _saying(said, (fact.head,)) or first for fact in whole.facts
+        fact.key: _find_passages_with(said, (fact.head, fact.tail)) or _find_passages_with(said, (fact.head,)) or first
+        for fact in whole.facts
     }
     ends = {end for fact in whole.facts for end in (fact.head, fact.tail)}
     # An end that no passage spells is seen where its fact is.
-    names = {name: _saying(said, (name,)) or ([] if name in ends else first) for name in whole.entities}
+    names = {name: _find_passages_with(said, (name,)) or ([] if name in ends else first) for name in whole.entities}
     found = {}
     for place, key in enumerate(texts):
         mine = tuple(fact for fact in whole.facts if key in facts[fact.key])
         listed = [name for name, keys in names.items() if key in keys]
         listed += [end for fact in mine for end in (fact.head, fact.tail)]
-        found[key] = Extraction(unique(listed), mine, dirt=whole.dirt if place == 0 else {})
+        found[key] = Extraction(drop_repeats(listed), mine, dirt=whole.dirt if place == 0 else {})
     return found
 
 
-def _saying(said: Mapping[int, str], names: Sequence[str]) -> list[int]:
+def _find_passages_with(said: Mapping[int, str], names: Sequence[str]) -> list[int]:
     """The passages that say all of the names."""
     return [key for key, text in said.items() if all(f" {name} " in text for name in names)]

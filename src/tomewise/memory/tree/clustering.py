@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tomewise.memory.tree.mixture import best_fit
+from tomewise.memory.tree.mixture import find_best_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ _POSTERIOR = 0.1
 _SEED = 224
 _DEEPEST = 5  # times a cluster that is too long is clustered again
 _ROWS = 1024  # compared with all others at a time
-_PARALLEL = Lock()  # Numba's plainest threading ends the process where two threads enter it
+_NUMBA_LOCK = Lock()  # Numba's plainest threading ends the process where two threads enter it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,24 @@ class Reduction:
     note: str = ""
 
 
-def best_reduction() -> Reduction:
+def choose_reduction() -> Reduction:
     """UMAP where umap-learn is installed, else PCA."""
     if find_spec("umap") is not None:
-        return Reduction("umap", umapped)
+        return Reduction("umap", reduce_by_umap)
     missing = "umap-learn is not installed: the tree was clustered on PCA; for UMAP, install tomewise[umap]"
-    return Reduction("pca", pca, missing)
+    return Reduction("pca", reduce_by_pca, missing)
 
 
-def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
+def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
     """UMAP with cosine distances and the library's defaults (McInnes et al. 2018; umap-learn), seeded, one thread.
 
     Neighbours are found exactly, which for this many vectors takes less than the library takes to compile its search.
     """
-    library = _umap()
+    library = _import_umap()
     rows = np.ascontiguousarray(vectors, np.float32)
     random = np.random.RandomState(_SEED)
-    indices, distances = nearest(rows, neighbours)
-    with _one_thread():
+    indices, distances = find_nearest(rows, neighbours)
+    with _use_one_thread():
         graph, _, _ = library.fuzzy_simplicial_set(
             rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
         )
@@ -93,7 +93,7 @@ def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
 
 
 @cache
-def _umap() -> Any:
+def _import_umap() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImportWarning)  # it misses TensorFlow, which nothing here needs
         from umap import layouts, umap_
@@ -108,11 +108,11 @@ def _umap() -> Any:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def _use_one_thread() -> Iterator[None]:
     """Numba on this thread alone: waiting for another on a busy machine takes many times what it spares."""
     import numba
 
-    with _PARALLEL:
+    with _NUMBA_LOCK:
         before = numba.get_num_threads()
         numba.set_num_threads(1)
         try:
@@ -121,7 +121,7 @@ def _one_thread() -> Iterator[None]:
             numba.set_num_threads(before)
 
 
-def nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def find_nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The `count` nearest rows to each by cosine distance, itself first; both (n, count), ties by position."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     indices = np.empty((len(unit), count), np.int32)
@@ -136,7 +136,7 @@ def nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np
     return indices, distances
 
 
-def pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
+def reduce_by_pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
     """The first principal components; `neighbours` is of no account. The largest loading of each is positive."""
     rows = np.asarray(vectors, np.float64)
     left, scale, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
@@ -145,7 +145,7 @@ def pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
     return reduced
 
 
-def mixture(points: Vectors) -> list[Cluster]:
+def cluster_by_mixture(points: Vectors) -> list[Cluster]:
     """Clusters of a Gaussian mixture with full covariances, as many components as give the least BIC.
 
     Tried are 1 .. min(50, n) - 1 components. A point belongs to each component with a posterior above 0.1, and to its
@@ -153,10 +153,10 @@ def mixture(points: Vectors) -> list[Cluster]:
     code fits again with another seed), and no point is left without a cluster.
     """
     most = max(1, min(_MOST_CLUSTERS, len(points)) - 1)
-    return belonging(best_fit(points, most, _SEED).posteriors)
+    return assign_clusters(find_best_fit(points, most, _SEED).posteriors)
 
 
-def belonging(posteriors: Vectors) -> list[Cluster]:
+def assign_clusters(posteriors: Vectors) -> list[Cluster]:
     """Clusters from posteriors (n, components): all that pass the threshold, or the likeliest one."""
     joined = posteriors > _POSTERIOR
     joined[np.arange(len(joined)), posteriors.argmax(axis=1)] |= ~joined.any(axis=1)
@@ -164,7 +164,7 @@ def belonging(posteriors: Vectors) -> list[Cluster]:
     return sorted({cluster for cluster in found if cluster})
 
 
-def two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
+def cluster_in_two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
     """Global clusters, and in each that is not small the local ones; sorted, each set of members once.
 
     The global reduction looks at floor(sqrt(n - 1)) neighbours (2 at least), the local one at 10, both on the vectors
@@ -175,16 +175,16 @@ def two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
         return [tuple(range(count))] if count else []
     reduced = reduction.reduce(vectors, max(2, isqrt(count - 1)), min(DIMENSIONS, count - 2))
     found: set[Cluster] = set()
-    for members in mixture(reduced):
+    for members in cluster_by_mixture(reduced):
         if len(members) <= SMALL:
             found.add(members)
             continue
         local = reduction.reduce(vectors[list(members)], _NEIGHBOURS, DIMENSIONS)
-        found.update(tuple(members[place] for place in cluster) for cluster in mixture(local))
+        found.update(tuple(members[place] for place in cluster) for cluster in cluster_by_mixture(local))
     return sorted(found)
 
 
-def clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction, max_tokens: int) -> list[Cluster]:
+def find_clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction, max_tokens: int) -> list[Cluster]:
     """Two-stage clusters whose members together have at most `max_tokens`, unless a single one has more.
 
     `vectors` is (n, dimensions) in document order, `tokens` the length of each text. A cluster that is too long is
@@ -196,23 +196,23 @@ def clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction, max_
     # Matrices this small are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
     with threadpool_limits(1):
         whole = tuple(range(len(vectors)))
-        return sorted(set(_capped(vectors, whole, tokens, reduction, max_tokens, 0)))
+        return sorted(set(_find_short_clusters(vectors, whole, tokens, reduction, max_tokens, 0)))
 
 
-def _capped(
+def _find_short_clusters(
     vectors: Vectors, members: Cluster, tokens: Sequence[int], reduction: Reduction, max_tokens: int, depth: int
 ) -> Iterator[Cluster]:
-    for places in two_stages(vectors[list(members)], reduction):
+    for places in cluster_in_two_stages(vectors[list(members)], reduction):
         cluster = tuple(members[place] for place in places)
         if len(cluster) == 1 or sum(tokens[member] for member in cluster) <= max_tokens:
             yield cluster
         elif len(cluster) in (2, len(members)) or depth == _DEEPEST:
-            yield from cut(cluster, tokens, max_tokens)
+            yield from cut_cluster(cluster, tokens, max_tokens)
         else:
-            yield from _capped(vectors, cluster, tokens, reduction, max_tokens, depth + 1)
+            yield from _find_short_clusters(vectors, cluster, tokens, reduction, max_tokens, depth + 1)
 
 
-def cut(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> list[Cluster]:
+def cut_cluster(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> list[Cluster]:
     """A cluster cut by position into runs that are as long as `max_tokens` allows."""
     runs: list[list[int]] = []
     room = -1

@@ -32,38 +32,38 @@ class Fit:
     bic: float
 
 
-def best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fit:
+def find_best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fit:
     """Of the mixtures with 1 .. `most` components the one with the least BIC, the smaller where two are equal."""
     rows = np.asarray(points, np.float64)
     rows = rows - rows.mean(axis=0)
     # The draws do not hang on how many follow, so that every mixture starts from the first of the same centres.
-    centres = rows[drawn(rows, most, np.random.RandomState(seed))]
-    fits = (fit(rows, grouped(rows, centres[: count + 1])) for count in range(len(centres)))
+    centres = rows[draw_centres(rows, most, np.random.RandomState(seed))]
+    fits = (fit(rows, group_points(rows, centres[: count + 1])) for count in range(len(centres)))
     return min(fits, key=lambda found: found.bic)
 
 
 def fit(points: Array, labels: Labels) -> Fit:
     """The mixture that grows from these groups of points (n, d), one component a group. Points should be centred."""
-    from tomewise.memory.tree.mixture_kernels import matured
+    from tomewise.memory.tree.mixture_kernels import run_em
 
     count, dimensions = points.shape
     first, second = np.triu_indices(dimensions)
     features = np.hstack((np.ones((count, 1)), points, points[:, first] * points[:, second]))
     posteriors = (labels[:, None] == np.unique(labels)).astype(np.float64)
-    likelihood = count * matured(features, posteriors, dimensions, _RIDGE, _GAIN, _STEPS)
+    likelihood = count * run_em(features, posteriors, dimensions, _RIDGE, _GAIN, _STEPS)
     free = posteriors.shape[1] * features.shape[1] - 1
     return Fit(posteriors, likelihood, free * float(np.log(count)) - 2 * likelihood)
 
 
-def grouped(points: Array, centres: Array) -> Labels:
+def group_points(points: Array, centres: Array) -> Labels:
     """k-means: a group for each point (n, d), starting from these centres (groups, d). A group may be left empty."""
-    from tomewise.memory.tree.mixture_kernels import settled
+    from tomewise.memory.tree.mixture_kernels import run_kmeans
 
-    labels: Labels = settled(points, centres.copy(), _ROUNDS)
+    labels: Labels = run_kmeans(points, centres.copy(), _ROUNDS)
     return labels
 
 
-def drawn(points: Array, count: int, random: np.random.RandomState) -> list[int]:
+def draw_centres(points: Array, count: int, random: np.random.RandomState) -> list[int]:
     """Positions of the first centres, by k-means++ (Arthur, Vassilvitskii 2007); fewer where fewer points differ.
 
     Each is drawn with the square of its distance to the nearest drawn before.

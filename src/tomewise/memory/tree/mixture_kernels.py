@@ -13,7 +13,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def settled(points: Any, centres: Any, rounds: Any) -> Any:
+def run_kmeans(points: Any, centres: Any, rounds: Any) -> Any:
     """k-means: the group (n,) of each point (n, d) once no point changes it. Overwrites the `centres` (groups, d)."""
     count, dimensions = points.shape
     labels = np.zeros(count, np.int64)
@@ -44,7 +44,7 @@ def settled(points: Any, centres: Any, rounds: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def matured(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: Any, steps: Any) -> Any:
+def run_em(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: Any, steps: Any) -> Any:
     """Expectation maximisation from these posteriors (n, components), which it overwrites; the mean log likelihood.
 
     The log density of a Gaussian is linear in the `features` of a point: 1, its coordinates, and the products of two of
@@ -70,7 +70,7 @@ def matured(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: A
             for f in range(width):
                 for k in range(components):
                     joint[k] += features[n, f] * factors[f, k]
-            likelihood += _scaled(joint) / count
+            likelihood += _scale_to_shares(joint) / count
         if abs(likelihood - before) < gain:
             break
         before = likelihood
@@ -91,7 +91,7 @@ def _put_density(sums: Any, dimensions: Any, count: Any, ridge: Any, factors: An
             spread[i, j] = spread[j, i] = (sums[at] - sums[i + 1] * sums[j + 1] / size) / size
             at += 1
         spread[i, i] += ridge
-    volume = _inverted(spread)
+    volume = _invert(spread)
     factors[0] = np.log(size / count) - (volume + dimensions * np.log(2 * np.pi)) / 2
     at = dimensions + 1
     for i in range(dimensions):
@@ -106,7 +106,7 @@ def _put_density(sums: Any, dimensions: Any, count: Any, ridge: Any, factors: An
 
 
 @njit(cache=True, nogil=True)
-def _inverted(matrix: Any) -> Any:
+def _invert(matrix: Any) -> Any:
     """Invert a positive definite matrix in place (Gauss, Jordan); the logarithm of its determinant."""
     size = len(matrix)
     logarithm = 0.0
@@ -126,7 +126,7 @@ def _inverted(matrix: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _scaled(joint: Any) -> Any:
+def _scale_to_shares(joint: Any) -> Any:
     """Turn log densities into shares that sum to 1; the logarithm of what they summed to."""
     peak = -np.inf
     for k in range(len(joint)):
