@@ -260,7 +260,7 @@ async def test_layers_of_different_settings_stand_side_by_side(store) -> None:
 
 @pytest.mark.parametrize("wrong", [{"stride": -1}, {"levels": 0}])
 def test_impossible_settings_are_refused(store, wrong) -> None:
-    with pytest.raises(UsageError, match="levels 1 or more"):
+    with pytest.raises(UsageError, match="levels to 1 or more"):
         EpisodesLayer(store, model(), EMBEDDER, **wrong)
 
 

@@ -94,7 +94,7 @@ def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
 
 
 async def _update(layer: Layer, change: Change, store: SqliteStore, report: Report, mark: str) -> LayerReport:
-    """Update a layer and count how its replies were repaired; a `mark` makes it ask again instead of using the cache."""
+    """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
     with count_mended() as mended, ask_anew(mark):
         try:
             return await layer.update(change, report)

@@ -28,7 +28,10 @@ _TYPICAL = Typical(8, 0.4)
 
 
 class SummariesLayer:
-    """One summary per passage; a pure function of its passages. Summaries have no vectors, because recall does not search them."""
+    """One summary per passage; a pure function of its passages.
+
+    Summaries have no vectors, because recall does not search them.
+    """
 
     name = NAME
     needs = ("passages",)

@@ -1,4 +1,4 @@
-"""Entities whose names mean nearly the same."""
+"""Find entities whose names mean nearly the same."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.mirror import Columns
 
 THRESHOLD = 0.8  # HippoRAG 2
-DECIMALS = 4  # cosines are compared and kept so, beyond the noise of a vector's last bits
-_NEW, _OLD = 1024, 16384  # rows of one product: 64 MB of cosines
+DECIMALS = 4  # cosines are rounded to this, so that the last bits of vectors do not matter
+_NEW, _OLD = 1024, 16384  # rows of one matrix product: 64 MB of cosines
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows `new[i]` of the matrix asked about that are close to rows `other[i]` of the one searched."""
+    """Pairs of close rows: row `new[i]` of the query matrix is close to row `neighbours[i]` of the searched matrix."""
 
     new: NDArray[np.int64]
     neighbours: NDArray[np.int64]
@@ -27,10 +27,10 @@ class Pairs:
 
 
 def find_close_rows(rows: NDArray[np.float32], known: Columns) -> Pairs:
-    """Live rows of `known` with a cosine of at least `THRESHOLD`; `other` are places in `known.stored_rows`.
+    """Find live rows of `known` with a cosine of at least `THRESHOLD`; `neighbours` index `known.stored_rows`.
 
-    `rows` (n, dimensions) and those of `known` are of unit length. The mapped rows are read in place, not copied, and
-    let go of at once: only building reads them.
+    `rows` (n, dimensions) and the rows of `known` have unit length. The memory-mapped rows are read in place and
+    released at once, because only building reads them.
     """
     found = []
     for new in range(0, len(rows), _NEW):
@@ -44,7 +44,7 @@ def find_close_rows(rows: NDArray[np.float32], known: Columns) -> Pairs:
 
 
 def find_close_pairs(rows: NDArray[np.float32]) -> Pairs:
-    """Pairs of rows with a cosine of at least `THRESHOLD`, each once, `new` before `other`."""
+    """Find pairs of rows with a cosine of at least `THRESHOLD`, each once, with `new` before `neighbours`."""
     found = [
         _compare_blocks(rows, rows, new, start)
         for new in range(0, len(rows), _NEW)
@@ -55,13 +55,13 @@ def find_close_pairs(rows: NDArray[np.float32]) -> Pairs:
 
 
 def _compare_blocks(rows: NDArray[np.float32], known: NDArray[np.float32], new: int, start: int) -> Pairs:
-    some, block = rows[new : new + _NEW], np.asarray(known[start : start + _OLD])
-    # Near enough by the fast product; the sum that counts is one that no block size changes.
-    near = np.flatnonzero((some @ block.T).ravel() > np.float32(THRESHOLD - 2 * 10.0**-DECIMALS))
-    a, b = np.divmod(near, max(1, len(block)))
+    queries, block = rows[new : new + _NEW], np.asarray(known[start : start + _OLD])
+    # The fast product selects candidates. The exact cosines below do not depend on the block size.
+    candidates = np.flatnonzero((queries @ block.T).ravel() > np.float32(THRESHOLD - 2 * 10.0**-DECIMALS))
+    a, b = np.divmod(candidates, max(1, len(block)))
     cosines = np.empty(len(a))
     for at in range(0, len(a), _OLD):
-        left, right = some[a[at : at + _OLD]].astype(np.float64), block[b[at : at + _OLD]].astype(np.float64)
+        left, right = queries[a[at : at + _OLD]].astype(np.float64), block[b[at : at + _OLD]].astype(np.float64)
         cosines[at : at + _OLD] = np.einsum("ij,ij->i", left, right)
     cosines = np.round(cosines, DECIMALS)
     return _select(Pairs(a + new, b + start, cosines), cosines >= THRESHOLD)

@@ -10,28 +10,28 @@ from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, Fact, Sie
 from tomewise.types import LanguageModel
 
 _ROLES = (("subject", "head"), ("relation", "predicate"), ("object", "tail"))
-_MOST = 10  # ends that one part of a triple may list
+_MOST_NAMES = 10  # names that one end of a triple may list
 
 
-async def read_at_once(model: LanguageModel, given: PassageIn) -> Extraction:
-    """Entities and triples in one call."""
-    return clean_triples(await model.ask(EXTRACT_FACTS, ExtractIn(text=given.text, title=given.title)))
+async def read_at_once(model: LanguageModel, passage: PassageIn) -> Extraction:
+    """Read entities and triples in one call."""
+    return clean_triples(await model.ask(EXTRACT_FACTS, ExtractIn(text=passage.text, title=passage.title)))
 
 
-async def read_in_two(model: LanguageModel, given: PassageIn) -> Extraction:
-    """Entities first, then the triples among them, as HippoRAG 2 and CogitoRAG do."""
-    named = await model.ask(EXTRACT_ENTITIES, given)
+async def read_in_two(model: LanguageModel, passage: PassageIn) -> Extraction:
+    """Read entities in one call, then their triples in a second, as HippoRAG 2 and CogitoRAG do."""
+    named = await model.ask(EXTRACT_ENTITIES, passage)
     entities = [entity for entity in named.entities if isinstance(entity, str) and entity.strip()]
-    found = await model.ask(EXTRACT_TRIPLES, ExtractIn(text=given.text, title=given.title, entities=entities))
+    found = await model.ask(EXTRACT_TRIPLES, ExtractIn(text=passage.text, title=passage.title, entities=entities))
     return clean_triples(TriplesOut(entities=[*named.entities, *found.entities], triples=found.triples))
 
 
 def clean_triples(raw: TriplesOut) -> Extraction:
-    """The entities and facts of a reply, whatever the reply looks like.
+    """Clean a reply: keep its usable entities and facts, and count the unusable parts.
 
-    Triples that have not three parts, or an end without a letter or digit, are left out, as HippoRAG 2 does; a part
-    that is a list stands for one triple for each of its items. An empty relation is kept: the ends still belong
-    together.
+    A triple without exactly three parts, or with an end that has no letter or digit, is left out, as in HippoRAG 2. An
+    end that is a list stands for one triple per item. A triple with an empty relation is kept, because its ends still
+    belong together.
     """
     sieve = Sieve()
     listed = [name for entity in raw.entities for name in sieve.read_names(entity)]
@@ -52,7 +52,7 @@ def _read_facts(triple: object, sieve: Sieve) -> Iterator[Fact]:
     if len(triple) != 3:
         sieve.dirt["triples not of three parts"] += 1
         return
-    heads, tails = sieve.read_names(triple[0])[:_MOST], sieve.read_names(triple[2])[:_MOST]
+    heads, tails = sieve.read_names(triple[0])[:_MOST_NAMES], sieve.read_names(triple[2])[:_MOST_NAMES]
     relation = normalise_name(" ".join(sieve.read_texts(triple[1])))[:LONGEST_NAME].strip()
     for head in heads:
         for tail in tails:
