@@ -148,7 +148,7 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
     [
         ([], "no extractions"),
         (["{"], "line 1: not JSON"),
-        (["[1]"], "line 1: .* no object"),
+        (["[1]"], "line 1: .* not an object"),
         ([{"id": 1, "triples": []}, {"id": 2}], "line 2: .*triples"),
         ([{"id": None, "triples": []}], "line 1: `id`"),
         ([{"id": 1, "triples": [], "entities": "x"}], "line 1: `entities`"),

@@ -233,7 +233,7 @@ class GraphLayer:
         return np.concatenate(rows)
 
     def _make_record(self, read: int, dirt: Counter[str]) -> dict[str, Any]:
-        """Make the build record: `taken` counts all texts read; `dirt` counts by kind over all builds, removed texts too."""
+        """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
         before = self._store.builds().get(self.name, {}).get("dirt", {})
         done = select(func.count()).where(intake.c.layer == self.name, intake.c.failure == "")
         with self._store.reading() as connection:

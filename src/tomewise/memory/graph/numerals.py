@@ -34,7 +34,7 @@ _SMALL = 2  # number words up to this are too common ("one of", "both") to ident
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as written. `values[0]` is its value; the rest are the values of its parts ("three" in "three million")."""
+    """A number as written. `values[0]` is its value; the rest are those of its parts ("three" in "three million")."""
 
     text: str
     start: int
