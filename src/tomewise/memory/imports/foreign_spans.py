@@ -17,9 +17,11 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TextPlaces:
-    """The places of texts. `overlaps` has, by the index of each text that was found, the passages that it overlaps with
-    the number of shared characters, without white space. `covered` are the passages that the texts cover at least by
-    half."""
+    """The places of texts among the passages.
+
+    `overlaps` has the passages that each text overlaps, by the index of the text, with the number of shared characters
+    (without white space). `covered` are the passages that the texts cover at least by half.
+    """
 
     overlaps: Mapping[int, Mapping[int, int]]
     covered: frozenset[int]
@@ -27,8 +29,10 @@ class TextPlaces:
 
 @dataclass(frozen=True, slots=True)
 class _CondensedDocument:
-    """A document without white space, so that line ends and indents do not matter. `keys`, `starts` and `ends` are those
-    of its passages; the places count in the text without white space."""
+    """A document without white space, so that line ends and indents do not matter.
+
+    `keys`, `starts` and `ends` are those of its passages; starts and ends count in the text without white space.
+    """
 
     text: str
     keys: tuple[int, ...]

@@ -1,8 +1,8 @@
 """Fit Gaussian mixtures with full covariances by expectation maximisation.
 
 This replaces scikit-learn: the search for the number of clusters fits about five hundred small mixtures for a novel,
-where scikit-learn spends most of the time on checking arguments (measured in `bench/tree.py`). The settings are those of
-scikit-learn: a start from k-means, 1e-6 added to the diagonal of the covariances, an end once the mean log likelihood
+where scikit-learn spends most of the time on checking arguments (measured in `bench/tree.py`). The settings are the
+same: a start from k-means, 1e-6 added to the diagonal of the covariances, an end once the mean log likelihood
 gains less than 1e-3, and 100 steps at most.
 """
 
@@ -34,7 +34,7 @@ class Fit:
 
 
 def find_best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fit:
-    """Fit mixtures with 1 .. `most` components and return the one with the least BIC; ties go to fewer components."""
+    """Fit mixtures with 1 .. `most` components and return that with the least BIC; ties go to fewer components."""
     rows = np.asarray(points, np.float64)
     rows = rows - rows.mean(axis=0)
     # Each draw depends only on the draws before it, so every mixture starts from the first of the same centres.

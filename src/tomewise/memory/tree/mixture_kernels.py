@@ -14,7 +14,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def run_kmeans(points: Any, centres: Any, rounds: Any) -> Any:
-    """Run k-means until no point (n, d) changes its group; returns the groups (n,). Overwrites `centres` (groups, d)."""
+    """Run k-means until no point (n, d) changes its group; returns groups (n,). Overwrites `centres` (groups, d)."""
     count, dimensions = points.shape
     labels = np.zeros(count, np.int64)
     for turn in range(rounds):
@@ -95,11 +95,11 @@ def _put_density(sums: Any, dimensions: Any, count: Any, ridge: Any, factors: An
     factors[0] = np.log(size / count) - (volume + dimensions * np.log(2 * np.pi)) / 2
     at = dimensions + 1
     for i in range(dimensions):
-        weighted_mean = 0.0
+        coefficient = 0.0
         for j in range(dimensions):
-            weighted_mean += spread[i, j] * sums[j + 1] / size
-        factors[i + 1] = weighted_mean
-        factors[0] -= weighted_mean * sums[i + 1] / size / 2
+            coefficient += spread[i, j] * sums[j + 1] / size
+        factors[i + 1] = coefficient
+        factors[0] -= coefficient * sums[i + 1] / size / 2
         for j in range(i, dimensions):
             factors[at] = -spread[i, j] / 2 if i == j else -spread[i, j]
             at += 1

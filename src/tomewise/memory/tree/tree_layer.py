@@ -1,4 +1,4 @@
-"""The tree: summaries of passages that speak of the same, and summaries of those (RAPTOR, section 3)."""
+"""The tree: summaries of clusters of similar passages, and summaries of summaries (RAPTOR, section 3)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 NAME = "tree"
 _GROUND = "passages"
-_CLUSTER_TOKENS = 3500  # of the texts summarised together
+_CLUSTER_TOKENS = 3500  # of the texts in one cluster
 _SUMMARY_TOKENS = 200
 _LEVELS = 5
 _CHARACTERS_PER_TOKEN = 4
-_SHARE = 0.95  # of the tokens that a summary may take and, by experience, takes
+_SHARE = 0.95  # of its token limit that a summary usually takes
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The nodes of one level in document order. `below` are the positions of the passages under each."""
+    """The nodes of one level in document order. `below` has the places of the passages under each node."""
 
     ids: Sequence[NodeId]
     texts: Sequence[str]
@@ -41,12 +41,12 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """A cluster on its way to become a node."""
+    """A cluster that is to become a node."""
 
     id: NodeId
     level: int
     members: tuple[int, ...]
-    given: SummaryIn
+    summary_input: SummaryIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,10 @@ class _Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A whole tree: nodes of all levels with their vectors, and why passages lack a summary above them."""
+    """A whole tree: nodes of all levels with their vectors, and failures by the place of the passage below.
+
+    `sizes` counts the nodes of each level.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     vectors: list[NDArray[np.float32]] = field(default_factory=list)
@@ -71,11 +74,12 @@ _Summarise = Callable[[_Level, Sequence[_Parent]], Awaitable[tuple[Mapping[NodeI
 
 
 class TreeLayer:
-    """One tree over all passages of the tome, built anew when they change.
+    """One tree over all passages of the tome, built again when the passages change.
 
-    A cluster whose members are what they were keeps its node, so that only new clusters are summarised. Levels end at
-    5, at 11 nodes or fewer, or where a level would hold no fewer nodes than the one below it (the released code goes
-    on). Passages are clustered and summarised with their titles. `reduction` is UMAP unless it is not installed.
+    A cluster with the same members as before keeps its node, so that only new clusters are summarised. The tree ends
+    after 5 levels, above a level of 11 nodes or fewer, or where the next level would not have fewer nodes than the one
+    below it (there the released code goes on). Passages are clustered and summarised with their titles. `reduction` is
+    UMAP where it is installed, else PCA.
     """
 
     name = NAME
@@ -99,13 +103,13 @@ class TreeLayer:
         self._summary_tokens = summary_tokens
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Cluster all passages anew and summarise the clusters that are new, a level at a time."""
+        """Cluster all passages again and summarise the new clusters, one level at a time."""
         reduction, keys, ground, existing = await asyncio.to_thread(self._load)
 
         async def summarise(
             level_below: _Level, parents: Sequence[_Parent]
         ) -> tuple[dict[NodeId, _Summary], Mapping[NodeId, str]]:
-            fresh = {parent.id: parent.given for parent in parents if parent.id not in existing}
+            fresh = {parent.id: parent.summary_input for parent in parents if parent.id not in existing}
             label = f"summaries, level {parents[0].level}"
             replies = await ask_each(self._model, SUMMARISE, fresh, report, label)
             texts = [reply.summary for reply in replies.values()]
@@ -114,36 +118,36 @@ class TreeLayer:
             return {**existing, **made}, replies.failed
 
         tree = await self._grow_tree(ground, reduction, summarise)
-        added, gone = await asyncio.to_thread(self._commit, keys, tree, existing, reduction)
+        added, removed = await asyncio.to_thread(self._commit, keys, tree, existing, reduction)
         failed = {keys[position]: reason for position, reason in tree.failed.items()}
         notes = (reduction.note,) if reduction.note and tree.sizes else ()
-        return LayerReport(layer=NAME, added=added, removed=gone, failed=failed, notes=notes)
+        return LayerReport(layer=NAME, added=added, removed=removed, failed=failed, notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
-        """The calls of level 1, for which passages are clustered as `update` would, and what those above may come to.
+        """The calls of level 1, clustered as in `update`, and an approximation of the levels above.
 
-        A summary that does not exist yet is taken to lie amid its members and to be as long as the beginning of theirs.
+        A summary that does not exist yet gets the mean vector of its members and the beginning of their texts.
         """
         reduction, _, ground, existing = await asyncio.to_thread(self._load)
-        asked: list[SummaryIn] = []
+        inputs: list[SummaryIn] = []
 
         async def summarise(
             level_below: _Level, parents: Sequence[_Parent]
         ) -> tuple[dict[NodeId, _Summary], Mapping[NodeId, str]]:
             fresh = [parent for parent in parents if parent.id not in existing]
-            asked.extend(parent.given for parent in fresh)
+            inputs.extend(parent.summary_input for parent in fresh)
             return {**existing, **{parent.id: _make_stand_in(level_below, parent) for parent in fresh}}, {}
 
         await self._grow_tree(ground, reduction, summarise)
         return Estimate(
             layer=NAME,
-            calls=len(asked),
-            input_tokens=sum(self._model.reckon(SUMMARISE, given) for given in asked),
-            output_tokens=sum(_estimate_characters(given) // _CHARACTERS_PER_TOKEN for given in asked),
+            calls=len(inputs),
+            input_tokens=sum(self._model.reckon(SUMMARISE, summary_input) for summary_input in inputs),
+            output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 
     def _load(self) -> tuple[Reduction, list[int], _Level, dict[NodeId, _Summary]]:
-        """How to reduce, the keys of the passages in document order, the passages, and the summaries that exist."""
+        """Load the reduction, the keys of the passages in document order, the passages, and the existing summaries."""
         passages = self._store.passages()
         keys = list(passages)
         ground = _Level(
@@ -186,26 +190,32 @@ class TreeLayer:
         )
 
     def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
-        given = SummaryIn(texts=[level_below.texts[member] for member in members], max_tokens=self._summary_tokens)
-        return _Parent(content_id("t", level, *(level_below.ids[member] for member in members)), level, members, given)
+        summary_input = SummaryIn(
+            texts=[level_below.texts[member] for member in members], max_tokens=self._summary_tokens
+        )
+        return _Parent(
+            content_id("t", level, *(level_below.ids[member] for member in members)), level, members, summary_input
+        )
 
     def _commit(
         self, keys: Sequence[int], tree: _Tree, existing: Mapping[NodeId, _Summary], reduction: Reduction
     ) -> tuple[int, int]:
-        """Write what is new and take away what is no more; how many nodes came and went."""
+        """Write the new nodes and remove the obsolete ones; returns how many of each."""
         wanted = {node.id for node in tree.nodes}
-        gone = self._store.keys_of(node for node in existing if node not in wanted)
+        obsolete = self._store.keys_of(node for node in existing if node not in wanted)
         fresh = [(node, row) for node, row in zip(tree.nodes, tree.vectors, strict=True) if node.id not in existing]
         failed = {keys[place]: reason for place, reason in tree.failed.items()}
-        done = [key for key in keys if key not in failed]
+        taken_keys = [key for key in keys if key not in failed]
         with self._store.write() as writing:
-            writing.remove_nodes(gone.values())
-            made = writing.put_nodes([node for node, _ in fresh])
+            writing.remove_nodes(obsolete.values())
+            node_keys = writing.put_nodes([node for node, _ in fresh])
             if fresh:
-                writing.put_vectors(NAME, [made[node.id] for node, _ in fresh], np.stack([row for _, row in fresh]))
-            writing.record_intake(NAME, done, failed)
-            writing.record_build(NAME, self._make_record(len(done), tree, reduction))
-        return len(fresh), len(gone)
+                writing.put_vectors(
+                    NAME, [node_keys[node.id] for node, _ in fresh], np.stack([row for _, row in fresh])
+                )
+            writing.record_intake(NAME, taken_keys, failed)
+            writing.record_build(NAME, self._make_record(len(taken_keys), tree, reduction))
+        return len(fresh), len(obsolete)
 
     def _make_record(self, taken: int, tree: _Tree, reduction: Reduction) -> dict[str, Any]:
         return {
@@ -229,7 +239,7 @@ def _find_passages_below(level_below: _Level, parent: _Parent) -> frozenset[int]
 
 
 def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
-    """`position` is that of the first passage below within its document, which no other cluster can change."""
+    """Make the node of a cluster; `position` is that of its first passage in the document of that passage."""
     return Node(
         id=parent.id,
         layer=NAME,
@@ -241,7 +251,7 @@ def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
 
 
 def _make_next_level(level_below: _Level, parents: Sequence[_Parent], summaries: Mapping[NodeId, _Summary]) -> _Level:
-    """The level of these parents; they are sorted by their members, and so in document order."""
+    """Make the level of these parents; they are sorted by members, and therefore in document order."""
     vectors = [summaries[parent.id].vector for parent in parents]
     return _Level(
         ids=[parent.id for parent in parents],
@@ -254,9 +264,9 @@ def _make_next_level(level_below: _Level, parents: Sequence[_Parent], summaries:
 
 def _make_stand_in(level_below: _Level, parent: _Parent) -> _Summary:
     middle = level_below.vectors[list(parent.members)].mean(axis=0)
-    text = " ".join(parent.given.texts)[: _estimate_characters(parent.given)]
+    text = " ".join(parent.summary_input.texts)[: _estimate_characters(parent.summary_input)]
     return _Summary(text, middle / max(float(np.linalg.norm(middle)), 1e-12))
 
 
-def _estimate_characters(given: SummaryIn) -> int:
-    return min(int(_SHARE * given.max_tokens * _CHARACTERS_PER_TOKEN), sum(map(len, given.texts)))
+def _estimate_characters(summary_input: SummaryIn) -> int:
+    return min(int(_SHARE * summary_input.max_tokens * _CHARACTERS_PER_TOKEN), sum(map(len, summary_input.texts)))
