@@ -143,7 +143,7 @@ def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole
         assert finish_build(server) == []
 
 
-# Kills the process while the layer number {left} is written: after all its requests, before its commit.
+# Kills the process while its layer number `left` is written: after all its requests, before its commit.
 DYING = """
 import os, signal
 from tomewise.store.sqlite.write import Write

@@ -58,7 +58,7 @@ def cut_windows(count: int, size: int, stride: int) -> list[range]:
 
 @dataclass(frozen=True, slots=True)
 class _SourceText:
-    """A passage, or a window of the level below. `text` is None after a failed call; `passages` are those below."""
+    """A passage, or a window of the level below. A failed call leaves `text` None; `passages` are those below it."""
 
     node: NodeId
     text: str | None

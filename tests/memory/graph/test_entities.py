@@ -1,4 +1,4 @@
-"""Names are the same when their letters and digits are, in every script."""
+"""Names are equal when their letters and digits are equal, in every script."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tomewise.memory.graph.entities import count_alphanumerics, normalise_name
         ("\ud800x", "x"),
     ],
 )
-def test_names_are_folded(name: str, same: str) -> None:
+def test_names_are_normalised(name: str, same: str) -> None:
     assert normalise_name(name) == normalise_name(same) == same
 
 
 @given(st.text(max_size=60))
-def test_folding_twice_is_folding_once(name: str) -> None:
+def test_normalising_twice_changes_nothing(name: str) -> None:
     once = normalise_name(name)
     assert normalise_name(once) == once
     assert normalise_name(name.swapcase().swapcase()) or not any(sign.isalnum() for sign in name)
@@ -40,7 +40,7 @@ def test_folding_twice_is_folding_once(name: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
-def test_plain_names_are_as_hipporag_has_them(name: str) -> None:
+def test_ascii_names_are_normalised_as_in_hipporag(name: str) -> None:
     theirs = re.sub("[^A-Za-z0-9 ]", " ", name.lower()).strip()
     assert normalise_name(name) == " ".join(theirs.split())
 

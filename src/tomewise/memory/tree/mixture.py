@@ -44,7 +44,7 @@ def find_best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fi
 
 
 def fit(points: Array, labels: Labels) -> Fit:
-    """Fit a mixture that starts from these groups of points (n, d), one component per group. Centre the points first."""
+    """Fit a mixture that starts from groups of points (n, d), one component per group. Centre the points first."""
     from tomewise.memory.tree.mixture_kernels import run_em
 
     count, dimensions = points.shape
