@@ -24,7 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server
 
-from tests.building import mark, played
+from tests.building import mark, play_role
 from tests.language.openai_server import Behaviour, OpenAIServer
 
 from tomewise.sample import STORY
@@ -61,7 +61,7 @@ def main() -> None:
     dice = random.Random(options.seed)
 
     def reply(request: dict[str, Any]) -> Behaviour:
-        return played(request, delay=options.latency)
+        return play_role(request, delay=options.latency)
 
     with tempfile.TemporaryDirectory() as folder, OpenAIServer(reply) as server:
         empty, whole, path = (Path(folder) / f"{name}.tome" for name in ("empty", "whole", "killed"))

@@ -34,7 +34,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server
 
-from tests.building import mark, played, remembered, role
+from tests.building import mark, play_role, read_marks, role
 from tests.language.openai_server import Behaviour, OpenAIServer
 from tests.texts import prose
 
@@ -120,7 +120,7 @@ def read_file(path: Path) -> TomeContent:
         assert file.execute("PRAGMA quick_check").fetchone() == ("ok",), "the file is damaged"
         documents = frozenset(file.execute("SELECT id, digest FROM documents"))
         (traces,) = file.execute("SELECT count(*) FROM traces").fetchone()
-    return TomeContent(documents, frozenset(remembered(path)), traces)
+    return TomeContent(documents, frozenset(read_marks(path)), traces)
 
 
 def export(path: Path) -> list[str]:
@@ -153,7 +153,7 @@ class Soak:
                 assert commands.run(["-m", str(whole), *words]) == 0
                 self._seconds[verb] = time.perf_counter() - start
         self._whole = export(whole)
-        self.calls = len(remembered(whole))
+        self.calls = len(read_marks(whole))
 
     def run_round(self) -> None:
         """Run one command, killed or not, and check what the file then holds."""
@@ -211,7 +211,7 @@ class Soak:
 
 
 def play(request: dict[str, Any]) -> Behaviour:
-    return played(request, delay=LATENCY)
+    return play_role(request, delay=LATENCY)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.tree.clustering import Reduction, best_reduction, clusters, pca
+from tomewise.memory.tree.clustering import Reduction, choose_reduction, find_clusters, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.sample import STORY
@@ -93,7 +93,7 @@ def time_clustering(store: SqliteStore, embedder: Embedder, reduction: Reduction
     for attempt in ("first (imports and compiles)", "again"):
         clock = Clock()
         with clock.measure():
-            found = clusters(store.vectors("passages").rows, tokens, reduction, 3500)
+            found = find_clusters(store.vectors("passages").rows, tokens, reduction, 3500)
         print(f"cluster {len(texts)} passages, {reduction.name}, {attempt:29}{clock}; {len(found)} clusters")
 
 
@@ -121,7 +121,7 @@ async def main() -> None:
     parser.add_argument("--pca", action="store_true")
     parser.add_argument("--embedder", default="bundled")
     options = parser.parse_args()
-    reduction = Reduction("pca", pca) if options.pca else best_reduction()
+    reduction = Reduction("pca", reduce_by_pca) if options.pca else choose_reduction()
     timed = TimedEmbedder(embedder_named(options.embedder))
     text = options.path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:

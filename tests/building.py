@@ -1,7 +1,7 @@
-"""Building in a process of its own, against a server that plays the roles of a build and marks what it says.
+"""Build in a separate process, against a server that plays the roles of a build and puts marks in its replies.
 
-Every reply holds the mark of its request, a digest of what was asked. So the replies that lie in the file of a tome
-tell which requests it remembers, without any help from the code that remembers them.
+Every reply has the mark of its request, a digest of its messages. So a test can read from the replies in the file of a
+tome which requests it remembers, independently of the code under test.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, NARRATE, SUMMARISE, ExtractIn, SummaryIn
 
 LAYERS = {"extract_facts": "graph:passages-triples", "summarise": "tree", "narrate": "episodes"}
-# UMAP takes seconds to import, and what is clustered by does not matter to who is asked.
+# UMAP takes seconds to import, and these tests do not depend on the reduction.
 PLAIN = "import sys; sys.modules['umap'] = None; from tomewise.terminal.program import main; "
-_READ = re.compile(r"<passage[^>]*>[^<]*?(\w{4,})[^<]*</passage>")  # a word of what is read, for a reply has some
+_READ = re.compile(r"<passage[^>]*>[^<]*?(\w{4,})[^<]*</passage>")  # a word of the passage, which the reply repeats
 _OPENINGS = {
     role.name: Prompts().render(role, given).partition("\n")[0]
     for role, given in (
@@ -37,19 +37,19 @@ _OPENINGS = {
 
 
 def role(request: dict[str, Any]) -> str:
-    """Which role a request asks for; empty for those that answer questions."""
+    """The role that a request asks for; empty for roles that answer questions."""
     prompt = request["messages"][1]["content"]
     return next((name for name, opening in _OPENINGS.items() if prompt.startswith(opening)), "")
 
 
 def mark(request: dict[str, Any]) -> str:
-    """A digest of all that was asked."""
+    """A digest of all messages of a request."""
     asked = "\0".join(message["content"] for message in request["messages"])
     return "mark" + sha256(asked.encode()).hexdigest()[:20]
 
 
-def played(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
-    """A good reply, the same for the same request."""
+def play_role(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
+    """Reply well to a request; equal requests get equal replies."""
     name = mark(request)
     if role(request) == "extract_facts":
         word = _READ.search(request["messages"][1]["content"])
@@ -62,8 +62,8 @@ def played(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
     return said(json.dumps(reply), delay=delay)
 
 
-def started(*words: object, first: str = "", **environment: str) -> subprocess.Popen[str]:
-    """The command `tome` in a process; `first` is Python that runs before it."""
+def start_command(*words: object, first: str = "", **environment: str) -> subprocess.Popen[str]:
+    """Start the command `tome` in a process; `first` is Python code that runs before it."""
     return subprocess.Popen(
         [sys.executable, "-c", f"{PLAIN}{first}\nmain()", *map(str, words)],
         stdin=subprocess.DEVNULL,
@@ -74,9 +74,8 @@ def started(*words: object, first: str = "", **environment: str) -> subprocess.P
     )
 
 
-def remembered(path: Path) -> set[str]:
-    """The marks of the requests whose replies lie in a tome."""
+def read_marks(path: Path) -> set[str]:
+    """Read the marks of the requests whose replies are in the file of a tome."""
     with closing(sqlite3.connect(path)) as connection:
         replies = [json.loads(reply) for (reply,) in connection.execute("SELECT reply FROM calls")]
-    said_ = [reply["summary"].split()[2] if "summary" in reply else reply["entities"][0] for reply in replies]
-    return set(said_)
+    return {reply["summary"].split()[2] if "summary" in reply else reply["entities"][0] for reply in replies}

@@ -1,4 +1,4 @@
-"""One passage that the model's server fails on, through the command: all else is built, it is named, and mended."""
+"""The model's server fails on one passage: the command builds the rest, names the passage, and builds it later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.building import LAYERS, mark, played, remembered, role
+from tests.building import LAYERS, mark, play_role, read_marks, role
 from tests.language.openai_server import OpenAIServer, failed, said
 from tests.texts import prose
 
@@ -20,19 +20,19 @@ LETTER = "a letter.txt"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """A tome with three documents, one of them with a passage that holds the marker; nothing is built yet."""
+    """A tome with three documents, one of them with a passage that contains the marker; no layer is built yet."""
     folder = tmp_path_factory.mktemp("library")
     for number in range(2):
         (folder / f"b{number}.txt").write_text(prose(number, 30))
     (folder / LETTER).write_text(f"{prose(2, 12)} The {MARKER} was gone. {prose(3, 12)}")
     with Tome.open(folder / "empty.tome", embedder="hash", passage_tokens=48) as tome:
         tome.add(*sorted(folder.glob("*.txt")))
-        (place,) = [one.position for one in tome.store.passages().values() if MARKER in one.text]
+        (place,) = [passage.position for passage in tome.store.passages().values() if MARKER in passage.text]
     return folder / "empty.tome", place
 
 
 class Shop:
-    """A server that fails on the marker as told, and the command that asks it."""
+    """A server that can fail on the marker, and the command that asks it."""
 
     def __init__(self, server, command):
         self.server = server
@@ -41,12 +41,12 @@ class Shop:
 
     def fail_by(self, behaviour):
         def play(request):
-            return behaviour if behaviour and holds_marker(request) else played(request, delay=0.02)
+            return behaviour if behaviour and holds_marker(request) else play_role(request, delay=0.02)
 
         self.server.handler = play
 
     def run(self, *words):
-        """What the command leaves behind, and the requests that it made."""
+        """Run the command; returns its result and the requests that it made."""
         self.server.requests = []
         ran = self._command(*words, "--model", "openai:test", "--base-url", self.server.url)
         return ran, self.server.requests
@@ -63,11 +63,11 @@ def asks_for_a_sign_of_life(request):
 @pytest.fixture
 def shop(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
-    with OpenAIServer(played) as server:
+    with OpenAIServer(play_role) as server:
         yield Shop(server, command)
 
 
-def exported(path):
+def read_export(path):
     with Tome.open(path) as tome:
         return list(tome.export())
 
@@ -94,39 +94,39 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, he
     assert ran.out.count("the next build tries these again") == 3
     assert reason in ran.out
 
-    shown = json.loads(command("show", "--json").out)
-    assert {one["layer"] for one in shown["failed"]} == set(LAYERS.values())
-    for one in shown["failed"]:
-        assert reason in one["reason"]
-    (graph,) = [one for one in shown["failed"] if one["layer"] == LAYERS["extract_facts"]]
+    report = json.loads(command("show", "--json").out)
+    assert {failure["layer"] for failure in report["failed"]} == set(LAYERS.values())
+    for failure in report["failed"]:
+        assert reason in failure["reason"]
+    (graph,) = [failure for failure in report["failed"] if failure["layer"] == LAYERS["extract_facts"]]
     assert graph["document"].endswith(LETTER)
     assert graph["passages"] == [place]
-    (episode,) = [one for one in shown["failed"] if one["layer"] == "episodes"]
+    (episode,) = [failure for failure in report["failed"] if failure["layer"] == "episodes"]
     assert place in episode["passages"]
-    told = command("show").out
-    assert f"{LAYERS['extract_facts']} lacks {graph['document']}, passage {place}: openai:test" in told
-    assert reason in told
+    output = command("show").out
+    assert f"{LAYERS['extract_facts']} lacks {graph['document']}, passage {place}: openai:test" in output
+    assert reason in output
 
     ran, _ = shop.run("ask", "When did the tide turn?", "-s", "comorag", "--json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["answer"] == "at nine"
 
-    before = exported("memory.tome")
+    before = read_export("memory.tome")
     ran, asked = shop.run("build", "-s", "comorag")
     assert ran.code == 0, ran.err
     assert any(map(holds_marker, asked))
     assert all(holds_marker(request) or asks_for_a_sign_of_life(request) for request in asked)
-    assert exported("memory.tome") == before
+    assert read_export("memory.tome") == before
 
     shop.fail_by(None)
-    had = remembered(here / "memory.tome")
+    remembered = read_marks(here / "memory.tome")
     ran, asked = shop.run("build", "-s", "comorag")
     assert ran.code == 0, ran.err
-    assert had.isdisjoint(map(mark, asked))
+    assert remembered.isdisjoint(map(mark, asked))
     first = [request for request in asked if holds_marker(request)]
     assert {role(request) for request in first} == set(LAYERS)
     above = [request for request in asked if not holds_marker(request)]
-    assert {role(request) for request in above} <= {"summarise"}, "what the tree holds above its lowest summaries"
+    assert {role(request) for request in above} <= {"summarise"}, "the upper levels of the tree"
     assert json.loads(command("show", "--json").out)["failed"] == []
-    assert exported("memory.tome") == exported(whole)
+    assert read_export("memory.tome") == read_export(whole)
     assert shop.run("build", "-s", "comorag")[1] == []

@@ -14,8 +14,8 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.loops.evidence import FENCE, token_counter
-from tomewise.memory.building import behind, build
+from tomewise.loops.evidence import FENCE
+from tomewise.memory.building import build, find_lag
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.graph import Carrier
@@ -61,10 +61,10 @@ def store(tmp_path: Path):
 )
 async def test_from_texts_to_an_answer(store, name, label, options):
     system = assemble(name, Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER), **options)
-    assert behind(system.layers, store)
+    assert find_lag(system.layers, store)
     reports = await build(system.layers, store, quiet)
     assert not any(report.failed for report in reports)
-    assert behind(system.layers, store) == {}
+    assert find_lag(system.layers, store) == {}
     assert [layer.name for layer in system.layers if layer.name.startswith("graph:")]
     await check_retriever(system.retriever, QUESTION)
     free = await check_loop(system.loop, Question(text=QUESTION, force=True))

@@ -1,6 +1,6 @@
-"""A build that is killed or interrupted goes on where it was: no reply that it had is asked for again.
+"""A build that is killed or interrupted continues where it stopped: it does not ask again for replies that it has.
 
-Who was asked what is counted by the server. A reply counts as had once it lies in the file of the tome.
+The server counts the requests. A reply is remembered once it is in the file of the tome.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.building import LAYERS, mark, played, remembered, role, started
+from tests.building import LAYERS, mark, play_role, read_marks, role, start_command
 from tests.language.openai_server import OpenAIServer
 from tests.texts import prose
 
 from tomewise.tome.tome import Tome
 
-LIMIT = 4  # requests under way at a time
+LIMIT = 4  # concurrent requests
 LATENCY = 0.02  # seconds
 
 
 class Watched(OpenAIServer):
-    """A server that watches one command at a time, and gives it `enough` replies and no more; None for all."""
+    """A server that records the requests of one command; after `enough` replies it delays the rest (None: no limit)."""
 
     def __init__(self) -> None:
         super().__init__(self._play)
@@ -34,8 +34,8 @@ class Watched(OpenAIServer):
         self.requests, self.enough = [], enough
 
     def _play(self, request):
-        held = self.enough is not None and len(self.requests) > self.enough
-        return played(request, delay=3600 if held else LATENCY)
+        must_wait = self.enough is not None and len(self.requests) > self.enough
+        return play_role(request, delay=3600 if must_wait else LATENCY)
 
     @property
     def asked(self) -> list[str]:
@@ -43,13 +43,13 @@ class Watched(OpenAIServer):
 
     @property
     def replied(self) -> set[str]:
-        watched = set(map(id, list(self.requests)))  # a reply to one who is dead may still leave
+        watched = set(map(id, list(self.requests)))  # a reply to a dead process may still leave
         return {mark(request) for request in list(self.sent) if id(request) in watched}
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """A tome with three documents that nothing was built for yet."""
+    """A tome with three documents and no layers."""
     folder = tmp_path_factory.mktemp("library")
     for number in range(3):
         (folder / f"{number}.txt").write_text(prose(number, 60))
@@ -63,91 +63,93 @@ def path(library, here):
     return Path(shutil.copy(library, here / "memory.tome"))
 
 
-def building(server, *words, first=""):
+def start_build(server, *words, first=""):
     asking = ("--model", "openai:test", "--base-url", server.url)
-    return started("build", "--system", "comorag", *asking, *words, first=first, TOMEWISE_LIMIT=str(LIMIT))
+    return start_command("build", "--system", "comorag", *asking, *words, first=first, TOMEWISE_LIMIT=str(LIMIT))
 
 
-def built(server):
-    """A build that nobody disturbs: the marks of what it asked."""
+def finish_build(server):
+    """Run a build to its end; returns the marks of its requests."""
     server.watch()
-    process = building(server)
+    process = start_build(server)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "failed" not in out
     return server.asked
 
 
-def exported(path):
+def read_export(path):
     with Tome.open(path) as tome:
         return list(tome.export())
 
 
 @pytest.fixture(scope="module")
 def whole(library, tmp_path_factory):
-    """What a build asks and makes that nobody disturbs."""
+    """The marks of the requests of an undisturbed build, and its export."""
     path = Path(shutil.copy(library, tmp_path_factory.mktemp("whole") / "memory.tome"))
     with Watched() as server:
-        process = building(server, "--tome", path)
+        process = start_build(server, "--tome", path)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         asked = server.asked
         assert Counter(map(role, server.requests)).keys() == LAYERS.keys()
     assert len(set(asked)) == len(asked) > 50
-    assert remembered(path) == set(asked)
-    return set(asked), exported(path)
+    assert read_marks(path) == set(asked)
+    return set(asked), read_export(path)
 
 
-def until(holds, process, seconds=30.0):
-    """Wait until something holds, or the process has ended."""
+def wait_until(holds, process, seconds=30.0):
+    """Wait until a condition holds or the process has ended."""
     end = time.monotonic() + seconds
     while not holds() and process.poll() is None:
-        assert time.monotonic() < end, "it never came to hold"
+        assert time.monotonic() < end, "the condition never held"
         time.sleep(0.01)
 
 
 def test_killed_at_any_moment_it_asks_for_no_reply_again_that_it_had(path, whole):
     every, lines = whole
     dice = random.Random(7)
-    had: set[str] = set()
+    remembered: set[str] = set()
     counts: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     with Watched() as server:
         for kill in range(4):
-            last = dice.randint(1, (len(every) - len(had)) // 2)
+            last = dice.randint(1, (len(every) - len(remembered)) // 2)
             orderly = kill % 2 == 0
             server.watch(last if orderly else None)
-            process = building(server)
-            if orderly:  # no further reply comes, and those that came are in the file
-                until(lambda last=last: len(server.replied) == last and server.replied <= remembered(path), process)
+            process = start_build(server)
+            if orderly:  # the server stops replying, and all replies are in the file
+                wait_until(
+                    lambda last=last: len(server.replied) == last and server.replied <= read_marks(path), process
+                )
             else:
-                until(lambda last=last: len(server.requests) >= last, process)
+                wait_until(lambda last=last: len(server.requests) >= last, process)
                 time.sleep(dice.uniform(0, 2 * LATENCY))
             process.kill()
             _, err = process.communicate()
             assert process.returncode == -signal.SIGKILL, err
             asked = server.asked
-            assert had.isdisjoint(asked)
+            assert remembered.isdisjoint(asked)
             assert len(set(asked)) == len(asked)
-            had = remembered(path)
+            remembered = read_marks(path)
             if orderly:
-                assert len(set(asked) - had) <= LIMIT, "what was under way"
+                assert len(set(asked) - remembered) <= LIMIT, "the concurrent requests"
             counts.update(asked)
-            lost.update(set(asked) - had)
-        assert had < every, "the last kill came before the end"
-        counts.update(built(server))
-        assert counts == Counter(every) + lost, "each once, and once more for each kill that it was under way at"
-        assert exported(path) == lines
-        assert built(server) == []
+            lost.update(set(asked) - remembered)
+        assert remembered < every, "the last kill came before the end"
+        counts.update(finish_build(server))
+        assert counts == Counter(every) + lost, "each once, and once more for each kill while it was running"
+        assert read_export(path) == lines
+        assert finish_build(server) == []
 
 
-# Dies while the given layer in turn is written, after all it asked for and before it is committed.
+# Kills the process while its layer number `left` is written: after all its requests, before its commit.
 DYING = """
 import os, signal
 from tomewise.store.sqlite.write import Write
-noted, left = Write.record_build, [None] * {left}
+original, left = Write.record_build, [None] * {left}
 def record(self, layer, record):
-    noted(self, layer, record)
+    original(self, layer, record)
     left.pop()
     if not left:
         print(layer, flush=True)
@@ -158,23 +160,23 @@ Write.record_build = record
 
 def test_killed_while_a_layer_is_written_it_asks_nothing_of_that_layer_again(path, whole):
     every, lines = whole
-    had: set[str] = set()
+    remembered: set[str] = set()
     with Watched() as server:
         for done, left in enumerate((1, 2, 2)):
             server.watch()
-            process = building(server, first=DYING.format(left=left))
+            process = start_build(server, first=DYING.format(left=left))
             out, err = process.communicate(timeout=60)
             assert process.returncode == -signal.SIGKILL, err
             with Tome.open(path) as tome:
                 assert len(tome.store.builds()) == done
-            assert had.isdisjoint(server.asked)
-            had = remembered(path)
+            assert remembered.isdisjoint(server.asked)
+            remembered = read_marks(path)
             dying = out.split()[-1]
-            assert {mark(request) for request in server.requests if LAYERS[role(request)] == dying} <= had
-        last = built(server)
-        assert had.isdisjoint(last)
-        assert had | set(last) == every
-        assert exported(path) == lines
+            assert {mark(request) for request in server.requests if LAYERS[role(request)] == dying} <= remembered
+        last = finish_build(server)
+        assert remembered.isdisjoint(last)
+        assert remembered | set(last) == every
+        assert read_export(path) == lines
 
 
 def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(path, whole):
@@ -182,8 +184,8 @@ def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(path, whole):
     replies = 20
     with Watched() as server:
         server.watch(replies)
-        process = building(server)
-        until(lambda: len(server.requests) == replies + LIMIT, process)
+        process = start_build(server)
+        wait_until(lambda: len(server.requests) == replies + LIMIT, process)
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
@@ -191,8 +193,8 @@ def test_ctrl_c_keeps_what_was_finished_and_says_how_to_go_on(path, whole):
         assert process.returncode == 130
         assert out == ""
         assert err == "tome: interrupted; what was finished is kept, the same command goes on from there\n"
-        had = remembered(path)
-        assert server.replied == had
-        assert len(had) == replies
-        assert set(built(server)) == every - had
-        assert exported(path) == lines
+        remembered = read_marks(path)
+        assert server.replied == remembered
+        assert len(remembered) == replies
+        assert set(finish_build(server)) == every - remembered
+        assert read_export(path) == lines

@@ -249,7 +249,7 @@ def test_a_build_anew_that_was_stopped_repeats_no_reply_and_uses_none_from_befor
 
 
 def test_what_is_to_be_made_anew_must_be_known(book: Tome, command) -> None:
-    with pytest.raises(UnknownName, match="no layer of this system"):
+    with pytest.raises(UnknownName, match="not a layer of this system"):
         book.build("cogitorag", again="gist")
 
 

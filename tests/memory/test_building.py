@@ -1,4 +1,4 @@
-"""Building: the order of layers, which run side by side, errors of one, what is pending, behind, and reckoned."""
+"""Building: the order of layers, concurrency, errors of one layer, pending changes, lag, and estimates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate, pending
+from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -31,27 +31,27 @@ def quiet(_: Progress) -> None:
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore.open(tmp_path / "a.tome")
+    new_store = SqliteStore.open(tmp_path / "a.tome")
     for number in range(3):
-        put(made, EMBEDDER, document_of(f"d{number}", f"Ada Marsh met Tom Hale, {number}."))
-    yield made
-    made.close()
+        put(new_store, EMBEDDER, document_of(f"d{number}", f"Ada Marsh met Tom Hale, {number}."))
+    yield new_store
+    new_store.close()
 
 
 class Step:
-    """A layer that copies the nodes below it, and tells when it began and ended."""
+    """A layer that copies the nodes below it, and records when it begins and ends."""
 
     def __init__(
-        self, store: SqliteStore, name: str, needs: Sequence[str], told: list[str], error: Exception | None = None
+        self, store: SqliteStore, name: str, needs: Sequence[str], events: list[str], error: Exception | None = None
     ) -> None:
         self.name = name
         self.needs = tuple(needs)
         self._store = store
-        self._told = told
+        self._events = events
         self._error = error
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        self._told.append(f"{self.name} begins")
+        self._events.append(f"{self.name} begins")
         await asyncio.sleep(0.01)
         if self._error:
             raise self._error
@@ -65,94 +65,96 @@ class Step:
             writing.put_nodes(list(nodes.values()))
             writing.record_intake(self.name, change.added)
             writing.record_build(self.name, {"taken": len(taken)})
-        self._told.append(f"{self.name} ends")
+        self._events.append(f"{self.name} ends")
         return LayerReport(layer=self.name, added=len(nodes))
 
     async def estimate(self, change: Change) -> Estimate:
         return Estimate(layer=self.name, calls=max(1, len(change.added)))
 
 
-def tower(store, told, **errors: Exception) -> list[Step]:
-    """d needs b and c, which need a; e stands alone. Given in the wrong order."""
+def make_tower(store, events, **errors: Exception) -> list[Step]:
+    """d needs b and c, which need a; e needs only passages. The order of the list is wrong on purpose."""
     needs = {"d": ("b", "c"), "b": ("a",), "e": ("passages",), "c": ("a",), "a": ("passages",)}
-    return [Step(store, name, below, told, errors.get(name)) for name, below in needs.items()]
+    return [Step(store, name, below, events, errors.get(name)) for name, below in needs.items()]
 
 
 async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> None:
-    told: list[str] = []
-    reports = await build(tower(store, told), store, quiet)
+    events: list[str] = []
+    reports = await build(make_tower(store, events), store, quiet)
     assert {report.layer: report.added for report in reports} == {"a": 3, "b": 3, "c": 3, "d": 6, "e": 3}
-    at = {what: place for place, what in enumerate(told)}
-    assert at["a ends"] < min(at["b begins"], at["c begins"])
-    assert max(at["b ends"], at["c ends"]) < at["d begins"]
-    assert max(at["b begins"], at["c begins"]) < min(at["b ends"], at["c ends"]), "b and c run side by side"
-    assert at["e begins"] < at["a ends"]
-    told.clear()
-    again = await build(tower(store, told), store, quiet)
-    assert told == []
+    place_of = {event: place for place, event in enumerate(events)}
+    assert place_of["a ends"] < min(place_of["b begins"], place_of["c begins"])
+    assert max(place_of["b ends"], place_of["c ends"]) < place_of["d begins"]
+    assert max(place_of["b begins"], place_of["c begins"]) < min(place_of["b ends"], place_of["c ends"]), (
+        "b and c run side by side"
+    )
+    assert place_of["e begins"] < place_of["a ends"]
+    events.clear()
+    again = await build(make_tower(store, events), store, quiet)
+    assert events == []
     assert not any(report.added for report in again)
 
 
-async def test_only_what_is_new_or_gone_is_pending(store) -> None:
-    layers = {layer.name: layer for layer in tower(store, [])}
-    assert len(pending(layers["a"], store).added) == 3
-    assert not pending(layers["b"], store), "nothing below it is there yet"
-    assert behind(list(layers.values()), store) == {"a": 3, "e": 3}
+async def test_only_new_and_removed_nodes_are_changes(store) -> None:
+    layers = {layer.name: layer for layer in make_tower(store, [])}
+    assert len(find_changes(layers["a"], store).added) == 3
+    assert not find_changes(layers["b"], store), "the layer below has no nodes yet"
+    assert find_lag(list(layers.values()), store) == {"a": 3, "e": 3}
     await build(list(layers.values()), store, quiet)
-    assert behind(list(layers.values()), store) == {}
+    assert find_lag(list(layers.values()), store) == {}
     (key,) = put(store, EMBEDDER, document_of("new", "A new one."))
-    assert pending(layers["a"], store) == Change(added=(key,))
-    assert behind(list(layers.values()), store) == {"a": 1, "e": 1}
+    assert find_changes(layers["a"], store) == Change(added=(key,))
+    assert find_lag(list(layers.values()), store) == {"a": 1, "e": 1}
     await build(list(layers.values()), store, quiet)
     with store.write() as change:
         change.remove_document("d1")
-    assert pending(layers["a"], store) == Change(removed=True)
-    assert pending(layers["d"], store) == Change(removed=True)
-    assert behind(list(layers.values()), store) == dict.fromkeys("abcde", 0)
+    assert find_changes(layers["a"], store) == Change(removed=True)
+    assert find_changes(layers["d"], store) == Change(removed=True)
+    assert find_lag(list(layers.values()), store) == dict.fromkeys("abcde", 0)
     await build(list(layers.values()), store, quiet)
-    assert not any(pending(layer, store) for layer in layers.values())
+    assert not any(find_changes(layer, store) for layer in layers.values())
 
 
-async def test_an_error_of_one_layer_leaves_those_that_are_finished(store) -> None:
-    told: list[str] = []
+async def test_finished_layers_stay_after_an_error_of_another_layer(store) -> None:
+    events: list[str] = []
     with pytest.raises(ModelUnavailable, match="gone"):
-        await build(tower(store, told, b=ModelUnavailable("gone")), store, quiet)
-    assert "a ends" in told
-    assert "e ends" in told
-    assert "d begins" not in told
+        await build(make_tower(store, events, b=ModelUnavailable("gone")), store, quiet)
+    assert "a ends" in events
+    assert "e ends" in events
+    assert "d begins" not in events
     assert len(store.nodes("a")) == 3
     assert store.nodes("b") == {}
-    assert "b" in behind(tower(store, []), store)
-    told.clear()
-    await build(tower(store, told), store, quiet)
-    assert "a begins" not in told
+    assert "b" in find_lag(make_tower(store, []), store)
+    events.clear()
+    await build(make_tower(store, events), store, quiet)
+    assert "a begins" not in events
     assert len(store.nodes("d")) == 6
 
 
-async def test_a_budget_that_is_used_up_stops_no_layer_but_those_above(store) -> None:
-    told: list[str] = []
+async def test_a_used_up_budget_stops_only_the_layers_above(store) -> None:
+    events: list[str] = []
     with pytest.raises(BudgetExceeded, match="enough"):
-        await build(tower(store, told, b=BudgetExceeded("enough")), store, quiet)
-    assert {"a ends", "c ends", "e ends"} <= set(told)
-    assert "d begins" not in told
+        await build(make_tower(store, events, b=BudgetExceeded("enough")), store, quiet)
+    assert {"a ends", "c ends", "e ends"} <= set(events)
+    assert "d begins" not in events
 
 
-async def test_layers_that_wait_for_others_are_reckoned_too(store) -> None:
-    told: list[str] = []
-    found = await estimate(tower(store, told), store)
-    assert {one.layer: one.calls for one in found} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
-    assert told == []
-    await build(tower(store, told), store, quiet)
-    assert not any(one.calls for one in await estimate(tower(store, told), store))
+async def test_estimates_include_layers_that_wait_for_others(store) -> None:
+    events: list[str] = []
+    estimates = await estimate(make_tower(store, events), store)
+    assert {layer.layer: layer.calls for layer in estimates} == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 3}
+    assert events == []
+    await build(make_tower(store, events), store, quiet)
+    assert not any(layer.calls for layer in await estimate(make_tower(store, events), store))
 
 
-def every(store, model) -> list[object]:
+def make_layers(store, model) -> list[object]:
     gists, summaries = GistsLayer(store, model), SummariesLayer(store, model)
     graphs = [GraphLayer(store, model, EMBEDDER, source=name) for name in ("passages", "gists", "summaries")]
     return [*graphs, EpisodesLayer(store, model, EMBEDDER), gists, summaries]
 
 
-def talking(*, failing: str = "", **settings) -> ScriptedModel:
+def make_model(*, failing: str = "", **settings) -> ScriptedModel:
     def memory(given):
         return BadReply("no") if failing and failing in given.text else {"memory": given.text}
 
@@ -167,23 +169,23 @@ def talking(*, failing: str = "", **settings) -> ScriptedModel:
     )
 
 
-async def test_real_layers_built_together_ask_as_many_calls_as_was_said(store) -> None:
-    model = talking()
-    foreseen = await estimate(every(store, model), store)
+async def test_real_layers_built_together_ask_as_many_calls_as_estimated(store) -> None:
+    model = make_model()
+    foreseen = await estimate(make_layers(store, model), store)
     with meter() as seen:
-        await build(every(store, Cached(model, Prompts(), store.calls)), store, quiet)
+        await build(make_layers(store, Cached(model, Prompts(), store.calls)), store, quiet)
     assert seen.usage().total.calls == 9  # the graphs read the same three texts as each other
-    assert sum(one.calls for one in foreseen) == 15
-    assert behind(every(store, model), store) == {}
+    assert sum(layer.calls for layer in foreseen) == 15
+    assert find_lag(make_layers(store, model), store) == {}
 
 
 async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store) -> None:
-    reports = await build(every(store, talking(failing="1.")), store, quiet)
+    reports = await build(make_layers(store, make_model(failing="1.")), store, quiet)
     failed = {report.layer: list(report.failed.values()) for report in reports if report.failed}
     assert failed == {"gists": ["no"]}
     assert store.layers()["gists"] == {"nodes": 2, "failed": 1}
-    assert behind(every(store, talking()), store) == {}, "what could be made is usable"
-    reports = await build(every(store, talking()), store, quiet)
+    assert find_lag(make_layers(store, make_model()), store) == {}, "the finished nodes are usable"
+    reports = await build(make_layers(store, make_model()), store, quiet)
     assert {report.layer: report.added for report in reports if report.added} == {
         "gists": 1,
         "graph:gists-triples": 2,  # a name and a fact
@@ -191,25 +193,25 @@ async def test_a_passage_whose_call_keeps_failing_does_not_fail_the_build(store)
     assert store.layers()["gists"] == {"nodes": 3, "failed": 0}
 
 
-async def test_a_budget_half_way_keeps_what_was_paid_for(store) -> None:
-    inside = talking(latency=0.005, limit=4)
+async def test_a_budget_that_ends_half_way_keeps_paid_replies(store) -> None:
+    inside = make_model(latency=0.005, limit=4)
     with pytest.raises(BudgetExceeded):
-        await build(every(store, Cached(Budgeted(inside, calls=5), Prompts(), store.calls)), store, quiet)
+        await build(make_layers(store, Cached(Budgeted(inside, calls=5), Prompts(), store.calls)), store, quiet)
     assert len(inside.calls) == 5
-    again = talking()
-    await build(every(store, Cached(again, Prompts(), store.calls)), store, quiet)
+    again = make_model()
+    await build(make_layers(store, Cached(again, Prompts(), store.calls)), store, quiet)
     assert len(again.calls) == 4
-    assert behind(every(store, again), store) == {}
+    assert find_lag(make_layers(store, again), store) == {}
 
 
 def test_the_loss_of_passages_that_failed_is_noticed(store):
-    """A summary over them may stand although their own intake failed: the layer is behind once they are gone."""
+    """A summary may rest on passages whose own intake failed: after their removal the layer has changes."""
     kept, lost, last = store.node_keys("passages")
     layer = Step(store, "step", ["passages"], [])
     with store.write() as change:
         change.record_intake("step", [kept, last], {lost: "no reply"})
         change.record_build("step", {})
-    assert not pending(layer, store).removed
+    assert not find_changes(layer, store).removed
     with store.write() as change:
         change.remove_document(store.passages([lost])[lost].document)
-    assert pending(layer, store).removed
+    assert find_changes(layer, store).removed

@@ -1,4 +1,4 @@
-"""Gists: one a passage, checked, asked for again once, and the passage itself where that does not help."""
+"""Gists: one per passage, checked, asked for again once, then replaced by the passage."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def store(tmp_path: Path) -> SqliteStore:
 
 
 async def test_a_gist_is_made_of_its_passage_and_keeps_the_notes(store: SqliteStore) -> None:
-    model = ScriptedModel({"gist": lambda given: {"notes": "plain", "memory": f"As said: {given.text}"}})
+    model = ScriptedModel({"gist": lambda given: {"notes": "plain", "memory": f"Restated: {given.text}"}})
     (report,) = await build([GistsLayer(store, model)], store, quiet)
     gists = store.nodes("gists")
     assert report.added == 3
-    assert sorted(node.text for node in gists.values()) == sorted(f"As said: {text}" for text in TEXTS)
+    assert sorted(node.text for node in gists.values()) == sorted(f"Restated: {text}" for text in TEXTS)
     assert {node.data["notes"] for node in gists.values()} == {"plain"}
     sources = store.sources(gists, "gists")
     texts = {key: passage.text for key, passage in store.passages().items()}
     assert all(gists[gist].text.endswith(texts[ground[0]]) for gist, ground in sources.items())
-    assert not len(store.vectors("gists").keys), "no recall searches gists"
+    assert not len(store.vectors("gists").keys), "recall does not search gists"
 
 
 async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store: SqliteStore) -> None:
     def reply(given: GistIn) -> dict[str, str]:
         if "Ada" in given.text:
-            return {"memory": "Ada Marsh met Napoleon Bonaparte."}  # never right
+            return {"memory": "Ada Marsh met Napoleon Bonaparte."}  # unsupported in both calls
         if "Tom" in given.text:
             return {"memory": "Tom Hale sold a boat." if given.avoid else "Tom Hale sold a boat to Ida Poe in 1912."}
         return {"memory": given.text}
@@ -116,7 +116,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
     with pytest.raises(ModelUnavailable):
         await build([layer], store, quiet)
     assert store.nodes("gists") == {}
-    await asyncio.sleep(0.1)  # replies that had come are still being written
+    await asyncio.sleep(0.1)  # earlier replies are still being written
     with store.reading() as connection:
         kept = connection.execute(select(func.count()).select_from(stored)).scalar_one()
     model.calls.clear()
@@ -137,7 +137,7 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path) -> None:
     )
 
 
-async def test_the_estimate_knows_the_calls_and_nearly_the_tokens(tmp_path: Path) -> None:
+async def test_the_estimate_has_the_exact_calls_and_nearly_the_tokens(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path / "b.tome")
     line = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry on that day, and he told her of the boat. "
     for number in range(12):

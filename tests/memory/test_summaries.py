@@ -1,4 +1,4 @@
-"""Summaries of single passages: one each, going with it, tried again where a call failed."""
+"""Summaries of single passages: one per passage, removed with it, tried again after a failed call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate
+from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
@@ -27,7 +27,7 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def short(given: SummaryIn) -> dict[str, str]:
+def shorten(given: SummaryIn) -> dict[str, str]:
     return {"summary": f"In short: {given.texts[0]}"}
 
 
@@ -39,16 +39,16 @@ def store(tmp_path: Path) -> SqliteStore:
     return store
 
 
-async def test_each_passage_has_one(store: SqliteStore) -> None:
-    layer = SummariesLayer(store, ScriptedModel({"summarise": short}))
-    assert behind([layer], store) == {"summaries": 3}
+async def test_each_passage_has_a_summary(store: SqliteStore) -> None:
+    layer = SummariesLayer(store, ScriptedModel({"summarise": shorten}))
+    assert find_lag([layer], store) == {"summaries": 3}
     (report,) = await build([layer], store, quiet)
     summaries = store.nodes("summaries")
-    assert (report.added, behind([layer], store)) == (3, {})
+    assert (report.added, find_lag([layer], store)) == (3, {})
     passages = store.passages()
     ground = {
-        summaries[key].text: [passages[one].text for one in some]
-        for key, some in store.sources(summaries, "summaries").items()
+        summaries[key].text: [passages[source].text for source in sources]
+        for key, sources in store.sources(summaries, "summaries").items()
     }
     assert ground == {f"In short: {text}": [text] for text in TEXTS}
     columns = store.vectors("summaries")
@@ -61,9 +61,9 @@ async def test_each_passage_has_one(store: SqliteStore) -> None:
     ]
 
 
-async def test_equal_passages_have_one_each(store: SqliteStore) -> None:
+async def test_equal_passages_have_a_summary_each(store: SqliteStore) -> None:
     put(store, EMBEDDER, document_of("twin", TEXTS[0]))
-    layer = SummariesLayer(store, ScriptedModel({"summarise": short}))
+    layer = SummariesLayer(store, ScriptedModel({"summarise": shorten}))
     await build([layer], store, quiet)
     assert len(store.nodes("summaries")) == 4
 
@@ -72,7 +72,7 @@ async def test_a_failed_passage_is_tried_again(store: SqliteStore) -> None:
     broken = True
 
     def reply(given: SummaryIn) -> dict[str, str] | Exception:
-        return BadReply("no JSON") if broken and "Tom" in given.texts[0] else short(given)
+        return BadReply("no JSON") if broken and "Tom" in given.texts[0] else shorten(given)
 
     layer = SummariesLayer(store, ScriptedModel({"summarise": reply}))
     (report,) = await build([layer], store, quiet)
@@ -100,12 +100,12 @@ async def test_it_is_a_pure_function_of_the_passages(tmp_path: Path) -> None:
     )
 
 
-async def test_the_estimate_knows_the_calls_and_nearly_the_tokens(tmp_path: Path) -> None:
+async def test_the_estimate_has_the_exact_calls_and_nearly_the_tokens(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path / "b.tome")
     for number in range(12):
         places = ("Skerry", "Ghent", "Ostend", "Bruges", "Antwerp", "Dover", "Calais")
-        said = [f"On day {number} the keeper saw the boat at the harbour of {place}." for place in places]
-        put(store, EMBEDDER, document_of(f"d{number}", " ".join(said[: 4 + number % 4])))
+        sentences = [f"On day {number} the keeper saw the boat at the harbour of {place}." for place in places]
+        put(store, EMBEDDER, document_of(f"d{number}", " ".join(sentences[: 4 + number % 4])))
     put(store, EMBEDDER, document_of("twin", store.document("d0").text))
     layer = SummariesLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls))
     (foreseen,) = await estimate([layer], store)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.evaluate.paid import count_reused
 from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.language.usage import meter
-from tomewise.memory.building import Provide, build, pending
+from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.store.sqlite.write import PASSAGES
@@ -65,7 +65,7 @@ def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
 
 
 async def _build(store: SqliteStore, layer: Layer, openie: Path | None, report: Report) -> None:
-    if not await asyncio.to_thread(pending, layer, store):
+    if not await asyncio.to_thread(find_changes, layer, store):
         return
     with meter() as used, count_reused() as reused:
         await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)

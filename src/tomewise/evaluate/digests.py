@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.language.prompts import PACKAGED
-from tomewise.memory.passages import digest
+from tomewise.memory.passages import digest_document
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
@@ -19,7 +19,7 @@ _ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal", "systems/
 
 def documents_digest(documents: Sequence[Document]) -> str:
     """The digest of a set of documents, in whatever order they come."""
-    return digest_of(*sorted((document.id, digest(document)) for document in documents))
+    return digest_of(*sorted((document.id, digest_document(document)) for document in documents))
 
 
 def prompts_digest(folder: Path | None) -> str:

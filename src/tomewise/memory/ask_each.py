@@ -1,4 +1,4 @@
-"""Asking a model about many nodes side by side, where one bad reply must not spoil the rest."""
+"""Ask a model about many nodes side by side; one bad reply does not spoil the rest."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tomewise.language.places import queueing
 from tomewise.language.repairs import count_refusal
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
-_ON_THE_WAY = 1024  # asks at a time: more than any provider serves, and few enough to hold their prompts in memory
-_BEGUN = 16  # asks begun between two chances for requests to leave
+_MOST_AT_ONCE = 1024  # more than any provider serves at a time, and few enough to hold their prompts in memory
+_STARTS_BEFORE_PAUSE = 16  # asks that start before the event loop may send requests
 K = TypeVar("K")
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Replies(dict[K, R], Generic[K, R]):
-    """Outputs by key, in the order of the inputs; `failed` holds the reasons of those that are missing."""
+    """Outputs by key, in the order of the inputs; `failed` holds the reason for each key that is missing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,29 +32,29 @@ async def ask_each(
 ) -> Replies[K, Out]:
     """Ask one role about each input, all at once within the model's limit.
 
-    A reply that fails for good is recorded and left out. Raises ModelUnavailable at once, and BudgetExceeded when the
-    calls under way have ended, since they are paid for: both would meet every further call as well. What was replied
-    until then is in the cache of calls.
+    A reply that fails for good is recorded and left out. Raises ModelUnavailable at once. Raises BudgetExceeded after
+    the running calls have ended, because these are paid for. Every further call would fail in the same way. The replies
+    that came before the error are in the cache of calls.
     """
-    return await play_each(inputs, lambda given: model.ask(role, given), report, label)
+    return await run_each(inputs, lambda role_input: model.ask(role, role_input), report, label)
 
 
-async def play_each(
-    inputs: Mapping[K, T], play: Callable[[T], Awaitable[R]], report: Report, label: str
+async def run_each(
+    inputs: Mapping[K, T], run: Callable[[T], Awaitable[R]], report: Report, label: str
 ) -> Replies[K, R]:
-    """`ask_each` with any coroutine function in place of one ask."""
+    """`ask_each` for any coroutine function instead of one ask."""
     replies: Replies[K, R] = Replies()
-    refused: list[BudgetExceeded] = []
-    room = asyncio.Semaphore(_ON_THE_WAY)
+    budget_errors: list[BudgetExceeded] = []
+    free_slots = asyncio.Semaphore(_MOST_AT_ONCE)
     done = 0
 
-    async def one(key: K, given: T) -> tuple[K, R | None]:
+    async def run_one(key: K, item: T) -> tuple[K, R | None]:
         nonlocal done
         output: R | None = None
         try:
-            output = await play(given)
+            output = await run(item)
         except BudgetExceeded as error:
-            refused.append(error)
+            budget_errors.append(error)
             return key, None
         except ModelUnavailable:
             raise
@@ -63,7 +63,7 @@ async def play_each(
                 count_refusal()
             replies.failed[key] = str(error)
         finally:
-            room.release()
+            free_slots.release()
         done += 1
         report(Progress(label=label, done=done, total=len(inputs)))
         return key, output
@@ -71,14 +71,14 @@ async def play_each(
     tasks: list[asyncio.Task[tuple[K, R | None]]] = []
     with queueing():
         async with side_by_side() as group:
-            for number, (key, given) in enumerate(inputs.items()):
-                await room.acquire()
-                if refused:
+            for number, (key, item) in enumerate(inputs.items()):
+                await free_slots.acquire()
+                if budget_errors:
                     break
-                tasks.append(group.create_task(one(key, given)))
-                if number % _BEGUN == 0:
-                    await asyncio.sleep(0)  # else no request leaves before all are prepared
-    if refused:
-        raise refused[0]
+                tasks.append(group.create_task(run_one(key, item)))
+                if number % _STARTS_BEFORE_PAUSE == 0:
+                    await asyncio.sleep(0)  # lets requests leave before all of them are prepared
+    if budget_errors:
+        raise budget_errors[0]
     replies.update((key, output) for key, output in (task.result() for task in tasks) if output is not None)
     return replies

@@ -1,4 +1,4 @@
-"""Bringing memory layers up to date: in the order of what they need, side by side where they can."""
+"""Bring memory layers up to date: each after the layers it needs, and independent ones side by side."""
 
 from __future__ import annotations
 
@@ -23,109 +23,110 @@ Provide = Callable[[Layer], Awaitable[LayerReport | None]]
 async def build(
     layers: Sequence[Layer], store: SqliteStore, report: Report, *, provide: Provide | None = None
 ) -> list[LayerReport]:
-    """Update each layer that has something to take in; a layer waits only for the layers that it needs.
+    """Update each layer that has new nodes to take in; a layer waits only for the layers that it needs.
 
-    `provide` may give a layer, once what it needs is there, some of what it would otherwise ask for.
-    Raises the first error that stops a layer; layers that were finished by then stay built. Where it is a budget that
-    is used up, layers end by themselves, so that no reply that was paid for is lost.
+    `provide` may supply a layer with results that the layer would otherwise ask a model for. It runs once the layers
+    that this layer needs are built.
+    Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
+    running layers still end by themselves, so that no reply that was paid for is lost.
     """
-    order = _by_name(layers)
+    order = _sort_layers(layers)
     tasks: dict[str, asyncio.Task[LayerReport | None]] = {}
-    refused: list[BudgetExceeded] = []
+    budget_errors: list[BudgetExceeded] = []
 
-    async def one(layer: Layer) -> LayerReport | None:
+    async def build_one(layer: Layer) -> LayerReport | None:
         for need in layer.needs:
             if need in tasks and await tasks[need] is None:
                 return None
         mark = (await asyncio.to_thread(store.builds)).get(layer.name, {}).get("again", "")
         provided = await provide(layer) if provide else None
-        change = await asyncio.to_thread(pending, layer, store)
+        change = await asyncio.to_thread(find_changes, layer, store)
         if not change:
             return provided or LayerReport(layer=layer.name)
         try:
             built = await _update(layer, change, store, report, mark)
         except BudgetExceeded as error:
-            refused.append(error)
+            budget_errors.append(error)
             return None
-        return _both(provided, built) if provided else built
+        return _join_reports(provided, built) if provided else built
 
     async with side_by_side() as group:
         for layer in order.values():
-            tasks[layer.name] = group.create_task(one(layer))
-    if refused:
-        raise refused[0]
+            tasks[layer.name] = group.create_task(build_one(layer))
+    if budget_errors:
+        raise budget_errors[0]
     return [built for task in tasks.values() if (built := task.result())]
 
 
 async def estimate(layers: Sequence[Layer], store: SqliteStore) -> list[Estimate]:
-    """What a build would ask of the model, layer by layer. Asks nothing."""
-    order = _by_name(layers)
-    found = []
+    """Estimate the model calls of a build, layer by layer, without asking the model."""
+    order = _sort_layers(layers)
+    estimates = []
     for layer in order.values():
-        change = await asyncio.to_thread(pending, layer, store)
-        asks = bool(change) or await asyncio.to_thread(_waits, layer, order, store)
-        found.append(await layer.estimate(change) if asks else Estimate(layer=layer.name))
-    return found
+        change = await asyncio.to_thread(find_changes, layer, store)
+        has_work = bool(change) or await asyncio.to_thread(_has_changes_below, layer, order, store)
+        estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))
+    return estimates
 
 
-def pending(layer: Layer, store: SqliteStore) -> Change:
-    """What has happened below a layer since it was last updated."""
-    seen = store.seen(layer.name)
+def find_changes(layer: Layer, store: SqliteStore) -> Change:
+    """Find what changed in the layers below this layer since its last update."""
+    seen_now = store.seen(layer.name)
     record = store.builds().get(layer.name, {})
     return Change(
         added=tuple(store.untaken(layer.name, layer.needs)),
-        removed=record.get("seen", seen) != seen,
+        removed=record.get("seen", seen_now) != seen_now,
     )
 
 
-def behind(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
-    """Layers that were never built, or lag behind, with the number of nodes they have yet to take in.
+def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
+    """Count the nodes that each layer has yet to take in; layers that are up to date are left out.
 
-    Nodes that failed do not count: what could be remembered of the rest is usable.
+    Nodes that failed do not count: the memory made from the other nodes is usable.
     """
     lag: dict[str, int] = {}
     for layer in layers:
-        change = pending(layer, store)
-        waiting = set(change.added) - set(store.intake(layer.name).failed) if change.added else ()
-        if waiting or change.removed:
-            lag[layer.name] = len(waiting)
+        change = find_changes(layer, store)
+        new_keys = set(change.added) - set(store.intake(layer.name).failed) if change.added else ()
+        if new_keys or change.removed:
+            lag[layer.name] = len(new_keys)
     return lag
 
 
 async def _update(layer: Layer, change: Change, store: SqliteStore, report: Report, mark: str) -> LayerReport:
-    """Update a layer, and count what became of the replies it had; `mark` has them asked for anew."""
+    """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
     with count_mended() as mended, ask_anew(mark):
         try:
             return await layer.update(change, report)
         finally:
             if mended:
-                await asyncio.to_thread(_count, store, layer.name, asdict(mended))
+                await asyncio.to_thread(_count_replies, store, layer.name, asdict(mended))
 
 
-def _count(store: SqliteStore, layer: str, counts: Mapping[str, int]) -> None:
+def _count_replies(store: SqliteStore, layer: str, counts: Mapping[str, int]) -> None:
     with store.write() as change:
         change.count_replies(layer, counts)
 
 
-def _both(first: LayerReport, then: LayerReport) -> LayerReport:
-    return replace(then, added=first.added + then.added, notes=(*first.notes, *then.notes))
+def _join_reports(first: LayerReport, second: LayerReport) -> LayerReport:
+    return replace(second, added=first.added + second.added, notes=(*first.notes, *second.notes))
 
 
-def _waits(layer: Layer, named: Mapping[str, Layer], store: SqliteStore) -> bool:
-    """Whether a layer below has something to take in, so that this one will have too."""
-    below = [named[need] for need in layer.needs if need in named]
-    return any(bool(pending(one, store)) or _waits(one, named, store) for one in below)
+def _has_changes_below(layer: Layer, layers: Mapping[str, Layer], store: SqliteStore) -> bool:
+    """Whether a layer below has new nodes to take in, so that this layer will have new nodes too."""
+    layers_below = [layers[need] for need in layer.needs if need in layers]
+    return any(bool(find_changes(layer, store)) or _has_changes_below(layer, layers, store) for layer in layers_below)
 
 
-def _by_name(layers: Sequence[Layer]) -> dict[str, Layer]:
-    """Layers once each, every layer after those that it needs."""
-    named = {layer.name: layer for layer in layers}
+def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
+    """Sort layers so that each comes once, after the layers that it needs."""
+    layers_by_name = {layer.name: layer for layer in layers}
     order: dict[str, Layer] = {}
 
     def place(layer: Layer) -> None:
         for need in layer.needs:
-            if need in named:
-                place(named[need])
+            if need in layers_by_name:
+                place(layers_by_name[need])
         order.setdefault(layer.name, layer)
 
     for layer in layers:

@@ -1,4 +1,4 @@
-"""Episodes: the course of a document as summaries of windows over its passages (ComoRAG, section 2.2, appendix B.2)."""
+"""Episodes: summaries of consecutive windows of passages, in document order (ComoRAG, section 2.2, appendix B.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UsageError
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
-from tomewise.memory.reply_lengths import rehearsed
+from tomewise.memory.reply_lengths import rehearse_replies
 from tomewise.types import (
     Change,
     Embedder,
@@ -34,18 +34,21 @@ _SUMMARY_TOKENS = 500
 _STEPS = ((5, 2), (20, 3), (50, 5), (100, 8), (200, 10))
 
 
-def window_size(passages: int) -> int:
-    """How many passages a window spans in a document of so many (appendix B.2; up to 5 passages: 2, as released)."""
+def choose_window_size(passages: int) -> int:
+    """Choose how many passages a window spans, by the number of passages in the document.
+
+    The sizes are those of appendix B.2; for documents of up to 5 passages the size is 2, as in the released code.
+    """
     for bound, size in _STEPS:
         if passages <= bound:
             return size
     return min(20, max(10, floor(2 * log2(passages))))
 
 
-def windows(count: int, size: int, stride: int) -> list[range]:
-    """Windows over `count` positions, each `stride` after the one before, the last one reaching the end.
+def cut_windows(count: int, size: int, stride: int) -> list[range]:
+    """Cut `count` positions into windows that start `stride` apart; the last window reaches the end.
 
-    None holds a single position, which would tell nothing of a course: the last one joins the window before it.
+    A single position shows no sequence of events. So a last window of one position is merged into the window before.
     """
     spans = [range(start, min(count, start + size)) for start in range(0, max(1, count - size + stride), stride)]
     if len(spans[-1]) == 1:
@@ -54,26 +57,26 @@ def windows(count: int, size: int, stride: int) -> list[range]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """A passage or a window of the level below. `text` is None where its call failed; `ground` are its passages."""
+class _SourceText:
+    """A passage, or a window of the level below. A failed call leaves `text` None; `passages` are those below it."""
 
     node: NodeId
     text: str | None
-    ground: tuple[NodeId, ...]
+    passages: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A window on its way to become a node."""
+    """A window that is to become a node."""
 
     node: NodeId
     document: str
     level: int
     position: int
-    members: tuple[_Text, ...]
+    members: tuple[_SourceText, ...]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         return all(member.text is not None for member in self.members)
 
     @property
@@ -81,37 +84,38 @@ class _Window:
         return [member.text for member in self.members if member.text is not None]
 
     @property
-    def ground(self) -> tuple[NodeId, ...]:
-        return tuple(dict.fromkeys(node for member in self.members for node in member.ground))
+    def passages(self) -> tuple[NodeId, ...]:
+        return tuple(dict.fromkeys(node for member in self.members for node in member.passages))
 
 
 @dataclass(frozen=True, slots=True)
-class _Below:
-    """The documents that have passages to take in, whole, and the windows that stand on them."""
+class _Base:
+    """All passages of the documents with passages to take in, and the windows that exist for these documents."""
 
     documents: Mapping[str, Mapping[int, Passage]]
-    standing: Mapping[int, Node]
+    existing: Mapping[int, Node]
 
     @property
     def keys(self) -> dict[NodeId, int]:
         """Keys of the passages by id, in document order."""
-        return {passage.id: key for some in self.documents.values() for key, passage in some.items()}
+        return {passage.id: key for passages in self.documents.values() for key, passage in passages.items()}
 
     @property
-    def rows(self) -> dict[str, list[_Text]]:
+    def rows(self) -> dict[str, list[_SourceText]]:
         return {
-            document: [_Text(passage.id, passage.text, (passage.id,)) for passage in some.values()]
-            for document, some in self.documents.items()
+            document: [_SourceText(passage.id, passage.text, (passage.id,)) for passage in passages.values()]
+            for document, passages in self.documents.items()
         }
 
 
 class EpisodesLayer:
     """Summaries of windows in document order; `levels` above 1 summarise the summaries in the same way.
 
-    `stride` is in passages and at most the size of a window, so that none is left out; 0 stands for that size: windows
-    touch and do not overlap, as in the released code. The size of a window follows from the document alone, so that
-    other documents change nothing. A document of one passage has none. A window whose call failed is asked for again by
-    the next build; until then there is none above it either. Layers of different settings stand side by side.
+    `stride` counts passages. It is at most the window size, so that no passage is left out; 0 stands for the window
+    size, so that windows touch and do not overlap, as in the released code. The window size depends on the document
+    alone, so that other documents do not change it. A document of one passage has no windows. The next build asks again
+    for a window whose call failed; until then the windows above it are missing too. Layers with different settings can
+    exist side by side.
     """
 
     needs = ("passages",)
@@ -126,8 +130,10 @@ class EpisodesLayer:
         levels: int = 1,
     ) -> None:
         if stride < 0 or levels < 1:
-            raise UsageError(f"episodes: stride is 0 or more passages and levels 1 or more, not {stride} and {levels}")
-        settings = [f"stride={stride}"] * (stride > 0) + [f"levels={levels}"] * (levels > 1)
+            raise UsageError(
+                f"episodes: stride {stride}, levels {levels}: set stride to 0 or more and levels to 1 or more"
+            )
+        settings = ([f"stride={stride}"] if stride > 0 else []) + ([f"levels={levels}"] if levels > 1 else [])
         self.name = f"{NAME}:{','.join(settings)}" if settings else NAME
         self._store = store
         self._model = model
@@ -136,61 +142,68 @@ class EpisodesLayer:
         self._levels = levels
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Summarise the windows of every document that has passages to take in, but those that are there."""
-        below = await asyncio.to_thread(self._below, change)
-        said = {node.id: node.text for node in below.standing.values()}
-        rows, nodes, failed = below.rows, list[Node](), dict[NodeId, str]()
+        """Summarise the missing windows of every document that has passages to take in."""
+        base = await asyncio.to_thread(self._load_base, change)
+        summaries = {node.id: node.text for node in base.existing.values()}
+        rows, nodes, failed = base.rows, list[Node](), dict[NodeId, str]()
         for level in range(self._levels):
-            cut = self._cut(rows, level)
-            due = [window for window in cut if window.node not in said and window.whole]
-            replies = await self._summaries(due, report)
-            said |= {node: reply.summary for node, reply in replies.items()}
-            failed |= {node: reason for w in cut if (reason := replies.failed.get(w.node)) for node in w.ground}
-            nodes += [self._node(window, said[window.node]) for window in cut if window.node in said]
-            rows = _rows(cut, said)
-        return await asyncio.to_thread(self._commit, below, nodes, failed)
+            level_windows = self._cut_level(rows, level)
+            due = [window for window in level_windows if window.node not in summaries and window.is_complete]
+            replies = await self._ask_summaries(due, report)
+            summaries |= {node: reply.summary for node, reply in replies.items()}
+            failed |= {
+                node: reason for w in level_windows if (reason := replies.failed.get(w.node)) for node in w.passages
+            }
+            nodes += [
+                self._make_node(window, summaries[window.node]) for window in level_windows if window.node in summaries
+            ]
+            rows = _make_rows(level_windows, summaries)
+        return await asyncio.to_thread(self._commit, base, nodes, failed)
 
     async def estimate(self, change: Change) -> Estimate:
-        """One call for each window that is not there yet."""
-        below = await asyncio.to_thread(self._below, change)
-        said = {node.id: node.text for node in below.standing.values()}
-        rows, asked = below.rows, list[SummaryIn]()
+        """One call for each window that does not exist yet."""
+        base = await asyncio.to_thread(self._load_base, change)
+        summaries = {node.id: node.text for node in base.existing.values()}
+        rows, asked = base.rows, list[SummaryIn]()
         for level in range(self._levels):
-            cut = self._cut(rows, level)
-            asked += [_given(window) for window in cut if window.node not in said]
-            rows = _rows(cut, {window.node: _stand_in(window) for window in cut} | said)
+            level_windows = self._cut_level(rows, level)
+            asked += [_make_input(window) for window in level_windows if window.node not in summaries]
+            rows = _make_rows(
+                level_windows, {window.node: _make_stand_in(window) for window in level_windows} | summaries
+            )
         return Estimate(
             layer=self.name,
             calls=len(asked),
-            input_tokens=sum(self._model.reckon(NARRATE, given) for given in asked),
-            output_tokens=await rehearsed(self._model, NARRATE, asked) or sum(_reply_tokens(given) for given in asked),
+            input_tokens=sum(self._model.reckon(NARRATE, summary_input) for summary_input in asked),
+            output_tokens=await rehearse_replies(self._model, NARRATE, asked)
+            or sum(_estimate_reply_tokens(summary_input) for summary_input in asked),
         )
 
-    def _below(self, change: Change) -> _Below:
+    def _load_base(self, change: Change) -> _Base:
         touched = {passage.document for passage in self._store.passages(change.added).values()}
         documents: dict[str, dict[int, Passage]] = defaultdict(dict)
         for key, passage in self._store.passages_of(sorted(touched)).items():
             documents[passage.document][key] = passage
-        front = {key for some in documents.values() for key in some}
+        front = {key for passages in documents.values() for key in passages}
         above: set[int] = set()
         while front:
-            found = self._store.made_of(front, f"made-of:{self.name}").values()
-            front = {key for some in found for key in some} - above
+            parents = self._store.made_of(front, f"made-of:{self.name}").values()
+            front = {key for keys in parents for key in keys} - above
             above |= front
-        return _Below(documents, self._store.nodes_at(sorted(above)))
+        return _Base(documents, self._store.nodes_at(sorted(above)))
 
-    def _cut(self, rows: Mapping[str, Sequence[_Text]], level: int) -> list[_Window]:
+    def _cut_level(self, rows: Mapping[str, Sequence[_SourceText]], level: int) -> list[_Window]:
         """The windows of one level."""
-        found = []
+        level_windows = []
         for document, row in rows.items():
-            size = window_size(len(row))
-            for position, span in enumerate(windows(len(row), size, min(self._stride or size, size))):
+            size = choose_window_size(len(row))
+            for position, span in enumerate(cut_windows(len(row), size, min(self._stride or size, size))):
                 members = tuple(row[place] for place in span)
                 node = content_id("w", self.name, level, *(member.node for member in members))
-                found.append(_Window(node, document, level, position, members))
-        return found
+                level_windows.append(_Window(node, document, level, position, members))
+        return level_windows
 
-    def _node(self, window: _Window, text: str) -> Node:
+    def _make_node(self, window: _Window, text: str) -> Node:
         return Node(
             id=window.node,
             layer=self.name,
@@ -201,47 +214,47 @@ class EpisodesLayer:
             data={"document": window.document},
         )
 
-    async def _summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
-        inputs = {window.node: _given(window) for window in due}
+    async def _ask_summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
+        inputs = {window.node: _make_input(window) for window in due}
         return await ask_each(self._model, NARRATE, inputs, report, "episodes narrated")
 
-    def _commit(self, below: _Below, nodes: Sequence[Node], failed: Mapping[NodeId, str]) -> LayerReport:
-        """Write what is new; windows that were cut otherwise before go."""
+    def _commit(self, base: _Base, nodes: Sequence[Node], failed: Mapping[NodeId, str]) -> LayerReport:
+        """Write new windows, and remove windows that the current cut does not contain."""
         wanted = {node.id for node in nodes}
-        stale = [key for key, node in below.standing.items() if node.id not in wanted]
-        held = {node.id for node in below.standing.values()}
-        fresh = [node for node in nodes if node.id not in held]
+        stale = [key for key, node in base.existing.items() if node.id not in wanted]
+        existing = {node.id for node in base.existing.values()}
+        fresh = [node for node in nodes if node.id not in existing]
         vectors = self._embedder.embed([node.text for node in fresh])
-        missed = {key: failed[node] for node, key in below.keys.items() if node in failed}
-        done = [key for key in below.keys.values() if key not in missed]
-        taken = len((self._store.intake(self.name).done | set(done)) - missed.keys())
+        missed = {key: failed[node] for node, key in base.keys.items() if node in failed}
+        taken_keys = [key for key in base.keys.values() if key not in missed]
+        taken = len((self._store.intake(self.name).done | set(taken_keys)) - missed.keys())
         record = {"taken": taken, "model": self._model.name, "stride": self._stride, "levels": self._levels}
         with self._store.write() as writing:
             writing.remove_nodes(stale)
             keys = writing.put_nodes(fresh)
             writing.put_vectors(self.name, [keys[node.id] for node in fresh], vectors)
-            writing.record_intake(self.name, done, missed)
+            writing.record_intake(self.name, taken_keys, missed)
             writing.record_build(self.name, record)
         return LayerReport(layer=self.name, added=len(fresh), removed=len(stale), failed=missed)
 
 
-def _given(window: _Window) -> SummaryIn:
+def _make_input(window: _Window) -> SummaryIn:
     return SummaryIn(texts=window.texts, max_tokens=_SUMMARY_TOKENS)
 
 
-def _rows(cut: Sequence[_Window], said: Mapping[NodeId, str]) -> dict[str, list[_Text]]:
-    """The windows of a level as the texts of the next one."""
-    rows: dict[str, list[_Text]] = defaultdict(list)
-    for window in cut:
-        rows[window.document].append(_Text(window.node, said.get(window.node), window.ground))
+def _make_rows(level_windows: Sequence[_Window], summaries: Mapping[NodeId, str]) -> dict[str, list[_SourceText]]:
+    """Turn the windows of a level into the texts of the next level."""
+    rows: dict[str, list[_SourceText]] = defaultdict(list)
+    for window in level_windows:
+        rows[window.document].append(_SourceText(window.node, summaries.get(window.node), window.passages))
     return rows
 
 
-def _stand_in(window: _Window) -> str:
-    """What a summary that is not there yet is reckoned to say."""
-    return " ".join(window.texts)[: 4 * _reply_tokens(_given(window))]
+def _make_stand_in(window: _Window) -> str:
+    """Make a text as long as the missing summary will be, for estimates."""
+    return " ".join(window.texts)[: 4 * _estimate_reply_tokens(_make_input(window))]
 
 
-def _reply_tokens(given: SummaryIn) -> int:
-    """What a summary takes: as much as it may, or half of what it sums up where that is less."""
-    return min(given.max_tokens, sum(len(text) for text in given.texts) // 8)
+def _estimate_reply_tokens(summary_input: SummaryIn) -> int:
+    """Estimate the tokens of a summary: its limit, or half of its texts where that is less."""
+    return min(summary_input.max_tokens, sum(len(text) for text in summary_input.texts) // 8)

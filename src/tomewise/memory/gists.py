@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
 from tomewise.language.roles import GIST, GistIn
-from tomewise.memory.ask_each import play_each
-from tomewise.memory.inventions import unsupported
-from tomewise.memory.reply_lengths import Typical, reply_tokens
+from tomewise.memory.ask_each import run_each
+from tomewise.memory.inventions import find_unsupported
+from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.types import (
     Change,
     Estimate,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
 NAME = "gists"
-_TYPICAL = Typical(12, 1.04)  # the memory is about as long as the passage, the notes take a line
+_TYPICAL = Typical(12, 1.04)  # the memory is about as long as the passage, and the notes take one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,14 @@ class _Gist:
 
 
 class GistsLayer:
-    """One gist per passage, checked against it; a pure function of its passages.
+    """One gist per passage, checked against the passage; a pure function of its passages.
 
-    Of the two fields of the paper's reply the memory is the gist, the notes are kept in `data`. A memory that names
-    what its passage does not support (`support.unsupported`) is asked for once more, told what to leave out; when that
-    names such things too, the text of the passage takes its place, with `fallback` in `data`. What was objected to is
-    in `data` under `unsupported`. Deviation: the paper checks nothing, and its code falls back only when a call fails.
-    Gists have no vectors, since no recall searches them.
+    The paper's reply has two fields: the memory is the gist, and the notes are kept in `data`. When the memory names
+    something that its passage does not support (`inventions.find_unsupported`), the model is asked once more and gets
+    the list of what to leave out. When the second memory still names such things, the text of the passage becomes the
+    gist, with `fallback` in `data`. The unsupported names are in `data` under `unsupported`. Deviation: the paper does
+    not check, and its code falls back only when a call fails. Gists have no vectors, because recall does not search
+    them.
     """
 
     name = NAME
@@ -54,10 +55,10 @@ class GistsLayer:
         self._model = model
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Restate the passages that are new. One whose call failed is recorded and restated by the next build."""
+        """Restate the new passages. A passage whose call failed is recorded, and the next build restates it."""
         passages = await asyncio.to_thread(self._store.passages, change.added)
-        gists = await play_each(passages, self._gist, report, "gists written")
-        nodes = {key: _node(passages[key], gist) for key, gist in gists.items()}
+        gists = await run_each(passages, self._write_gist, report, "gists written")
+        nodes = {key: _make_node(passages[key], gist) for key, gist in gists.items()}
         fallbacks = {
             GIST_REPEATED: sum("unsupported" in gist.data for gist in gists.values()),
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists.values()),
@@ -67,33 +68,33 @@ class GistsLayer:
         return LayerReport(layer=NAME, added=len(nodes), failed=dict(gists.failed), notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
-        """One call for each distinct passage. A second one where the first is not supported cannot be foreseen."""
+        """One call for each distinct passage. Second calls after an unsupported gist are not foreseen."""
         passages = await asyncio.to_thread(self._store.passages, change.added)
-        given = list({(p.title, p.text): GistIn(text=p.text, title=p.title) for p in passages.values()}.values())
+        inputs = list({(p.title, p.text): GistIn(text=p.text, title=p.title) for p in passages.values()}.values())
         return Estimate(
             layer=NAME,
-            calls=len(given),
-            input_tokens=sum(self._model.reckon(GIST, one) for one in given),
-            output_tokens=await reply_tokens(
-                self._store, self._model, GIST, _TYPICAL, given, [one.text for one in given]
+            calls=len(inputs),
+            input_tokens=sum(self._model.reckon(GIST, gist_input) for gist_input in inputs),
+            output_tokens=await estimate_reply_tokens(
+                self._store, self._model, GIST, _TYPICAL, inputs, [gist_input.text for gist_input in inputs]
             ),
         )
 
-    async def _gist(self, passage: Passage) -> _Gist:
-        given = GistIn(text=passage.text, title=passage.title)
-        reply = await self._model.ask(GIST, given)
-        strange = await asyncio.to_thread(unsupported, reply.memory, passage.content)
-        if not strange:
+    async def _write_gist(self, passage: Passage) -> _Gist:
+        gist_input = GistIn(text=passage.text, title=passage.title)
+        reply = await self._model.ask(GIST, gist_input)
+        inventions = await asyncio.to_thread(find_unsupported, reply.memory, passage.content)
+        if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
-        # Another input, so that the answer to the first does not come back from a cache.
-        reply = await self._model.ask(GIST, given.model_copy(update={"avoid": strange}))
-        still = await asyncio.to_thread(unsupported, reply.memory, passage.content)
-        if not still:
-            return _Gist(reply.memory, {"notes": reply.notes, "unsupported": strange})
-        return _Gist(passage.text, {"notes": "", "unsupported": still, "fallback": True})
+        # The input differs from the first, so that the cache does not return the first reply.
+        reply = await self._model.ask(GIST, gist_input.model_copy(update={"avoid": inventions}))
+        remaining = await asyncio.to_thread(find_unsupported, reply.memory, passage.content)
+        if not remaining:
+            return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
+        return _Gist(passage.text, {"notes": "", "unsupported": remaining, "fallback": True})
 
     def _commit(self, nodes: Mapping[int, Node], failed: Mapping[int, str], fallbacks: Mapping[str, int]) -> None:
-        """The build record counts `fallbacks` over all builds, removals notwithstanding."""
+        """Write gists. The build record counts `fallbacks` over all builds; a removal does not lower the counts."""
         before = self._store.builds().get(NAME, {}).get("fallbacks", {})
         counts = {kind: count + before.get(kind, 0) for kind, count in fallbacks.items()}
         with self._store.write() as change:
@@ -102,7 +103,7 @@ class GistsLayer:
             change.record_build(NAME, {"model": self._model.name, "fallbacks": counts})
 
 
-def _node(passage: Passage, gist: _Gist) -> Node:
+def _make_node(passage: Passage, gist: _Gist) -> Node:
     return Node(
         id=content_id("g", passage.id, gist.memory),
         layer=NAME,

@@ -1,4 +1,4 @@
-"""The passages that a node rests on, however many layers lie between."""
+"""Find the passages that a node rests on, through any number of layers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
 
-def grounds(store: SqliteStore, keys: Sequence[int], layer: str) -> dict[int, list[int]]:
-    """Passage keys by node key, each once, in the order in which the sources name them.
+def find_grounds(store: SqliteStore, keys: Sequence[int], layer: str) -> dict[int, list[int]]:
+    """Find the passage keys of each node, each key once, in the order of the sources.
 
     Works for passages themselves and for any layer whose nodes are made from passages or from nodes of that layer.
     """
-    below: dict[int, list[int]] = {}
+    sources_of: dict[int, list[int]] = {}
     front = list(dict.fromkeys(keys))
     while front:
         found = store.sources(front, layer)
-        below |= found
-        front = list(dict.fromkeys(source for some in found.values() for source in some if source not in below))
-    return {key: _leaves(key, below) for key in keys}
+        sources_of |= found
+        front = list(
+            dict.fromkeys(source for sources in found.values() for source in sources if source not in sources_of)
+        )
+    return {key: _find_leaves(key, sources_of) for key in keys}
 
 
-def _leaves(key: int, below: dict[int, list[int]]) -> list[int]:
+def _find_leaves(key: int, sources_of: dict[int, list[int]]) -> list[int]:
     leaves: dict[int, None] = {}
     waiting = [key]
     while waiting:
-        at = waiting.pop()
-        if below[at]:
-            waiting += reversed(below[at])
+        current = waiting.pop()
+        if sources_of[current]:
+            waiting += reversed(sources_of[current])
         else:
-            leaves[at] = None
+            leaves[current] = None
     return list(leaves)

@@ -1,4 +1,4 @@
-"""The first memory layer: documents cut into passages, embedded, and indexed by their words."""
+"""The first memory layer: it cuts documents into passages, embeds them and indexes their words."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
 SPACE = "passages"
-_TOGETHER = 64_000  # characters embedded and committed together; a longer document is committed alone
-_CUT = 256  # passages cut between two reports of progress, and between two chances to stop
-_EMBEDDED = 64  # likewise, embedded: a second of work or two
+_BATCH_SIZE = 64_000  # characters that are embedded and committed together; a longer document is committed alone
+_CUT = 256  # passages to cut before each report of progress, where the work can also be stopped
+_EMBEDDED = 64  # passages to embed before each report of progress: one or two seconds of work
 
 Outcome = Literal["added", "replaced", "unchanged", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """Documents that their source has no more."""
+class LostDocuments:
+    """Documents that their source no longer has."""
 
     documents: tuple[DocumentId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of one document."""
+class TakenDocument:
+    """What happened to one document."""
 
     document: DocumentId
     outcome: Outcome
@@ -46,20 +46,20 @@ class Taken:
 
 @dataclass(slots=True)
 class _Batch:
-    """Documents taken in together, behind those that were met before them and are known already or lost."""
+    """Documents to take in together (`fresh`), and before them the unchanged (`known`) and the lost ones."""
 
-    known: list[Taken] = field(default_factory=list)
+    known: list[TakenDocument] = field(default_factory=list)
     lost: list[DocumentId] = field(default_factory=list)
     fresh: dict[DocumentId, Document] = field(default_factory=dict)
     size: int = 0
 
     def has_room(self, document: Document) -> bool:
-        # Of two versions of one document the later counts, as it would in two calls.
-        return not self.fresh or (document.id not in self.fresh and self.size + len(document.text) <= _TOGETHER)
+        # A batch holds one version of a document, so that a later version replaces an earlier one, as in two calls.
+        return not self.fresh or (document.id not in self.fresh and self.size + len(document.text) <= _BATCH_SIZE)
 
 
 class PassagesLayer:
-    """Takes documents in; each is committed whole or not at all."""
+    """Takes in documents; each is committed whole or not at all."""
 
     name = SPACE
 
@@ -68,14 +68,14 @@ class PassagesLayer:
         self._embedder = embedder
         self._splitter = splitter
 
-    async def add(self, documents: Iterable[Document | Lost]) -> AsyncIterator[Taken | Progress]:
-        """Take in documents; those that are there unchanged cost nothing, those that changed are replaced.
+    async def add(self, documents: Iterable[Document | LostDocuments]) -> AsyncIterator[TakenDocument | Progress]:
+        """Take in documents: add new ones, replace changed ones, skip unchanged ones.
 
-        Those that their source lost are forgotten, with all that rests on them.
+        Lost documents are removed, together with all memory that rests on them.
         """
-        batches = self._batches(documents)
+        batches = self._make_batches(documents)
         done = 0
-        # All is done beside the event loop, a little at a time, so that it can be stopped in between.
+        # Each step runs in a thread and is short, so that the work can be stopped between two steps.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             for outcome in batch.known:
                 yield outcome
@@ -83,37 +83,37 @@ class PassagesLayer:
             for document in batch.fresh.values():
                 passages: list[Passage] = []
                 stream = self._splitter.stream(document)
-                while some := await asyncio.to_thread(_several, stream):
-                    passages += some
-                    yield Progress(label="characters cut", done=some[-1].end, total=len(document.text))
+                while next_passages := await asyncio.to_thread(_take_next, stream):
+                    passages += next_passages
+                    yield Progress(label="characters cut", done=next_passages[-1].end, total=len(document.text))
                 split.append((document, passages))
             texts = [passage.content for _, passages in split for passage in passages]
             rows: list[NDArray[np.float32]] = []
-            for some_texts in _portions(texts):
-                rows.append(await asyncio.to_thread(self._embedder.embed, some_texts))
-                done += len(some_texts)
-                left = len(texts) - sum(map(len, rows))
-                yield Progress(label="passages embedded", done=done, total=done + left)
+            for next_texts in _split_texts(texts):
+                rows.append(await asyncio.to_thread(self._embedder.embed, next_texts))
+                done += len(next_texts)
+                remaining = len(texts) - sum(map(len, rows))
+                yield Progress(label="passages embedded", done=done, total=done + remaining)
             for outcome in await asyncio.to_thread(self._commit, batch.lost, split, rows):
                 yield outcome
 
-    def _batches(self, documents: Iterable[Document | Lost]) -> Iterator[_Batch]:
+    def _make_batches(self, documents: Iterable[Document | LostDocuments]) -> Iterator[_Batch]:
         batch = _Batch()
         try:
             for document in documents:
-                if isinstance(document, Lost):
+                if isinstance(document, LostDocuments):
                     batch.lost += document.documents
                     continue
                 if not batch.has_room(document):
                     yield batch
                     batch = _Batch()
-                if self._store.digest(document.id) == digest(document):
-                    batch.known.append(Taken(document.id, "unchanged"))
+                if self._store.digest(document.id) == digest_document(document):
+                    batch.known.append(TakenDocument(document.id, "unchanged"))
                     continue
                 batch.fresh[document.id] = document
                 batch.size += len(document.text)
         except ReadingError:
-            yield batch  # what was read before the source that cannot be read is kept
+            yield batch  # keeps what was read before the unreadable source
             raise
         yield batch
 
@@ -122,32 +122,32 @@ class PassagesLayer:
         lost: Sequence[DocumentId],
         split: Sequence[tuple[Document, list[Passage]]],
         rows: list[NDArray[np.float32]],
-    ) -> list[Taken]:
+    ) -> list[TakenDocument]:
         if not split and not lost:
             return []
-        outcomes = [Taken(document, "removed") for document in lost]
+        outcomes = [TakenDocument(document, "removed") for document in lost]
         keys: list[int] = []
         vectors = np.concatenate(rows) if rows else np.empty((0, self._embedder.dimensions), np.float32)
         with self._store.write() as change:
-            for gone in lost:
-                change.remove_document(gone)
+            for document_id in lost:
+                change.remove_document(document_id)
             for document, passages in split:
                 outcome: Outcome = "added" if self._store.digest(document.id) is None else "replaced"
-                keys += change.put_document(document, digest(document), passages)
-                outcomes.append(Taken(document.id, outcome, len(passages)))
+                keys += change.put_document(document, digest_document(document), passages)
+                outcomes.append(TakenDocument(document.id, outcome, len(passages)))
             change.put_vectors(SPACE, keys, vectors)
         return outcomes
 
 
-def digest(document: Document) -> str:
-    """What tells whether a document changed."""
+def digest_document(document: Document) -> str:
+    """Compute the digest that shows whether a document changed."""
     return sha256(f"{document.title}\x1f{document.source}\x1f{document.text}".encode()).hexdigest()
 
 
-def _several(stream: Iterator[Passage]) -> list[Passage]:
+def _take_next(stream: Iterator[Passage]) -> list[Passage]:
     return list(islice(stream, _CUT))
 
 
-def _portions(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def _split_texts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(texts), _EMBEDDED):
         yield texts[start : start + _EMBEDDED]

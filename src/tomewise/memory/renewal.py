@@ -1,4 +1,4 @@
-"""Taking back what was remembered, so that the next build asks for it anew."""
+"""Forget memory so that the next build asks for it again."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: SqliteStore) -> None:
-    """Forget layers, named, or all that rests on passages, named by id; mark the layers to be asked for anew.
+    """Forget the layers with these names, and all memory that rests on the passages with these ids.
 
-    The mark lasts until a layer is built, so that a build that is stopped goes on where it was: replies that came since
-    are kept, and of what was asked for before nothing is used. One transaction for each name. Raises UnknownName.
+    Marks the layers, so that their next build does not use cached replies from before. The mark lasts until the layer
+    is built: a build that is stopped keeps the replies that came after the mark. Each name is one transaction. Raises
+    UnknownName.
     """
-    mark = token_hex(8)  # one for all, so that what two layers ask alike is asked once
+    mark = token_hex(8)  # the same for all layers, so that a request that two of them make is asked once
     for name in dict.fromkeys(wanted):
-        layer = next((one for one in layers if name in (one.name, *_parts(one))), None)
+        layer = next((layer for layer in layers if name in (layer.name, *_list_parts(layer))), None)
         if layer is not None:
             _forget_layer(layer, store, mark)
         else:
@@ -30,7 +31,7 @@ def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: SqliteStore
 
 
 def _forget_layer(layer: Layer, store: SqliteStore, mark: str) -> None:
-    keys = [key for part in _parts(layer) for key in store.node_keys(part)]
+    keys = [key for part in _list_parts(layer) for key in store.node_keys(part)]
     with store.write() as change:
         change.remove_nodes(keys)
         change.forget_layer(layer.name)
@@ -42,7 +43,7 @@ def _forget_passage(name: str, layers: Sequence[Layer], store: SqliteStore, mark
     if key is None or store.nodes_at([key])[key].layer != PASSAGES:
         known = ", ".join(layer.name for layer in layers) or "none"
         raise UnknownName(
-            f"{name!r} is no layer of this system ({known}), nor the id of a passage: "
+            f"{name!r} is not a layer of this system ({known}) and not the id of a passage: "
             "`tome ask --json` gives ids with its citations"
         )
     with store.write() as change:
@@ -51,7 +52,7 @@ def _forget_passage(name: str, layers: Sequence[Layer], store: SqliteStore, mark
             change.mark_again(layer.name, mark)
 
 
-def _parts(layer: Layer) -> tuple[str, ...]:
-    """The names under which a layer keeps its nodes: its own, unless it says otherwise."""
+def _list_parts(layer: Layer) -> tuple[str, ...]:
+    """List the names under which a layer keeps its nodes: its `parts`, or its own name."""
     parts: tuple[str, ...] = getattr(layer, "parts", (layer.name,))
     return parts

@@ -1,4 +1,4 @@
-"""How long replies will be, before they are asked for."""
+"""Estimate how long replies will be before asking for them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from tomewise.types import Role
 
 
-_REHEARSED = 160  # inputs, evenly spread: their mean is within a few percent of that of all
+_SAMPLE_SIZE = 160  # inputs, evenly spread: their mean length is within a few percent of the mean of all
 
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """A reply takes `base` tokens and `share` for each token of the text that it is about."""
+    """The usual length of a reply: `base` tokens, plus `share` tokens for each token of its text."""
 
     base: float
     share: float
 
 
-async def reply_tokens(
+async def estimate_reply_tokens(
     store: SqliteStore,
     model: LanguageModel,
     role: Role[In, Out],
@@ -33,12 +33,12 @@ async def reply_tokens(
     inputs: Sequence[In],
     texts: Sequence[str],
 ) -> int:
-    """Output tokens of one reply per input; `texts` are what the inputs are about.
+    """Estimate the output tokens of one reply per input; `texts` are the texts inside the inputs.
 
-    A model that costs nothing rehearses some of them. Of another the replies will be as long as those it gave in this
-    tome, else as is typical of their role.
+    A model without cost rehearses a sample of the inputs. For other models the mean length of their replies in this
+    tome counts. Without such replies the typical length of the role counts.
     """
-    if (length := await rehearsed(model, role, inputs)) is not None:
+    if (length := await rehearse_replies(model, role, inputs)) is not None:
         return length
     mean = store.calls.mean_reply_bytes(role.name, model.name)
     if mean is not None:
@@ -46,11 +46,11 @@ async def reply_tokens(
     return round(sum(typical.base + typical.share * estimated_tokens(text) for text in texts))
 
 
-async def rehearsed(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
-    """Output tokens of one reply per input, from what a model that costs nothing says to some; else None."""
+async def rehearse_replies(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
+    """Estimate the output tokens of one reply per input from a sample; None unless the model rehearses without cost."""
     rehearse = getattr(model, "rehearse", None)
-    some = inputs[:: max(1, len(inputs) // _REHEARSED)]
-    if rehearse is None or not some:
+    sample = inputs[:: max(1, len(inputs) // _SAMPLE_SIZE)]
+    if rehearse is None or not sample:
         return None
-    lengths = [await rehearse(role, given) for given in some]
-    return None if None in lengths else round(sum(lengths) * len(inputs) / len(some))
+    lengths = [await rehearse(role, role_input) for role_input in sample]
+    return None if None in lengths else round(sum(lengths) * len(inputs) / len(sample))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entities import normalised
+from tomewise.memory.graph.entities import normalise_name
 from tomewise.recall.linking import Hits, Linking
 from tomewise.types import Embedder, Evidence, Retriever
 
@@ -92,7 +92,7 @@ def _adds(words: frozenset[str], said: Sequence[frozenset[str]]) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(normalised(text).split()) - STOP
+    return frozenset(normalise_name(text).split()) - STOP
 
 
 def _are_equal(one: str, other: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.grounds import grounds
+from tomewise.memory.grounds import find_grounds
 from tomewise.recall.ranking import top
 from tomewise.types import Embedder, Evidence, PassageId
 
@@ -75,7 +75,7 @@ class Grounds:
         return {key: known[key] for key in wanted}
 
     def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
-        found = grounds(self._store, roots, self._layer)
+        found = find_grounds(self._store, roots, self._layer)
         passages = self._store.passages({key for some in found.values() for key in some})
         order = {key: (passage.document, passage.position) for key, passage in passages.items()}
         # A passage may have gone between two reads.

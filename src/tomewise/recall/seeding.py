@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.memory.graph.entities import normalised
+from tomewise.memory.graph.entities import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
@@ -91,7 +91,7 @@ class MentionSeeds:
         words = _words(question)
         telling = [place for place, word in enumerate(words) if place and _is_telling(word)]
         runs = {
-            (start, end): self._names.entity(normalised(" ".join(words[start:end])))
+            (start, end): self._names.entity(normalise_name(" ".join(words[start:end])))
             for start in range(len(words))
             for end in range(start + 1, min(len(words), start + _LONGEST) + 1)
             if any(start <= place < end for place in telling)
@@ -151,7 +151,7 @@ class ExpandedPassageSeeds:
         places = known(asked.hits.keys[: self._facts], index.facts)
         ends = [index.entities[[index.heads[place], index.tails[place]]].tolist() for place in places.tolist()]
         nodes = self._store.nodes_at({key for pair in ends for key in pair})
-        said = f" {normalised(asked.text)} "
+        said = f" {normalise_name(asked.text)} "
         expansions = []
         for pair in ends:
             names = [nodes[key].text for key in dict.fromkeys(pair) if key in nodes]  # one may have been removed since
@@ -188,7 +188,7 @@ def _nearest_passages(store: SqliteStore, index: GraphIndex, vectors: NDArray[np
 
 
 def _words(question: str) -> list[str]:
-    """The question cut where `normalised` puts a space, in its own case: `Wesson's` is two words, `team` one."""
+    """The question cut where `normalise_name` puts a space, in its own case: `Wesson's` is two words, `team` one."""
     signs = (
         sign
         if sign.isalnum() or unicodedata.category(sign)[0] == "M"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tomewise.errors import ReadingError, UnknownName, UsageError
-from tomewise.memory.passages import Lost
+from tomewise.memory.passages import LostDocuments
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import prefixed
 from tomewise.reading.read import Source, SourceReader
@@ -61,7 +61,7 @@ def documents(
     skipped: dict[str, str],
     *,
     prefix: str = "",
-) -> Iterator[Document | Lost]:
+) -> Iterator[Document | LostDocuments]:
     """The documents of all sources, and before those of a file what it has no more since it was added last.
 
     What is passed over in folders goes to `skipped`, by path with the reason. Raises ReadingError.
@@ -78,7 +78,7 @@ def documents(
             skipped[str(source.path)] = source.reason
             continue
         if lost := claims.take(source):
-            yield Lost(tuple(sorted(lost)))
+            yield LostDocuments(tuple(sorted(lost)))
         yield from source.documents
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.language.price import price
-from tomewise.memory.grounds import grounds
+from tomewise.memory.grounds import find_grounds
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
@@ -190,7 +190,7 @@ def _list_failures(store: SqliteStore) -> list[dict[str, Any]]:
     for layer, counts in store.layers().items():
         reasons = store.intake(layer).failed if counts["failed"] else {}
         for key, node in store.nodes_at(reasons).items():
-            below = grounds(store, [key], node.layer)[key]
+            below = find_grounds(store, [key], node.layer)[key]
             for passage in store.passages(below).values():
                 found[layer, passage.document, reasons[key]].add(passage.position)
     return [

@@ -19,10 +19,10 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
-from tomewise.memory.building import Provide, behind, build, estimate
+from tomewise.memory.building import Provide, build, estimate, find_lag
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
-from tomewise.memory.passages import Outcome, PassagesLayer, Taken
+from tomewise.memory.passages import Outcome, PassagesLayer, TakenDocument
 from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
@@ -219,7 +219,7 @@ class Tome:
             raise UsageError("nothing to add: name a file, a folder, or - for standard input")
         check_prefix(prefix)
         skipped: dict[str, str] = {}
-        taken: list[Taken] = []
+        taken: list[TakenDocument] = []
         with self._store.exclusive(), ReaderProcess(self._bounds) as process:
             # Nobody may have settled on something else since this was opened.
             size, overlap = settle(self._store, self._embedder, *self._size)
@@ -228,7 +228,7 @@ class Tome:
             claims = Claims(self._store.origins())
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
             async for what in layer.add(documents(sources, reader, claims, skipped, prefix=prefix)):
-                if isinstance(what, Taken):
+                if isinstance(what, TakenDocument):
                     taken.append(what)
                 elif on_progress:
                     on_progress(what)
@@ -422,7 +422,7 @@ class Tome:
         return self._store.version("vectors/passages"), self._store.builds()
 
     def _check_layers(self, said: str, system: System) -> None:
-        if lag := behind(system.layers, self._store):
+        if lag := find_lag(system.layers, self._store):
             lacks = ", ".join(f"{layer} ({_lacking(count)})" for layer, count in lag.items())
             make = f"tome build --tome {quote(str(self._store.path))} --system {quote(said)}"
             raise NotBuilt(f"{said} needs layers that are not up to date: {lacks}; run `{make}`")
@@ -463,7 +463,7 @@ async def answered(system: System, question: Question, on_event: OnEvent | None 
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
 
-def _report(taken: Sequence[Taken], skipped: Mapping[str, str]) -> AddReport:
+def _report(taken: Sequence[TakenDocument], skipped: Mapping[str, str]) -> AddReport:
     by_outcome = {
         outcome: tuple(item.document for item in taken if item.outcome == outcome) for outcome in get_args(Outcome)
     }

@@ -1,4 +1,4 @@
-"""Names are the same when their letters and digits are, in every script."""
+"""Names are equal when their letters and digits are equal, in every script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.memory.graph.entities import alphanumerics, normalised
+from tomewise.memory.graph.entities import count_alphanumerics, normalise_name
 
 
 @pytest.mark.parametrize(
@@ -27,23 +27,23 @@ from tomewise.memory.graph.entities import alphanumerics, normalised
         ("\ud800x", "x"),
     ],
 )
-def test_names_are_folded(name: str, same: str) -> None:
-    assert normalised(name) == normalised(same) == same
+def test_names_are_normalised(name: str, same: str) -> None:
+    assert normalise_name(name) == normalise_name(same) == same
 
 
 @given(st.text(max_size=60))
-def test_folding_twice_is_folding_once(name: str) -> None:
-    once = normalised(name)
-    assert normalised(once) == once
-    assert normalised(name.swapcase().swapcase()) or not any(sign.isalnum() for sign in name)
+def test_normalising_twice_changes_nothing(name: str) -> None:
+    once = normalise_name(name)
+    assert normalise_name(once) == once
+    assert normalise_name(name.swapcase().swapcase()) or not any(sign.isalnum() for sign in name)
     assert once == " ".join(once.split())
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
-def test_plain_names_are_as_hipporag_has_them(name: str) -> None:
+def test_ascii_names_are_normalised_as_in_hipporag(name: str) -> None:
     theirs = re.sub("[^A-Za-z0-9 ]", " ", name.lower()).strip()
-    assert normalised(name) == " ".join(theirs.split())
+    assert normalise_name(name) == " ".join(theirs.split())
 
 
 def test_letters_and_digits_are_counted() -> None:
-    assert [alphanumerics(name) for name in ("", "a 1", "東京 塔")] == [0, 2, 3]
+    assert [count_alphanumerics(name) for name in ("", "a 1", "東京 塔")] == [0, 2, 3]

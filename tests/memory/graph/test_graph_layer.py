@@ -1,4 +1,4 @@
-"""The graph: what each passage says is kept with it, goes with it, and does not hang on the order of adding."""
+"""The graph: the facts of a passage stay and go with the passage, and do not depend on the order of adding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate
+from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
@@ -38,8 +38,8 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def stated(given: Any) -> dict[str, object]:
-    """The script of these tests: `a > r > b` is a triple, any other line a name."""
+def extract_triples(given: Any) -> dict[str, object]:
+    """Reply by the script of these tests: `a > r > b` is a triple, any other line a name."""
     lines = [line.split(" > ") for line in given.text.splitlines()]
     return {
         "entities": [line[0] for line in lines if len(line) == 1],
@@ -47,11 +47,11 @@ def stated(given: Any) -> dict[str, object]:
     }
 
 
-def scripted(reply: Callable[[Any], Any] = stated) -> ScriptedModel:
+def make_model(reply: Callable[[Any], Any] = extract_triples) -> ScriptedModel:
     return ScriptedModel({"extract_facts": reply, "gist": lambda given: {"memory": given.text}})
 
 
-def opened(folder: Path, *texts: str) -> SqliteStore:
+def open_store(folder: Path, *texts: str) -> SqliteStore:
     folder.mkdir(parents=True, exist_ok=True)
     store = SqliteStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
@@ -59,7 +59,7 @@ def opened(folder: Path, *texts: str) -> SqliteStore:
     return store
 
 
-def links(store: SqliteStore, space: str) -> set[tuple[str, str, float]]:
+def read_links(store: SqliteStore, space: str) -> set[tuple[str, str, float]]:
     rows = store.edges(space).rows
     keys = rows[:, :2].astype(int)
     nodes = store.nodes_at(np.unique(keys).tolist())
@@ -71,8 +71,8 @@ def links(store: SqliteStore, space: str) -> set[tuple[str, str, float]]:
 
 async def test_entities_facts_and_provenance(tmp_path: Path) -> None:
     first, second = "Ada Marsh > kept > the light\nSkerry", "ada marsh > kept > The Light\nTom Hale > is > Tom Hale"
-    store = opened(tmp_path, first, second)
-    (report,) = await build([GraphLayer(store, scripted(), EMBEDDER)], store, quiet)
+    store = open_store(tmp_path, first, second)
+    (report,) = await build([GraphLayer(store, make_model(), EMBEDDER)], store, quiet)
     assert report.added == 6
     assert {node.text for node in store.nodes(NAMES.entities).values()} == {
         "ada marsh",
@@ -80,7 +80,7 @@ async def test_entities_facts_and_provenance(tmp_path: Path) -> None:
         "skerry",
         "tom hale",
     }
-    assert links(store, f"seen-in:{NAMES.entities}") == {
+    assert read_links(store, f"seen-in:{NAMES.entities}") == {
         ("ada marsh", first, 1.0),
         ("ada marsh", second, 1.0),
         ("the light", first, 1.0),
@@ -88,12 +88,12 @@ async def test_entities_facts_and_provenance(tmp_path: Path) -> None:
         ("skerry", first, 1.0),
         ("tom hale", second, 1.0),
     }
-    assert links(store, f"seen-in:{NAMES.facts}") == {
+    assert read_links(store, f"seen-in:{NAMES.facts}") == {
         ("ada marsh kept the light", first, 1.0),
         ("ada marsh kept the light", second, 1.0),
         ("tom hale is tom hale", second, 1.0),
     }
-    assert links(store, NAMES.ends) == {
+    assert read_links(store, NAMES.ends) == {
         ("ada marsh kept the light", "ada marsh", 0.0),
         ("ada marsh kept the light", "the light", 1.0),
         ("tom hale is tom hale", "tom hale", 0.0),
@@ -106,12 +106,12 @@ async def test_entities_facts_and_provenance(tmp_path: Path) -> None:
     assert store.nodes_at(entity.values())[entity[NAMES.entity("skerry")]].text == "skerry"
 
 
-async def test_synonyms_are_those_of_a_plain_comparison_whenever_they_came(tmp_path: Path) -> None:
+async def test_synonyms_are_those_of_a_plain_comparison_in_any_order(tmp_path: Path) -> None:
     words = "north light house keeper of the old stone tower at skerry point".split()
     draw = random.Random(5)
     names = [*sorted({" ".join(draw.sample(words, 4)) for _ in range(60)}), "no", "of"]
-    store = opened(tmp_path, "\n".join(names[::3]))
-    layer = GraphLayer(store, scripted(), EMBEDDER)
+    store = open_store(tmp_path, "\n".join(names[::3]))
+    layer = GraphLayer(store, make_model(), EMBEDDER)
     await build([layer], store, quiet)
     put(store, EMBEDDER, document_of("later", "\n".join(names)))
     await build([layer], store, quiet)
@@ -123,13 +123,13 @@ async def test_synonyms_are_those_of_a_plain_comparison_whenever_they_came(tmp_p
             pair = sorted((names[i], names[j]), key=lambda name: NAMES.entity(name))
             expected.add((pair[0], pair[1], cosines[i, j]))
     assert len(expected) > 20
-    assert links(store, NAMES.synonyms) == expected
+    assert read_links(store, NAMES.synonyms) == expected
 
 
-async def test_dirt_is_counted_and_a_name_of_every_passage_is_told(tmp_path: Path) -> None:
+async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reported(tmp_path: Path) -> None:
     texts = [f"hub > holds > thing {number}\nbad > triple" for number in range(24)]
-    store = opened(tmp_path, *texts)
-    layer = GraphLayer(store, scripted(), EMBEDDER)
+    store = open_store(tmp_path, *texts)
+    layer = GraphLayer(store, make_model(), EMBEDDER)
     (report,) = await build([layer], store, quiet)
     assert "left out or mended: 24 triples not of three parts" in report.notes
     assert "'hub' is named in more than half of the passages" in report.notes
@@ -137,7 +137,7 @@ async def test_dirt_is_counted_and_a_name_of_every_passage_is_told(tmp_path: Pat
     await build([layer], store, quiet)
     assert store.builds()[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
     assert store.builds()[NAMES.layer]["taken"] == 25
-    assert behind([layer], store) == {}
+    assert find_lag([layer], store) == {}
 
 
 @pytest.mark.parametrize("style", ["triples", "relations"])
@@ -161,12 +161,12 @@ STEP = st.tuples(st.integers(0, 4), TEXT | st.none(), st.booleans())  # document
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(STEP, max_size=7))
-async def test_any_history_leaves_what_the_last_texts_alone_would(steps: list[tuple[int, str | None, bool]]) -> None:
+async def test_any_history_gives_the_graph_of_the_last_texts(steps: list[tuple[int, str | None, bool]]) -> None:
     with TemporaryDirectory() as folder:
-        store = opened(Path(folder) / "long")
-        layer = GraphLayer(store, scripted(), EMBEDDER)
+        store = open_store(Path(folder) / "long")
+        layer = GraphLayer(store, make_model(), EMBEDDER)
         texts: dict[int, str] = {}
-        for document, text, building in steps:
+        for document, text, must_build in steps:
             if text is None:
                 texts.pop(document, None)
                 with store.write() as change:
@@ -174,22 +174,22 @@ async def test_any_history_leaves_what_the_last_texts_alone_would(steps: list[tu
             else:
                 texts[document] = text
                 put(store, EMBEDDER, document_of(f"d{document}", text))
-            if building:
+            if must_build:
                 await build([layer], store, quiet)
         await build([layer], store, quiet)
-        plain = opened(Path(folder) / "short")
+        plain = open_store(Path(folder) / "short")
         for document, text in sorted(texts.items(), reverse=True):
             put(plain, EMBEDDER, document_of(f"d{document}", text))
-        await build([GraphLayer(plain, scripted(), EMBEDDER)], plain, quiet)
+        await build([GraphLayer(plain, make_model(), EMBEDDER)], plain, quiet)
         ours = [line for line in export(store) if '"kind": "setting"' not in line]
         assert ours == [line for line in export(plain) if '"kind": "setting"' not in line]
         store.close()
         plain.close()
 
 
-async def test_of_gists_it_is_laid_to_the_passages(tmp_path: Path) -> None:
-    store = opened(tmp_path, "Ada > met > Tom")
-    model = scripted()
+async def test_a_graph_of_gists_is_assigned_to_the_passages(tmp_path: Path) -> None:
+    store = open_store(tmp_path, "Ada > met > Tom")
+    model = make_model()
     names = GraphNames("gists", "triples")
     layers = [GraphLayer(store, model, EMBEDDER, source="gists"), GistsLayer(store, model)]
     await build(layers, store, quiet)
@@ -206,14 +206,14 @@ async def test_a_failed_passage_is_recorded_and_tried_again(tmp_path: Path) -> N
     broken = True
 
     def reply(given: Any) -> object:
-        return BadReply("no JSON") if broken and "Tom" in given.text else stated(given)
+        return BadReply("no JSON") if broken and "Tom" in given.text else extract_triples(given)
 
-    store = opened(tmp_path, "Ada > met > Ida", "Tom > met > Ida")
-    model = scripted(reply)
+    store = open_store(tmp_path, "Ada > met > Ida", "Tom > met > Ida")
+    model = make_model(reply)
     layer = GraphLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER)
     (report,) = await build([layer], store, quiet)
     assert list(report.failed.values()) == ["no JSON"]
-    assert links(store, NAMES.ends) == {("ada met ida", "ada", 0.0), ("ada met ida", "ida", 1.0)}
+    assert read_links(store, NAMES.ends) == {("ada met ida", "ada", 0.0), ("ada met ida", "ida", 1.0)}
     broken = False
     (report,) = await build([layer], store, quiet)
     assert (dict(report.failed), report.added) == ({}, 2)
@@ -224,20 +224,20 @@ async def test_a_failed_passage_is_recorded_and_tried_again(tmp_path: Path) -> N
 @pytest.mark.parametrize("calls", [1, 2])
 async def test_a_build_that_was_stopped_repeats_no_call(tmp_path: Path, calls: Any) -> None:
     texts = [f"thing {number} > is > thing {number + 1}" for number in range(6)]
-    store = opened(tmp_path, *texts)
+    store = open_store(tmp_path, *texts)
     down = True
 
     def reply(given: Any) -> object:
-        return ModelUnavailable("down") if down and given.text == texts[4] else stated(given)
+        return ModelUnavailable("down") if down and given.text == texts[4] else extract_triples(given)
 
-    # One call at a time, so that some are finished when the model goes down.
+    # One call at a time, so that a few calls are finished when the model goes down.
     roles = ("extract_facts", "extract_entities", "extract_triples")
     model = ScriptedModel(dict.fromkeys(roles, reply), limit=1, latency=0.002)
     layer = GraphLayer(store, Cached(model, Prompts(), store.calls), EMBEDDER, calls=calls)
     with pytest.raises(ModelUnavailable):
         await build([layer], store, quiet)
     assert store.nodes(layer.names.entities) == {}
-    await asyncio.sleep(0.1)  # replies that had come are still being written
+    await asyncio.sleep(0.1)  # earlier replies are still being written
     with store.reading() as connection:
         kept = connection.execute(select(func.count()).select_from(stored)).scalar_one()
     model.calls.clear()
@@ -248,20 +248,26 @@ async def test_a_build_that_was_stopped_repeats_no_call(tmp_path: Path, calls: A
     assert len(store.nodes(layer.names.facts)) == 6
 
 
-async def test_two_calls_give_the_second_what_the_first_found(tmp_path: Path) -> None:
-    store = opened(tmp_path, "Ada > met > Tom\nSkerry")
+async def test_the_second_call_reads_the_entities_of_the_first(tmp_path: Path) -> None:
+    store = open_store(tmp_path, "Ada > met > Tom\nSkerry")
     named = {"entities": ["Skerry", 7, ""]}
-    model = ScriptedModel({"extract_entities": lambda _: named, "extract_triples": stated})
+    model = ScriptedModel({"extract_entities": lambda _: named, "extract_triples": extract_triples})
     layer = GraphLayer(store, model, EMBEDDER, calls=2)
     await build([layer], store, quiet)
     assert model.calls[1].given.entities == ["Skerry"]  # type: ignore[attr-defined]
     assert {node.text for node in store.nodes(layer.names.entities).values()} == {"ada", "tom", "skerry", "7"}
 
 
-async def test_graphs_of_one_call_and_of_two_stand_side_by_side(tmp_path: Path) -> None:
-    store = opened(tmp_path, "Ada > met > Tom")
-    other = {"entities": ["Tom"], "triples": [["Tom", "was met by", "Ada"]]}
-    model = ScriptedModel({"extract_facts": stated, "extract_entities": stated, "extract_triples": lambda _: other})
+async def test_graphs_of_one_call_and_of_two_exist_side_by_side(tmp_path: Path) -> None:
+    store = open_store(tmp_path, "Ada > met > Tom")
+    reversed_reply = {"entities": ["Tom"], "triples": [["Tom", "was met by", "Ada"]]}
+    model = ScriptedModel(
+        {
+            "extract_facts": extract_triples,
+            "extract_entities": extract_triples,
+            "extract_triples": lambda _: reversed_reply,
+        }
+    )
     layers = [GraphLayer(store, model, EMBEDDER), GraphLayer(store, model, EMBEDDER, calls=2)]
     assert [layer.name for layer in layers] == ["graph:passages-triples", "graph:passages-triples-in-2-calls"]
     await build(layers, store, quiet)
@@ -270,8 +276,8 @@ async def test_graphs_of_one_call_and_of_two_stand_side_by_side(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("options", [{}, {"calls": 2}, {"style": "relations"}, {"source": "gists"}])
-async def test_the_estimate_knows_the_calls_and_learns_the_tokens(tmp_path: Path, options: Any) -> None:
-    store = opened(tmp_path)
+async def test_the_estimate_has_the_exact_calls_and_learns_the_tokens(tmp_path: Path, options: Any) -> None:
+    store = open_store(tmp_path)
     line = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry in May 1911, and Hale sold Ida Poe a boat. "
     for number in range(24):
         put(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
@@ -302,6 +308,6 @@ async def test_the_estimate_knows_the_calls_and_learns_the_tokens(tmp_path: Path
         assert abs(got - given) <= 0.1 * given
 
 
-def test_what_cannot_be_read_so_is_refused(tmp_path: Path) -> None:
+def test_a_style_without_a_reader_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="relations"):
-        GraphLayer(opened(tmp_path), scripted(), EMBEDDER, style="relations", calls=2)
+        GraphLayer(open_store(tmp_path), make_model(), EMBEDDER, style="relations", calls=2)

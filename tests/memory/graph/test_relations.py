@@ -1,4 +1,4 @@
-"""Relations: what each passage says of an entity is kept apart, merged when read, and summed up past a size."""
+"""Relations: descriptions are kept by passage, merged when read, and summarised when they are long."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DescriptionsIn, RelationsOut
 from tomewise.memory.building import build
-from tomewise.memory.graph.descriptions import SUMMARISED_FROM, described
+from tomewise.memory.graph.descriptions import SUMMARISED_FROM, describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.graph.relations import cleaned
+from tomewise.memory.graph.relations import clean_relations
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put
@@ -29,120 +29,120 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def stated(given: Any) -> dict[str, object]:
-    """The script of these tests: `name / type / description` and `source > target > description > strength`."""
+def extract_relations(given: Any) -> dict[str, object]:
+    """Reply by the script: `name / type / description` and `source > target > description > strength`."""
     entities = [line.split(" / ") for line in given.text.splitlines() if " / " in line]
     relations = [line.split(" > ") for line in given.text.splitlines() if " > " in line]
     return {
-        "entities": [{"name": name, "type": kind, "description": said} for name, kind, said in entities],
+        "entities": [{"name": name, "type": kind, "description": description} for name, kind, description in entities],
         "relationships": [
-            {"source": a, "target": b, "description": said, "keywords": ["kin"], "strength": float(strength)}
-            for a, b, said, strength in relations
+            {"source": a, "target": b, "description": description, "keywords": ["kin"], "strength": float(strength)}
+            for a, b, description, strength in relations
         ],
     }
 
 
-def summed(given: DescriptionsIn) -> dict[str, str]:
-    return {"summary": f"{given.name}, told of in {len(given.descriptions)} ways"}
+def merge_texts(given: DescriptionsIn) -> dict[str, str]:
+    return {"summary": f"{given.name}, described in {len(given.descriptions)} ways"}
 
 
-def scripted() -> ScriptedModel:
-    return ScriptedModel({"extract_relations": stated, "merge_descriptions": summed})
+def make_model() -> ScriptedModel:
+    return ScriptedModel({"extract_relations": extract_relations, "merge_descriptions": merge_texts})
 
 
-def opened(folder: Path, *texts: str) -> SqliteStore:
+def open_store(folder: Path, *texts: str) -> SqliteStore:
     store = SqliteStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
         put(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
-def of(store: SqliteStore, name: str) -> tuple[str, str, str]:
+def describe(store: SqliteStore, name: str) -> tuple[str, str, str]:
     (key,) = store.keys_of([NAMES.entity(name)]).values()
-    (found,) = described(store, NAMES, [key]).values()
+    (found,) = describe_entities(store, NAMES, [key]).values()
     return found.name, found.type, found.text
 
 
-async def test_descriptions_are_merged_from_the_passages_that_are_there(tmp_path: Path) -> None:
-    store = opened(
+async def test_descriptions_are_merged_from_the_current_passages(tmp_path: Path) -> None:
+    store = open_store(
         tmp_path,
         "ADA / person / keeps the light\nAda > Tom > they met > 3",
         "Ada / person / is old",
         "Ada / ROLE / keeps the light",
     )
-    await build([GraphLayer(store, scripted(), EMBEDDER, style="relations")], store, quiet)
-    assert of(store, "ada") == ("Ada", "person", "is old\nkeeps the light")
+    await build([GraphLayer(store, make_model(), EMBEDDER, style="relations")], store, quiet)
+    assert describe(store, "ada") == ("Ada", "person", "is old\nkeeps the light")
     assert store.keys_of([NAMES.entity("tom")])  # an end that the reply did not list
     with store.write() as change:
         change.remove_document("d1")
-    assert of(store, "ada") == ("ADA", "person", "keeps the light")
+    assert describe(store, "ada") == ("ADA", "person", "keeps the light")
     with store.write() as change:
         change.remove_document("d0")
-    assert of(store, "ada") == ("Ada", "role", "keeps the light")
+    assert describe(store, "ada") == ("Ada", "role", "keeps the light")
     assert store.keys_of([NAMES.entity("tom")]) == {}
 
 
-async def test_relationships_are_facts_with_what_the_passage_says_of_them(tmp_path: Path) -> None:
-    store = opened(tmp_path, "Tom > Ada > they met > 3", "Ada > Tom > they met > 3\nAda > Tom > they wed > 8")
-    await build([GraphLayer(store, scripted(), EMBEDDER, style="relations")], store, quiet)
+async def test_relationships_are_facts_with_the_description_of_the_passage(tmp_path: Path) -> None:
+    store = open_store(tmp_path, "Tom > Ada > they met > 3", "Ada > Tom > they met > 3\nAda > Tom > they wed > 8")
+    await build([GraphLayer(store, make_model(), EMBEDDER, style="relations")], store, quiet)
     facts = {node.text: node.data for node in store.nodes(NAMES.facts).values()}
     assert facts == {
-        f"kin: ada, tom. {said}": {
+        f"kin: ada, tom. {description}": {
             "head": "ada",
             "tail": "tom",
-            "description": said,
+            "description": description,
             "keywords": ["kin"],
             "strength": strength,
         }
-        for said, strength in (("they met", 3.0), ("they wed", 8.0))
+        for description, strength in (("they met", 3.0), ("they wed", 8.0))
     }
     assert len(store.edges(f"seen-in:{NAMES.facts}").rows) == 3
 
 
-async def test_long_descriptions_are_summed_up_as_long_as_what_they_rest_on_is_there(tmp_path: Path) -> None:
+async def test_a_summary_of_long_descriptions_goes_with_any_of_its_mentions(tmp_path: Path) -> None:
     texts = [f"Ada / person / {number} {'long ' * 190}" for number in range(3)]
     assert 2 * len(texts[0]) < SUMMARISED_FROM <= 3 * len(texts[0]) - 60
-    store = opened(tmp_path, *texts[:2])
-    model = Cached(scripted(), Prompts(), store.calls)
+    store = open_store(tmp_path, *texts[:2])
+    model = Cached(make_model(), Prompts(), store.calls)
     layer = GraphLayer(store, model, EMBEDDER, style="relations")
     await build([layer], store, quiet)
     short = list(export(store))
-    assert of(store, "ada")[2].count("\n") == 1
+    assert describe(store, "ada")[2].count("\n") == 1
     put(store, EMBEDDER, document_of("d2", texts[2]))
     await build([layer], store, quiet)
-    assert of(store, "ada")[2] == "Ada, told of in 3 ways"
+    assert describe(store, "ada")[2] == "Ada, described in 3 ways"
     put(store, EMBEDDER, document_of("d3", texts[2].replace("2", "3")))
     await build([layer], store, quiet)
-    assert of(store, "ada")[2] == "Ada, told of in 4 ways"
+    assert describe(store, "ada")[2] == "Ada, described in 4 ways"
     assert len(store.nodes(NAMES.descriptions)) == 1
     with store.write() as change:
         change.remove_document("d3")
-    assert of(store, "ada")[2].count("\n") == 2  # right at once, if long
+    assert describe(store, "ada")[2].count("\n") == 2  # correct at once, but long
     await build([layer], store, quiet)
-    assert of(store, "ada")[2] == "Ada, told of in 3 ways"
+    assert describe(store, "ada")[2] == "Ada, described in 3 ways"
     with store.write() as change:
         change.remove_document("d2")
     await build([layer], store, quiet)
     assert list(export(store)) == short
 
 
-async def test_a_summary_that_fails_is_told_and_the_descriptions_stay(tmp_path: Path) -> None:
-    store = opened(tmp_path, *(f"Ada / person / {number} {'long ' * 190}" for number in range(3)))
-    model = ScriptedModel({"extract_relations": stated, "merge_descriptions": lambda _: BadReply("no JSON")})
+async def test_a_failed_summary_is_reported_and_the_descriptions_stay(tmp_path: Path) -> None:
+    store = open_store(tmp_path, *(f"Ada / person / {number} {'long ' * 190}" for number in range(3)))
+    model = ScriptedModel({"extract_relations": extract_relations, "merge_descriptions": lambda _: BadReply("no JSON")})
     (report,) = await build([GraphLayer(store, model, EMBEDDER, style="relations")], store, quiet)
     assert report.notes == ("not summed up: 'ada': no JSON",)
-    assert of(store, "ada")[2].count("\n") == 2
+    assert describe(store, "ada")[2].count("\n") == 2
     assert report.failed == {}
 
 
-async def test_descriptions_past_one_call_are_summed_up_in_rounds(tmp_path: Path) -> None:
-    store = opened(tmp_path, *(f"Ada / person / {number:02} {'long ' * 380}" for number in range(20)))
-    model = scripted()
+async def test_descriptions_too_long_for_one_call_are_summarised_in_rounds(tmp_path: Path) -> None:
+    store = open_store(tmp_path, *(f"Ada / person / {number:02} {'long ' * 380}" for number in range(20)))
+    model = make_model()
     await build([GraphLayer(store, model, EMBEDDER, style="relations")], store, quiet)
     asked = [call.given for call in model.calls if call.role == "merge_descriptions"]
     assert all(sum(map(len, given.descriptions)) <= 24_000 for given in asked)  # type: ignore[attr-defined]
     assert len(asked) == 3
-    assert of(store, "ada")[2] == "Ada, told of in 2 ways"
+    assert describe(store, "ada")[2] == "Ada, described in 2 ways"
 
 
 def test_dirty_replies_are_cleaned_and_counted() -> None:
@@ -161,7 +161,7 @@ def test_dirty_replies_are_cleaned_and_counted() -> None:
             ],
         }
     )
-    found = cleaned(raw)
+    found = clean_relations(raw)
     assert found.entities == ("ada", "zoe")
     (mention,) = found.mentions
     assert (mention.name, mention.type, mention.description) == ("Ada", "person", "a b\n" + "c" * 2000)
@@ -174,6 +174,6 @@ def test_dirty_replies_are_cleaned_and_counted() -> None:
 
 
 async def test_mentions_are_embedded_with_their_descriptions(tmp_path: Path) -> None:
-    store = opened(tmp_path, "Ada / person / keeps the light")
-    await build([GraphLayer(store, scripted(), EMBEDDER, style="relations")], store, quiet)
+    store = open_store(tmp_path, "Ada / person / keeps the light")
+    await build([GraphLayer(store, make_model(), EMBEDDER, style="relations")], store, quiet)
     assert np.allclose(store.vectors(NAMES.mentions).rows, EMBEDDER.embed(["Ada: keeps the light"]))

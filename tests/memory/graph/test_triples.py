@@ -1,4 +1,4 @@
-"""What a model wrote as triples, however dirty, becomes names and facts, and what could not is counted."""
+"""Replies become names and facts; their unusable parts are counted."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from tomewise.language.roles import TriplesOut
 from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction
-from tomewise.memory.graph.triples import cleaned
+from tomewise.memory.graph.triples import clean_triples
 
 
 def read(entities: list[object], triples: list[object]) -> Extraction:
-    return cleaned(TriplesOut(entities=entities, triples=triples))
+    return clean_triples(TriplesOut(entities=entities, triples=triples))
 
 
-def test_names_and_facts_are_normalised_and_each_is_there_once() -> None:
+def test_names_and_facts_are_normalised_and_unique() -> None:
     triples: list[object] = [["Ada Marsh", "kept", "the Light!"], ["ada marsh", "Kept", "The light"]]
     found = read(["Ada Marsh", "ADA  MARSH", "Skerry"], triples)
     assert found.entities == ("ada marsh", "skerry", "the light")
@@ -23,7 +23,7 @@ def test_names_and_facts_are_normalised_and_each_is_there_once() -> None:
     assert found.dirt == {}
 
 
-def test_dirt_is_left_out_or_mended_and_counted() -> None:
+def test_unusable_parts_are_left_out_or_repaired_and_counted() -> None:
     found = read(
         ["", "x" * 2000, ["Ada", "Tom"], {"name": "Ida", "type": "person"}, 1911, None, "…", {"type": "person"}],
         [
@@ -67,7 +67,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=6), st.lists(JSON, max_size=6))
-def test_nothing_stops_it(entities: list[object], triples: list[object]) -> None:
+def test_any_json_is_cleaned(entities: list[object], triples: list[object]) -> None:
     found = read(entities, triples)
     assert all(name == name.strip() and 0 < len(name) <= LONGEST_NAME for name in found.entities)
     assert {end for fact in found.facts for end in (fact.head, fact.tail)} <= set(found.entities)

@@ -1,4 +1,4 @@
-"""Extractions from files: laid to the passages that say them, without a call, or refused with the line."""
+"""Extractions from files: assigned to the passages that contain them, without a call, or refused with the line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.memory.building import build
-from tomewise.memory.graph.descriptions import described
+from tomewise.memory.graph.descriptions import describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.given_triples import read_extractions
@@ -30,8 +30,8 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def opened(folder: Path, documents: dict[str, list[str]]) -> SqliteStore:
-    """Documents of the passages given, parted by a line end."""
+def open_store(folder: Path, documents: dict[str, list[str]]) -> SqliteStore:
+    """Open a store with these documents; line ends separate the passages of a document."""
     store = SqliteStore.open(folder / "a.tome")
     with store.write() as change:
         change.set_meta("dimensions", str(EMBEDDER.dimensions))
@@ -45,25 +45,26 @@ def opened(folder: Path, documents: dict[str, list[str]]) -> SqliteStore:
     return store
 
 
-def written(folder: Path, *rows: object) -> Path:
+def write_rows(folder: Path, *rows: object) -> Path:
     path = folder / "given.jsonl"
     path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
     return path
 
 
-def seen(store: SqliteStore, layer: str) -> dict[str, set[str]]:
+def read_texts(store: SqliteStore, layer: str) -> dict[str, set[str]]:
     nodes = store.nodes(layer)
     passages = store.passages()
     return {
-        nodes[key].text: {passages[source].text for source in some} for key, some in store.sources(nodes, layer).items()
+        nodes[key].text: {passages[source].text for source in sources}
+        for key, sources in store.sources(nodes, layer).items()
     }
 
 
-async def test_triples_go_to_the_passages_that_say_them(tmp_path: Path) -> None:
-    one, two = "Ada Marsh kept the light.", "Tom Hale met Ada Marsh."
-    store = opened(tmp_path, {"7": [one, two], "8": ["Alone."], "9": ["Not covered."]})
+async def test_triples_go_to_the_passages_that_contain_them(tmp_path: Path) -> None:
+    first, second = "Ada Marsh kept the light.", "Tom Hale met Ada Marsh."
+    store = open_store(tmp_path, {"7": [first, second], "8": ["Alone."], "9": ["Not covered."]})
     triples = [["Ada Marsh", "kept", "light"], ["Tom Hale", "met", "Ada Marsh"]]
-    path = written(
+    path = write_rows(
         tmp_path,
         {"id": 7, "entities": ["Skerry", "Tom Hale"], "triples": triples},
         "",
@@ -75,15 +76,15 @@ async def test_triples_go_to_the_passages_that_say_them(tmp_path: Path) -> None:
     layer = GraphLayer(store, ScriptedModel({}), EMBEDDER)
     report = await layer.take(imported, quiet)
     assert report.notes == ("left out or mended: 1 triples not of three parts",)
-    assert seen(store, TRIPLES.facts) == {
-        "ada marsh kept light": {one},
-        "tom hale met ada marsh": {two},
+    assert read_texts(store, TRIPLES.facts) == {
+        "ada marsh kept light": {first},
+        "tom hale met ada marsh": {second},
         "he was alone": {"Alone."},
     }
-    entities = seen(store, TRIPLES.entities)
-    assert entities["ada marsh"] == {one, two}
-    assert entities["skerry"] == {one}  # said nowhere: the first passage
-    assert entities["tom hale"] == {two}
+    entities = read_texts(store, TRIPLES.entities)
+    assert entities["ada marsh"] == {first, second}
+    assert entities["skerry"] == {first}  # in none of the passages, so it goes to the first
+    assert entities["tom hale"] == {second}
     again = await layer.take(imported, quiet)
     assert again.added == 0
     model = ScriptedModel({"extract_facts": [{"entities": ["covered now"]}]})
@@ -92,19 +93,19 @@ async def test_triples_go_to_the_passages_that_say_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["gists", "summaries"])
-async def test_triples_of_passages_are_not_laid_on_what_was_made_of_them(tmp_path: Path, source: str) -> None:
-    store = opened(tmp_path, {"7": ["Ada Marsh kept the light."]})
-    imported = read_extractions(written(tmp_path, {"id": 7, "triples": [["Ada", "kept", "light"]]}), store)
+async def test_triples_of_passages_are_not_imported_into_graphs_of_other_layers(tmp_path: Path, source: str) -> None:
+    store = open_store(tmp_path, {"7": ["Ada Marsh kept the light."]})
+    imported = read_extractions(write_rows(tmp_path, {"id": 7, "triples": [["Ada", "kept", "light"]]}), store)
     layer = GraphLayer(store, ScriptedModel({}), EMBEDDER, source=source)
     with pytest.raises(UsageError, match=f"graph:{source}-triples, which is read from {source}"):
         await layer.take(imported, quiet)
     assert store.nodes(layer.names.facts) == {}
 
 
-async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
+async def test_relations_go_to_passages_that_were_cut_differently(tmp_path: Path) -> None:
     texts = ["Ada Marsh kept the light\nof Skerry all alone.", "Tom Hale came   by boat to Skerry in May.", "The end."]
-    store = opened(tmp_path, {"other": ["Something else."], "novel": texts})
-    path = written(
+    store = open_store(tmp_path, {"other": ["Something else."], "novel": texts})
+    path = write_rows(
         tmp_path,
         {"kind": "passage", "index": 0, "text": "\ufeffAda Marsh kept the light of Skerry all alone. Tom Hale"},
         {"kind": "passage", "index": 1, "text": "Tom Hale came by boat to Skerry in May. The"},
@@ -132,15 +133,15 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="relations cannot be imported into graph:passages-triples"):
         await GraphLayer(store, ScriptedModel({}), EMBEDDER).take(imported, quiet)
     await GraphLayer(store, ScriptedModel({}), EMBEDDER, style="relations").take(imported, quiet)
-    entities = seen(store, RELATIONS.entities)
+    entities = read_texts(store, RELATIONS.entities)
     assert entities == {"skerry": set(texts[:2]), "tom hale": {texts[1]}, "ada marsh": {texts[0]}}
-    mentions = seen(store, RELATIONS.mentions)
+    mentions = read_texts(store, RELATIONS.mentions)
     assert mentions["SKERRY: Skerry is reached by boat."] == {texts[1]}
     assert mentions["SKERRY: Skerry has a light."] == {texts[0]}
     (fact,) = store.nodes(RELATIONS.facts).values()
     assert (fact.data["keywords"], fact.data["strength"]) == (["home", "light", "solitude"], 8.0)
     (key,) = store.keys_of([RELATIONS.entity("skerry")]).values()
-    assert described(store, RELATIONS, [key])[key].type == "geo"
+    assert describe_entities(store, RELATIONS, [key])[key].type == "geo"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
     [
         ([], "no extractions"),
         (["{"], "line 1: not JSON"),
-        (["[1]"], "line 1: .* no object"),
+        (["[1]"], "line 1: .* not an object"),
         ([{"id": 1, "triples": []}, {"id": 2}], "line 2: .*triples"),
         ([{"id": None, "triples": []}], "line 1: `id`"),
         ([{"id": 1, "triples": [], "entities": "x"}], "line 1: `entities`"),
@@ -160,12 +161,12 @@ async def test_relations_go_to_passages_cut_otherwise(tmp_path: Path) -> None:
 )
 def test_bad_files_are_refused_with_the_line(tmp_path: Path, rows: list[Any], message: str) -> None:
     with pytest.raises(ReadingError, match=message):
-        read_extractions(written(tmp_path, *rows), opened(tmp_path, {"1": ["text"]}))
+        read_extractions(write_rows(tmp_path, *rows), open_store(tmp_path, {"1": ["text"]}))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match="cannot be read"):
-        read_extractions(tmp_path / "none.jsonl", opened(tmp_path, {"1": ["text"]}))
+        read_extractions(tmp_path / "none.jsonl", open_store(tmp_path, {"1": ["text"]}))
 
 
 async def test_the_published_triples_of_musique_cover_their_corpus(tmp_path: Path) -> None:

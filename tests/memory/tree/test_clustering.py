@@ -1,4 +1,4 @@
-"""Soft clusters: whom posteriors join, how long clusters get, and that the same vectors always give the same ones."""
+"""Soft clusters: membership by posteriors, the length limit, and equal clusters for equal vectors."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tomewise.memory.tree.clustering import (
     DIMENSIONS,
     SMALL,
     Reduction,
-    belonging,
-    best_reduction,
-    clusters,
-    cut,
-    mixture,
-    nearest,
-    pca,
-    two_stages,
+    assign_clusters,
+    choose_reduction,
+    cluster_by_mixture,
+    cluster_in_two_stages,
+    cut_cluster,
+    find_clusters,
+    find_nearest,
+    reduce_by_pca,
 )
 
-PCA = Reduction("pca", pca)
+PCA = Reduction("pca", reduce_by_pca)
 
 
-def blobs(sizes: list[int], spread: float = 0.01, seed: int = 0) -> np.ndarray:
-    """Groups of unit vectors around directions of their own, in 24 dimensions."""
+def make_groups(sizes: list[int], spread: float = 0.01, seed: int = 0) -> np.ndarray:
+    """Groups of unit vectors in 24 dimensions, each around its own direction."""
     dice = np.random.default_rng(seed)
     centres = np.eye(24)[: len(sizes)]
     rows = np.concatenate(
@@ -38,42 +38,49 @@ def blobs(sizes: list[int], spread: float = 0.01, seed: int = 0) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_a_point_joins_all_that_pass_and_else_the_likeliest() -> None:
+def test_a_point_joins_all_components_above_the_threshold_else_the_likeliest() -> None:
     posteriors = np.array([[0.95, 0.05, 0.0], [0.45, 0.55, 0.0], [0.1, 0.9, 0.0], [0.85, 0.15, 0.0]])
-    assert belonging(posteriors) == [(0, 1, 3), (1, 2, 3)]  # 0.1 itself does not pass; an empty component is none
+    assert assign_clusters(posteriors) == [
+        (0, 1, 3),
+        (1, 2, 3),
+    ]  # 0.1 itself does not pass; an empty component is not a cluster
     flat = np.full((2, 12), 1 / 12)
     flat[1, 5] += 0.01
-    assert belonging(flat) == [(0,), (1,)]
+    assert assign_clusters(flat) == [(0,), (1,)]
 
 
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 99))
-def test_belonging_reads_as_the_rule(points: int, components: int, seed: int) -> None:
+def test_clusters_follow_the_rule(points: int, components: int, seed: int) -> None:
     posteriors = np.random.default_rng(seed).dirichlet([0.3] * components, points)
     expected: dict[int, list[int]] = {}
     for point in range(points):
         row = posteriors[point].tolist()
         for component in [c for c in range(components) if row[c] > 0.1] or [row.index(max(row))]:
             expected.setdefault(component, []).append(point)
-    assert belonging(posteriors) == sorted({tuple(members) for members in expected.values()})
+    assert assign_clusters(posteriors) == sorted({tuple(members) for members in expected.values()})
 
 
 def test_equal_member_sets_are_one_cluster() -> None:
-    assert belonging(np.array([[0.5, 0.5], [0.4, 0.6]])) == [(0, 1)]
+    assert assign_clusters(np.array([[0.5, 0.5], [0.4, 0.6]])) == [(0, 1)]
 
 
 def test_groups_far_apart_are_found() -> None:
-    assert mixture(pca(blobs([8, 9, 10]), 0, 3)) == [tuple(range(8)), tuple(range(8, 17)), tuple(range(17, 27))]
+    assert cluster_by_mixture(reduce_by_pca(make_groups([8, 9, 10]), 0, 3)) == [
+        tuple(range(8)),
+        tuple(range(8, 17)),
+        tuple(range(17, 27)),
+    ]
 
 
 def test_small_global_clusters_stay_and_large_ones_are_clustered_on_the_original_vectors() -> None:
-    vectors = blobs([SMALL, SMALL + 1])
+    vectors = make_groups([SMALL, SMALL + 1])
     asked: list[tuple[int, int, int]] = []
 
     def reduce(rows: np.ndarray, neighbours: int, dimensions: int) -> np.ndarray:
         asked.append((rows.shape, neighbours, dimensions))
-        return pca(rows, neighbours, 2)
+        return reduce_by_pca(rows, neighbours, 2)
 
-    found = two_stages(vectors, Reduction("spy", reduce))
+    found = cluster_in_two_stages(vectors, Reduction("spy", reduce))
     assert tuple(range(SMALL)) in found
     count = 2 * SMALL + 1
     assert asked == [((count, 24), isqrt(count - 1), DIMENSIONS), ((SMALL + 1, 24), 10, DIMENSIONS)]
@@ -82,22 +89,22 @@ def test_small_global_clusters_stay_and_large_ones_are_clustered_on_the_original
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5])
 def test_few_vectors_make_clusters_too(count: int) -> None:
-    found = two_stages(blobs([count]) if count else np.empty((0, 24)), PCA)
+    found = cluster_in_two_stages(make_groups([count]) if count else np.empty((0, 24)), PCA)
     assert set().union(*found) == set(range(count))
 
 
 def test_equal_vectors_stay_apart() -> None:
-    found = clusters(np.ones((30, 8), np.float32), [100] * 30, PCA, 1000)
+    found = find_clusters(np.ones((30, 8), np.float32), [100] * 30, PCA, 1000)
     assert sorted(place for cluster in found for place in cluster) == list(range(30))
-    assert [len(cluster) for cluster in found] == [10, 10, 10]  # nothing tells them apart but their places
+    assert [len(cluster) for cluster in found] == [10, 10, 10]  # only their places differ
 
 
 def test_a_cluster_too_long_is_cut_in_order_and_one_long_text_stays_whole() -> None:
-    assert cut((2, 3, 5, 7, 8), [0, 0, 4, 4, 0, 20, 0, 1, 9], 10) == [(2, 3), (5,), (7, 8)]
+    assert cut_cluster((2, 3, 5, 7, 8), [0, 0, 4, 4, 0, 20, 0, 1, 9], 10) == [(2, 3), (5,), (7, 8)]
 
 
 def test_a_cluster_that_is_too_long_is_clustered_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, part = tuple(range(8)), tuple(range(6))
+    everything, part = tuple(range(8)), tuple(range(6))
     script = {8: [part, (6, 7)], 6: [(0, 1, 2, 3), (3, 4, 5)], 4: [(0, 1, 2, 3)]}
     seen = []
 
@@ -105,10 +112,10 @@ def test_a_cluster_that_is_too_long_is_clustered_again_by_itself(monkeypatch: py
         seen.append(len(vectors))
         return script[len(vectors)]
 
-    monkeypatch.setattr(clustering, "two_stages", stages)
-    found = clusters(blobs([len(whole)]), [10] * 8, PCA, 30)
+    monkeypatch.setattr(clustering, "cluster_in_two_stages", stages)
+    found = find_clusters(make_groups([len(everything)]), [10] * 8, PCA, 30)
     assert seen == [8, 6, 4]
-    assert found == [(0, 1, 2), (3,), (3, 4, 5), (6, 7)]  # four could not be parted but by place
+    assert found == [(0, 1, 2), (3,), (3, 4, 5), (6, 7)]  # four were cut by place
 
 
 def test_clustering_again_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,10 +124,10 @@ def test_clustering_again_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> No
     def stages(vectors: np.ndarray, reduction: Reduction) -> list[tuple[int, ...]]:
         nonlocal calls
         calls += 1
-        return [tuple(range(len(vectors) - 1)), (len(vectors) - 1,)]  # only ever one less
+        return [tuple(range(len(vectors) - 1)), (len(vectors) - 1,)]  # always one less
 
-    monkeypatch.setattr(clustering, "two_stages", stages)
-    found = clusters(blobs([40]), [10] * 40, PCA, 30)
+    monkeypatch.setattr(clustering, "cluster_in_two_stages", stages)
+    found = find_clusters(make_groups([40]), [10] * 40, PCA, 30)
     assert calls == 6
     assert all(len(cluster) <= 3 for cluster in found)
     assert sorted(place for cluster in found for place in cluster) == list(range(40))
@@ -128,54 +135,54 @@ def test_clustering_again_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.integers(0, 9), st.integers(5, 400))
-def test_everyone_belongs_nothing_is_too_long_and_it_is_always_the_same(
+def test_each_point_has_a_cluster_none_is_too_long_and_results_repeat(
     sizes: list[int], seed: int, max_tokens: int
 ) -> None:
-    vectors = blobs(sizes, spread=0.3, seed=seed)
+    vectors = make_groups(sizes, spread=0.3, seed=seed)
     tokens = np.random.default_rng(seed).integers(1, 60, len(vectors)).tolist()
-    found = clusters(vectors, tokens, PCA, max_tokens)
+    found = find_clusters(vectors, tokens, PCA, max_tokens)
     assert set().union(*found) == set(range(len(vectors)))
     assert found == sorted(set(found))
     assert all(list(cluster) == sorted(set(cluster)) for cluster in found)
     assert all(len(cluster) == 1 or sum(tokens[place] for place in cluster) <= max_tokens for cluster in found)
-    assert clusters(vectors.copy(), tokens, PCA, max_tokens) == found
+    assert find_clusters(vectors.copy(), tokens, PCA, max_tokens) == found
 
 
 def test_neighbours_are_those_of_a_plain_search() -> None:
-    vectors = blobs([5, 6], spread=0.2)
+    vectors = make_groups([5, 6], spread=0.2)
     vectors[3] = vectors[9] = vectors[0]
-    indices, distances = nearest(vectors, 4)
+    indices, distances = find_nearest(vectors, 4)
     for place, row in enumerate(vectors):
-        cosines = [float(row @ other) for other in vectors]
-        order = sorted(range(11), key=lambda other: (other != place, -round(cosines[other], 6), other))[:4]
+        cosines = [float(row @ vector) for vector in vectors]
+        order = sorted(range(11), key=lambda index: (index != place, -round(cosines[index], 6), index))[:4]
         assert indices[place].tolist() == order
-        assert distances[place] == pytest.approx([0.0, *(1 - cosines[other] for other in order[1:])], abs=1e-6)
+        assert distances[place] == pytest.approx([0.0, *(1 - cosines[index] for index in order[1:])], abs=1e-6)
 
 
 def test_pca_is_the_projection_of_most_variance() -> None:
-    vectors = blobs([5, 6, 7], spread=0.2)
-    reduced = pca(vectors, 0, 4)
+    vectors = make_groups([5, 6, 7], spread=0.2)
+    reduced = reduce_by_pca(vectors, 0, 4)
     centred = vectors - vectors.mean(axis=0, dtype=np.float64)
     values = np.linalg.eigvalsh(centred.T @ centred)[::-1][:4]
     assert reduced.T @ reduced == pytest.approx(np.diag(values), abs=1e-5)
 
 
-def test_without_umap_it_is_pca_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_umap_it_is_pca_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
-    reduction = best_reduction()
-    assert (reduction.name, reduction.reduce) == ("pca", pca)
+    reduction = choose_reduction()
+    assert (reduction.name, reduction.reduce) == ("pca", reduce_by_pca)
     assert "tomewise[umap]" in reduction.note
 
 
-def test_umap_parts_groups_the_same_way_each_time() -> None:
-    reduction = best_reduction()
+def test_umap_separates_groups_the_same_way_each_time() -> None:
+    reduction = choose_reduction()
     if reduction.name == "pca":
         pytest.skip("umap-learn is not installed")
     assert (reduction.name, reduction.note) == ("umap", "")
-    vectors = blobs([20, 25], spread=0.1)
-    found = clusters(vectors, [1] * 45, reduction, 3500)
-    assert found == clusters(vectors, [1] * 45, reduction, 3500)
+    vectors = make_groups([20, 25], spread=0.1)
+    found = find_clusters(vectors, [1] * 45, reduction, 3500)
+    assert found == find_clusters(vectors, [1] * 45, reduction, 3500)
     assert set().union(*found) == set(range(45))
     assert all(max(cluster) < 20 or min(cluster) >= 20 for cluster in found)
-    for count in (2, 3, 4, 12):  # as few as a recursion may come down to
-        assert set().union(*two_stages(vectors[:count], reduction)) == set(range(count))
+    for count in (2, 3, 4, 12):  # the smallest counts that a recursion may reach
+        assert set().union(*cluster_in_two_stages(vectors[:count], reduction)) == set(range(count))

@@ -1,4 +1,4 @@
-"""The tree: which summaries are asked for, which are kept, what a failing one leaves, what an estimate foretells."""
+"""The tree: new and kept summaries, failing calls, and estimates."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
-from tomewise.memory.building import behind, build, estimate, pending
-from tomewise.memory.tree.clustering import Reduction, pca
+from tomewise.memory.building import build, estimate, find_changes, find_lag
+from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
@@ -33,46 +33,46 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def text_of(number: int) -> str:
-    """Texts of three themes, no two alike."""
+def make_text(number: int) -> str:
+    """Make a text of one of three themes; no two texts are equal."""
     dice = random.Random(number)
     words = THEMES[number % 3].split() * 2 + [f"w{dice.randint(0, 30)}" for _ in range(4)]
     dice.shuffle(words)
     return f"{' '.join(words)} n{number}."
 
 
-def first_words(given: SummaryIn) -> dict[str, str]:
+def take_first_words(given: SummaryIn) -> dict[str, str]:
     return {"summary": " ".join(" ".join(text.split()[:3]) for text in given.texts)[:400]}
 
 
-def beginning(given: SummaryIn) -> dict[str, str]:
-    """A summary of the length that an estimate reckons with."""
+def take_beginning(given: SummaryIn) -> dict[str, str]:
+    """Summarise in the length that an estimate assumes."""
     return {"summary": " ".join(given.texts)[: int(0.95 * 4 * given.max_tokens)]}
 
 
-def scripted(reply: Callable[[SummaryIn], object] = first_words) -> ScriptedModel:
+def make_model(reply: Callable[[SummaryIn], object] = take_first_words) -> ScriptedModel:
     return ScriptedModel({"summarise": reply})
 
 
-def layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
-    return TreeLayer(store, model, EMBEDDER, reduction=Reduction("pca", pca, "a note"), **settings)
+def make_layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
+    return TreeLayer(store, model, EMBEDDER, reduction=Reduction("pca", reduce_by_pca, "a note"), **settings)
 
 
-def filled(path: Path, numbers: Sequence[int]) -> SqliteStore:
+def fill_store(path: Path, numbers: Sequence[int]) -> SqliteStore:
     store = SqliteStore.open(path)
     for number in numbers:
-        put(store, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
+        put(store, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
     return store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteStore:
-    return filled(tmp_path / "a.tome", range(60))
+    return fill_store(tmp_path / "a.tome", range(60))
 
 
-async def test_summaries_stand_over_what_they_sum_up(store: SqliteStore) -> None:
-    model = scripted()
-    (report,) = await build([layer(store, model, cluster_tokens=60)], store, quiet)
+async def test_summaries_link_to_the_nodes_that_they_summarise(store: SqliteStore) -> None:
+    model = make_model()
+    (report,) = await build([make_layer(store, model, cluster_tokens=60)], store, quiet)
     nodes = store.nodes("tree")
     record = store.builds()["tree"]
     passages = store.passages()
@@ -82,7 +82,7 @@ async def test_summaries_stand_over_what_they_sum_up(store: SqliteStore) -> None
     assert report.notes == ("a note",)
     texts = {key: passage.text for key, passage in passages.items()} | {key: node.text for key, node in nodes.items()}
     levels = dict.fromkeys(passages, 0) | {key: node.level for key, node in nodes.items()}
-    summed = {frozenset(call.given.texts): first_words(call.given)["summary"] for call in model.calls}
+    summed = {frozenset(call.given.texts): take_first_words(call.given)["summary"] for call in model.calls}
     for key, members in store.sources(nodes, "tree").items():
         assert {levels[member] for member in members} == {levels[key] - 1}
         assert nodes[key].text == summed[frozenset(texts[member] for member in members)]
@@ -95,42 +95,42 @@ async def test_summaries_stand_over_what_they_sum_up(store: SqliteStore) -> None
     assert np.array_equal(columns.rows, EMBEDDER.embed([nodes[key].text for key in sorted(nodes)]))
     under = {member for key in nodes for member in store.sources([key], "tree")[key]}
     assert under >= set(passages)
-    assert not behind([layer(store, model)], store)
+    assert not find_lag([make_layer(store, model)], store)
 
 
 async def test_eleven_passages_need_no_tree(tmp_path: Path) -> None:
-    model = scripted()
-    store = filled(tmp_path / "b.tome", range(11))
-    (report,) = await build([layer(store, model)], store, quiet)
+    model = make_model()
+    store = fill_store(tmp_path / "b.tome", range(11))
+    (report,) = await build([make_layer(store, model)], store, quiet)
     assert (report.added, report.notes, model.calls) == (0, (), [])
     assert store.builds()["tree"]["taken"] == 11
-    assert not pending(layer(store, model), store)
+    assert not find_changes(make_layer(store, model), store)
 
 
 async def test_levels_end_at_five_and_never_grow(store: SqliteStore) -> None:
-    await build([layer(store, scripted(), cluster_tokens=1)], store, quiet)
-    assert store.nodes("tree") == {}  # each passage a cluster of its own: a level would be no smaller
+    await build([make_layer(store, make_model(), cluster_tokens=1)], store, quiet)
+    assert store.nodes("tree") == {}  # each passage is its own cluster, so a level would not be smaller
     with store.write() as change:
         change.forget_layer("tree")
-    await build([layer(store, scripted(lambda given: {"summary": "x y"}), cluster_tokens=30)], store, quiet)
+    await build([make_layer(store, make_model(lambda given: {"summary": "x y"}), cluster_tokens=30)], store, quiet)
     sizes = store.builds()["tree"]["sizes"]
     assert len(sizes) <= 5
     assert [60, *sizes] == sorted([60, *sizes], reverse=True)
 
 
 async def test_a_level_is_asked_side_by_side(store: SqliteStore) -> None:
-    model = ScriptedModel({"summarise": first_words}, latency=0.2)
+    model = ScriptedModel({"summarise": take_first_words}, latency=0.2)
     with meter() as seen:
-        await build([layer(store, model, cluster_tokens=60)], store, quiet)
+        await build([make_layer(store, model, cluster_tokens=60)], store, quiet)
     assert seen.usage().depth == store.builds()["tree"]["levels"]
 
 
-async def test_what_is_unchanged_is_not_asked_again(store: SqliteStore) -> None:
-    await build([layer(store, scripted(), cluster_tokens=60)], store, quiet)
+async def test_unchanged_clusters_are_not_asked_again(store: SqliteStore) -> None:
+    await build([make_layer(store, make_model(), cluster_tokens=60)], store, quiet)
     before = {node.id for node in store.nodes("tree").values()}
-    put(store, EMBEDDER, document_of("d999", text_of(999)))
-    model = scripted()
-    (report,) = await build([layer(store, model, cluster_tokens=60)], store, quiet)
+    put(store, EMBEDDER, document_of("d999", make_text(999)))
+    model = make_model()
+    (report,) = await build([make_layer(store, model, cluster_tokens=60)], store, quiet)
     after = {node.id for node in store.nodes("tree").values()}
     assert 0 < len(model.calls) == report.added == len(after - before) < len(after)
     assert report.removed == len(before - after) > 0
@@ -138,16 +138,16 @@ async def test_what_is_unchanged_is_not_asked_again(store: SqliteStore) -> None:
 
 
 async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store: SqliteStore) -> None:
-    model = scripted()
-    make = layer(store, Cached(model, Prompts(), store.calls), cluster_tokens=60)
+    model = make_model()
+    make = make_layer(store, Cached(model, Prompts(), store.calls), cluster_tokens=60)
     await build([make], store, quiet)
     whole = list(export(store))
-    put(store, EMBEDDER, document_of("d999", text_of(999)))
+    put(store, EMBEDDER, document_of("d999", make_text(999)))
     await build([make], store, quiet)
     with store.write() as change:
         change.remove_document("d999")
-    assert pending(make, store).removed
-    assert "tree" in behind([make], store)
+    assert find_changes(make, store).removed
+    assert "tree" in find_lag([make], store)
     calls = len(model.calls)
     await build([make], store, quiet)
     assert len(model.calls) == calls
@@ -155,45 +155,45 @@ async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store:
 
 
 async def test_without_passages_there_is_no_tree(store: SqliteStore) -> None:
-    await build([layer(store, scripted())], store, quiet)
+    await build([make_layer(store, make_model())], store, quiet)
     with store.write() as change:
         for number in range(60):
             change.remove_document(f"d{number:03}")
     assert store.nodes("tree") == {}
-    await build([layer(store, scripted())], store, quiet)
-    assert not pending(layer(store, scripted()), store)
+    await build([make_layer(store, make_model())], store, quiet)
+    assert not find_changes(make_layer(store, make_model()), store)
 
 
 async def test_a_summary_that_fails_is_made_by_the_next_build(store: SqliteStore, tmp_path: Path) -> None:
     broken = "n7."
 
     def reply(given: SummaryIn) -> object:
-        return BadReply("no such luck") if any(broken in text for text in given.texts) else first_words(given)
+        return BadReply("no such luck") if any(broken in text for text in given.texts) else take_first_words(given)
 
-    (report,) = await build([layer(store, scripted(reply), cluster_tokens=60)], store, quiet)
+    (report,) = await build([make_layer(store, make_model(reply), cluster_tokens=60)], store, quiet)
     texts = {key: passage.text for key, passage in store.passages().items()}
     assert any(broken in texts[key] for key in report.failed)
     assert set(report.failed.values()) == {"no such luck"}
     assert store.intake("tree").failed == report.failed
     assert store.nodes("tree")
     assert store.builds()["tree"]["taken"] == 60 - len(report.failed)
-    again = pending(layer(store, scripted()), store)
+    again = find_changes(make_layer(store, make_model()), store)
     assert (set(again.added), again.removed) == (set(report.failed), False)
-    assert not behind([layer(store, scripted())], store)
-    (report,) = await build([layer(store, scripted(), cluster_tokens=60)], store, quiet)
+    assert not find_lag([make_layer(store, make_model())], store)
+    (report,) = await build([make_layer(store, make_model(), cluster_tokens=60)], store, quiet)
     assert not report.failed
-    other = filled(tmp_path / "b.tome", range(60))
-    await build([layer(other, scripted(), cluster_tokens=60)], other, quiet)
-    assert list(export(store)) == list(export(other))
+    rebuilt = fill_store(tmp_path / "b.tome", range(60))
+    await build([make_layer(rebuilt, make_model(), cluster_tokens=60)], rebuilt, quiet)
+    assert list(export(store)) == list(export(rebuilt))
 
 
-async def test_a_failure_further_up_is_put_down_to_all_passages_below(store: SqliteStore) -> None:
+async def test_a_failure_on_an_upper_level_counts_for_all_passages_below(store: SqliteStore) -> None:
     ground = {passage.text for passage in store.passages().values()}
 
     def reply(given: SummaryIn) -> object:
-        return first_words(given) if ground.issuperset(given.texts) else BadReply("too high")
+        return take_first_words(given) if ground.issuperset(given.texts) else BadReply("too high")
 
-    (report,) = await build([layer(store, scripted(reply), cluster_tokens=60)], store, quiet)
+    (report,) = await build([make_layer(store, make_model(reply), cluster_tokens=60)], store, quiet)
     assert {node.level for node in store.nodes("tree").values()} == {1}
     assert set(report.failed) == set(store.passages())
 
@@ -201,20 +201,20 @@ async def test_a_failure_further_up_is_put_down_to_all_passages_below(store: Sql
 async def test_a_spent_budget_leaves_the_store_as_it_was(store: SqliteStore) -> None:
     before = list(export(store))
     with pytest.raises(BudgetExceeded):
-        await build([layer(store, scripted(lambda _: BudgetExceeded("enough")))], store, quiet)
+        await build([make_layer(store, make_model(lambda _: BudgetExceeded("enough")))], store, quiet)
     assert list(export(store)) == before
 
 
-async def test_without_umap_the_tree_says_so(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_umap_the_report_has_a_note(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
-    (report,) = await build([TreeLayer(store, scripted(), EMBEDDER)], store, quiet)
+    (report,) = await build([TreeLayer(store, make_model(), EMBEDDER)], store, quiet)
     assert "umap" in report.notes[0]
     assert store.builds()["tree"]["reduction"] == "pca"
 
 
-async def test_an_estimate_asks_nothing_and_is_near(store: SqliteStore) -> None:
-    model = scripted(beginning)
-    make = layer(store, model, cluster_tokens=60, summary_tokens=12)
+async def test_an_estimate_asks_nothing_and_is_close(store: SqliteStore) -> None:
+    model = make_model(take_beginning)
+    make = make_layer(store, model, cluster_tokens=60, summary_tokens=12)
     before = list(export(store))
     (foreseen,) = await estimate([make], store)
     assert model.calls == []
@@ -223,23 +223,23 @@ async def test_an_estimate_asks_nothing_and_is_near(store: SqliteStore) -> None:
         await build([make], store, quiet)
     used = seen.usage().total
     assert foreseen.calls >= store.builds()["tree"]["sizes"][0]
-    # On a novel it is within 3 % (`bench/tree.py`); here the levels above are small and of no meaning.
+    # On a novel it is within 3 % (`bench/tree.py`); here the upper levels are small and have no meaning.
     assert foreseen.calls == pytest.approx(used.calls, rel=0.2)
     assert foreseen.input_tokens == pytest.approx(used.input_tokens, rel=0.2)
     assert (await estimate([make], store))[0].calls == 0
 
 
-async def test_an_estimate_is_exact_where_all_below_is_known(store: SqliteStore) -> None:
+async def test_an_estimate_is_exact_where_the_level_below_is_known(store: SqliteStore) -> None:
     ground = {passage.text for passage in store.passages().values()}
 
     def reply(given: SummaryIn) -> object:
-        return beginning(given) if ground.issuperset(given.texts) else BadReply("too high")
+        return take_beginning(given) if ground.issuperset(given.texts) else BadReply("too high")
 
     wide = {"cluster_tokens": 110, "summary_tokens": 30}
-    await build([layer(store, scripted(reply), **wide)], store, quiet)
-    (foreseen,) = await estimate([layer(store, scripted(), **wide)], store)
+    await build([make_layer(store, make_model(reply), **wide)], store, quiet)
+    (foreseen,) = await estimate([make_layer(store, make_model(), **wide)], store)
     with meter() as seen:
-        await build([layer(store, scripted(beginning), **wide)], store, quiet)
+        await build([make_layer(store, make_model(take_beginning), **wide)], store, quiet)
     assert store.builds()["tree"]["levels"] == 2
     assert foreseen.calls == seen.usage().total.calls > 0
     assert foreseen.input_tokens == seen.usage().total.input_tokens
@@ -248,7 +248,7 @@ async def test_an_estimate_is_exact_where_all_below_is_known(store: SqliteStore)
 async def test_the_layer_keeps_the_contract(tmp_path: Path) -> None:
     numbers = iter(range(100))
     await check_layer(
-        lambda store: [layer(store, scripted())],
+        lambda store: [make_layer(store, make_model())],
         lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"),
         EMBEDDER,
     )
@@ -261,11 +261,11 @@ async def test_the_order_of_adding_does_not_matter(
 ) -> None:
     folder = tmp_path_factory.mktemp("orders")
     shuffled = dice.sample(numbers, len(numbers))
-    one, other = filled(folder / "a.tome", numbers), filled(folder / "b.tome", shuffled[:13])
-    await build([layer(one, scripted(), cluster_tokens=70)], one, quiet)
-    await build([layer(other, scripted(), cluster_tokens=70)], other, quiet)
+    at_once, in_steps = fill_store(folder / "a.tome", numbers), fill_store(folder / "b.tome", shuffled[:13])
+    await build([make_layer(at_once, make_model(), cluster_tokens=70)], at_once, quiet)
+    await build([make_layer(in_steps, make_model(), cluster_tokens=70)], in_steps, quiet)
     for number in shuffled[13:]:
-        put(other, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
-    await build([layer(other, scripted(), cluster_tokens=70)], other, quiet)
-    assert list(export(one)) == list(export(other))
-    assert len(one.nodes("tree")) > 0
+        put(in_steps, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
+    await build([make_layer(in_steps, make_model(), cluster_tokens=70)], in_steps, quiet)
+    assert list(export(at_once)) == list(export(in_steps))
+    assert len(at_once.nodes("tree")) > 0

@@ -1,4 +1,4 @@
-"""What a graph of relations says of its entities, merged from what each passage says of them."""
+"""Descriptions of the entities of a relations graph, merged from the descriptions in each passage."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.language.roles import MERGE_DESCRIPTIONS, DescriptionsIn
-from tomewise.memory.ask_each import play_each
-from tomewise.memory.graph.relations import merged
+from tomewise.memory.ask_each import run_each
+from tomewise.memory.graph.relations import merge_descriptions
 from tomewise.types import LanguageModel, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -19,41 +19,43 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
     from tomewise.store.sqlite.write import Write
 
-SUMMARISED_FROM = 2000  # characters of merged descriptions (about 500 tokens) from which a model sums them up
-_TOGETHER = 24_000  # characters of descriptions summed up in one call
+SUMMARISED_FROM = 2000  # merged descriptions of this many characters (about 500 tokens) are summarised by a model
+_BATCH_SIZE = 24_000  # characters of descriptions that one call summarises
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """An entity as all passages together describe it: `text` is the summary, or one description a line."""
+class EntityDescription:
+    """An entity with the descriptions of all passages: `text` is their summary, or one description per line."""
 
     name: str
     type: str
     text: str
 
 
-def described(store: SqliteStore, names: GraphNames, entities: Iterable[int]) -> dict[int, Described]:
-    """The entities of these node keys that are described anywhere.
+def describe_entities(store: SqliteStore, names: GraphNames, entities: Iterable[int]) -> dict[int, EntityDescription]:
+    """Describe the entities with these node keys; entities without mentions are left out.
 
-    The most frequent name and type, ties to the first in the alphabet; distinct descriptions, sorted. Made from the
-    mentions that are there now, so what a removed passage said is gone at once; a summary rests on all mentions it
-    was made from and goes with any of them.
+    Takes the most frequent name and type (ties: the first in the alphabet) and the distinct descriptions, sorted. Only
+    the current mentions count, so that the descriptions of a removed passage are gone at once. A summary rests on all
+    mentions that it was made from, and is removed with any of them.
     """
-    nodes = _mentions(store, names, entities)
-    keys = [key for some in nodes.values() for key in some]
-    summaries = _summaries(store, names, keys)
+    mentions_by_entity = _read_mentions(store, names, entities)
+    keys = [key for mentions in mentions_by_entity.values() for key in mentions]
+    summaries = _read_summaries(store, names, keys)
     found = {}
-    for entity, some in nodes.items():
-        summary = next((summaries[key] for key in some if key in summaries), None)
-        text = summary.text if summary else merged([node.data["description"] for node in some.values()])
-        kind = _usual(node.data["type"] for node in some.values())
-        found[entity] = Described(_usual(node.data["name"] for node in some.values()), kind, text)
+    for entity, mentions in mentions_by_entity.items():
+        summary = next((summaries[key] for key in mentions if key in summaries), None)
+        text = summary.text if summary else merge_descriptions([node.data["description"] for node in mentions.values()])
+        kind = _find_most_frequent(node.data["type"] for node in mentions.values())
+        found[entity] = EntityDescription(
+            _find_most_frequent(node.data["name"] for node in mentions.values()), kind, text
+        )
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
-    """Summaries to be written, the keys of those they replace, and what went wrong."""
+class SummaryChanges:
+    """Summaries to write, the keys of the summaries they replace, and notes on failures."""
 
     nodes: Sequence[Node] = ()
     stale: Sequence[int] = ()
@@ -62,7 +64,7 @@ class Summarised:
 
 @dataclass(slots=True)
 class _Entity:
-    """The mentions of one entity, by id, with the summary there is."""
+    """The mentions of one entity by id, with the key of its summary if it has one."""
 
     mentions: dict[NodeId, Node] = field(default_factory=dict)
     summary: int | None = None
@@ -81,10 +83,12 @@ class Descriptions:
         self._model = model
         self._names = names
 
-    async def merge(self, fresh: Mapping[str, Sequence[Node]], report: Report, *, everything: bool) -> Summarised:
-        """Sum up the entities that gained the mentions `fresh` (by normalised name), or, with `everything`, all that
-        lack a summary, where their descriptions are long."""
-        entities = self._entities(None if everything else fresh.keys())
+    async def merge(self, fresh: Mapping[str, Sequence[Node]], report: Report, *, everything: bool) -> SummaryChanges:
+        """Summarise the long descriptions of entities that gained the mentions `fresh` (by normalised name).
+
+        With `everything`, all entities with long descriptions that lack a summary are summarised too.
+        """
+        entities = self._gather_entities(None if everything else fresh.keys())
         for name, nodes in fresh.items():
             known = entities.setdefault(name, _Entity())
             known.changed = any(node.id not in known.mentions for node in nodes)
@@ -94,47 +98,48 @@ class Descriptions:
             for name, entity in entities.items()
             if (entity.changed or entity.summary is None) and len("\n".join(entity.descriptions)) >= SUMMARISED_FROM
         }
-        replies = await play_each(due, self._summary, report, f"descriptions of {self._names.layer} merged")
+        replies = await run_each(due, self._summarise, report, f"descriptions of {self._names.layer} merged")
         stale = [entity.summary for entity in entities.values() if entity.changed and entity.summary is not None]
         notes = tuple(f"not summed up: {name!r}: {reason}" for name, reason in replies.failed.items())
-        return Summarised([self._node(due[name], text) for name, text in replies.items()], stale, notes)
+        return SummaryChanges([self._make_node(due[name], text) for name, text in replies.items()], stale, notes)
 
-    def put(self, change: Write, made: Summarised) -> None:
-        """Write the summaries; their mentions must be there."""
-        change.remove_nodes(made.stale)
-        change.put_nodes(made.nodes)
+    def write(self, change: Write, changes: SummaryChanges) -> None:
+        """Write the summaries; their mentions must be in the store already."""
+        change.remove_nodes(changes.stale)
+        change.put_nodes(changes.nodes)
 
-    def _entities(self, wanted: Collection[str] | None) -> dict[str, _Entity]:
-        """The mentions that are there of the entities wanted (None: all), with their summaries."""
+    def _gather_entities(self, wanted: Collection[str] | None) -> dict[str, _Entity]:
+        """Gather the current mentions of the wanted entities (None: all entities), with their summaries."""
         if wanted is not None and not wanted:
             return {}
         keys = None
         if wanted is not None:
             keys = list(self._store.keys_of(self._names.entity(name) for name in wanted).values())
-        nodes = _mentions(self._store, self._names, keys)
-        summaries = _summaries(self._store, self._names, [key for some in nodes.values() for key in some])
+        mentions_by_entity = _read_mentions(self._store, self._names, keys)
+        mention_keys = [key for mentions in mentions_by_entity.values() for key in mentions]
+        summaries = _read_summaries(self._store, self._names, mention_keys)
         found: dict[str, _Entity] = defaultdict(_Entity)
-        for some in nodes.values():
-            for key, node in some.items():
+        for mentions in mentions_by_entity.values():
+            for key, node in mentions.items():
                 entity = found[node.data["entity"]]
                 entity.mentions[node.id] = node
                 entity.summary = summaries[key].key if key in summaries else entity.summary
         return dict(found)
 
-    async def _summary(self, entity: _Entity) -> str:
-        name = _usual(node.data["name"] for node in entity.mentions.values())
+    async def _summarise(self, entity: _Entity) -> str:
+        name = _find_most_frequent(node.data["name"] for node in entity.mentions.values())
         texts = entity.descriptions
         while True:
-            parts = list(_parts(texts))
-            texts = [await self._asked(name, part) for part in parts]
+            parts = list(_split_into_parts(texts))
+            texts = [await self._ask_for_summary(name, part) for part in parts]
             if len(texts) == 1:
                 return texts[0]
 
-    async def _asked(self, name: str, descriptions: list[str]) -> str:
-        given = DescriptionsIn(name=name, descriptions=descriptions)
-        return (await self._model.ask(MERGE_DESCRIPTIONS, given)).summary[: _TOGETHER // 4]
+    async def _ask_for_summary(self, name: str, descriptions: list[str]) -> str:
+        descriptions_input = DescriptionsIn(name=name, descriptions=descriptions)
+        return (await self._model.ask(MERGE_DESCRIPTIONS, descriptions_input)).summary[: _BATCH_SIZE // 4]
 
-    def _node(self, entity: _Entity, text: str) -> Node:
+    def _make_node(self, entity: _Entity, text: str) -> Node:
         mentions = tuple(sorted(entity.mentions))
         key = content_id("n", self._names.instance, *mentions)
         return Node(id=key, layer=self._names.descriptions, text=text, sources=mentions)
@@ -146,8 +151,8 @@ class _Summary:
     text: str
 
 
-def _mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
-    """Mention nodes by key by the key of the entity they speak of, in the order of the keys given (None: all)."""
+def _read_mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
+    """Read the mention nodes of each entity, by entity key and mention key, in the order of `entities` (None: all)."""
     edges = store.edges(names.mentioned).rows[:, :2].astype(np.int64)
     if entities is not None:
         wanted = list(dict.fromkeys(entities))
@@ -158,23 +163,23 @@ def _mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | N
     nodes = store.nodes_at(edges[:, 0].tolist())
     for mention, entity in edges.tolist():
         found[entity][mention] = nodes[mention]
-    return {entity: some for entity, some in found.items() if some}
+    return {entity: mentions for entity, mentions in found.items() if mentions}
 
 
-def _summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
-    """The summary that rests on each mention, by the mention's key."""
+def _read_summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
+    """Read the summary that rests on each mention, by the key of the mention."""
     edges = store.edges(f"made-of:{names.descriptions}").rows[:, :2].astype(np.int64)
     edges = edges[np.isin(edges[:, 1], np.fromiter(mentions, np.int64, len(mentions)))]
     texts = {key: node.text for key, node in store.nodes_at(edges[:, 0].tolist()).items()}
     return {mention: _Summary(key, texts[key]) for key, mention in edges.tolist()}
 
 
-def _parts(texts: Iterable[str]) -> Iterable[list[str]]:
-    """Texts in parts that one call takes, at least two to a part so that each round is shorter than the one before."""
+def _split_into_parts(texts: Iterable[str]) -> Iterable[list[str]]:
+    """Split texts into parts for one call each; a part has two texts or more, so that each round has fewer texts."""
     part: list[str] = []
     size = 0
     for text in texts:
-        if len(part) > 1 and size + len(text) > _TOGETHER:
+        if len(part) > 1 and size + len(text) > _BATCH_SIZE:
             yield part
             part, size = [], 0
         part.append(text)
@@ -183,7 +188,7 @@ def _parts(texts: Iterable[str]) -> Iterable[list[str]]:
         yield part
 
 
-def _usual(names: Iterable[str]) -> str:
-    """The most frequent of the names that say something, ties to the first in the alphabet."""
-    counted = Counter(name for name in names if name)
-    return min(counted, key=lambda name: (-counted[name], name), default="")
+def _find_most_frequent(names: Iterable[str]) -> str:
+    """Find the most frequent name that is not empty; ties go to the first in the alphabet."""
+    counts = Counter(name for name in names if name)
+    return min(counts, key=lambda name: (-counts[name], name), default="")

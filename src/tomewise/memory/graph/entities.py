@@ -1,4 +1,4 @@
-"""What counts as the same name: entities of a graph are told apart by their normalised form alone."""
+"""Normalise the names of entities: two names are the same entity when their normalised forms are equal."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import unicodedata
 _ASCII_GAP = re.compile(r"[^a-z0-9]+")
 
 
-def normalised(name: str) -> str:
-    """The name in lower case, with everything but letters, digits and their marks folded to single spaces.
+def normalise_name(name: str) -> str:
+    """Put a name in lower case and replace everything but letters, digits and their marks with single spaces.
 
     All scripts are kept (NFKC, full case folding), so a name is empty only when it has no letter and no digit.
-    HippoRAG 2 keeps `A-Za-z0-9` alone, which makes names of other scripts empty and equal; on such text this is the
-    same but for runs of spaces.
+    HippoRAG 2 keeps only `A-Za-z0-9`, so that names in other scripts become empty and equal. On ASCII text this
+    function differs from HippoRAG 2 only by runs of spaces.
     """
     if name.isascii():
         return _ASCII_GAP.sub(" ", name.lower()).strip()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join("".join(_kept(sign) for sign in folded).split())
+    return " ".join("".join(_keep_sign(sign) for sign in folded).split())
 
 
-def alphanumerics(name: str) -> int:
-    """How many letters and digits a normalised name has."""
+def count_alphanumerics(name: str) -> int:
+    """Count the letters and digits of a normalised name."""
     return sum(sign.isalnum() for sign in name)
 
 
-def _kept(sign: str) -> str:
+def _keep_sign(sign: str) -> str:
     if sign.isalnum():
         return sign
     kind = unicodedata.category(sign)
-    if kind == "Cf":  # soft hyphens and joiners are invisible: they part nothing
+    if kind == "Cf":  # soft hyphens and joiners are invisible and do not separate words
         return ""
     return sign if kind.startswith("M") else " "

@@ -1,4 +1,4 @@
-"""What one text says, as the graph takes it in: entities, facts, and what had to be left out."""
+"""What a model extracts from one text: entities, facts, and counts of unusable parts."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tomewise.memory.graph.entities import normalised
+from tomewise.memory.graph.entities import normalise_name
 
-LONGEST_NAME = 200  # characters, normalised; the longest of 52,306 parts of published triples but one has 135
+LONGEST_NAME = 200  # normalised characters; all but one of 52,306 parts of published triples have 135 or fewer
 LONGEST_TEXT = 2000  # characters of a description
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A statement that ties `head` to `tail`, both normalised names. Equal facts of several passages are one.
+    """A statement that links `head` to `tail`, both normalised names. Equal facts of several passages are one fact.
 
-    `text` is what is embedded and shown. `data` is what a style keeps beside it, plain JSON; it takes part in
-    whether two facts are equal by way of `key`.
+    `text` is what is embedded and shown. `data` is plain JSON with the further fields of a style. Two
+    facts are equal when their `key` is equal.
     """
 
     head: str
@@ -30,7 +30,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """What one text says of an entity. `entity` is the normalised name, `name` as the text wrote it."""
+    """What one text says about an entity. `entity` is the normalised name, `name` the spelling in the text."""
 
     entity: str
     name: str
@@ -45,22 +45,22 @@ class Extraction:
     entities: tuple[str, ...]
     facts: tuple[Fact, ...]
     mentions: tuple[Mention, ...] = ()
-    dirt: Mapping[str, int] = field(default_factory=dict)  # what was left out or mended, counted by kind
+    dirt: Mapping[str, int] = field(default_factory=dict)  # parts that were left out or repaired, counted by kind
 
 
 class Sieve:
-    """Turns what a model wrote into names, and counts by kind what it could not use as it was."""
+    """Turns the values of a reply into names, and counts by kind the values that are unusable or need repair."""
 
     def __init__(self) -> None:
         self.dirt: Counter[str] = Counter()
 
-    def names(self, given: object) -> list[str]:
-        """The usable names in `given`, normalised: one for a string or number, several for a list of such."""
-        return [name for text in self.texts(given) if (name := self.name(text))]
+    def read_names(self, value: object) -> list[str]:
+        """Read the usable names in `value`, normalised: one from a string or number, several from a list of these."""
+        return [name for text in self.read_texts(value) if (name := self.name(text))]
 
     def name(self, text: str) -> str:
-        """A normalised name, or an empty string where the text is none."""
-        name = normalised(text[: 8 * LONGEST_NAME])
+        """Normalise a name; the result is an empty string where the text is not a usable name."""
+        name = normalise_name(text[: 8 * LONGEST_NAME])
         if not name:
             self.dirt["empty names"] += 1
         elif len(name) > LONGEST_NAME:
@@ -68,30 +68,30 @@ class Sieve:
             return ""
         return name
 
-    def texts(self, given: object) -> Iterator[str]:
-        """The strings in what should be one string."""
-        if isinstance(given, str):
-            yield given
-        elif isinstance(given, int | float) and not isinstance(given, bool):
+    def read_texts(self, value: object) -> Iterator[str]:
+        """Yield the strings in a value that should be one string."""
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
             self.dirt["numbers in place of strings"] += 1
-            yield f"{given:g}" if isinstance(given, float) else str(given)
-        elif isinstance(given, list | tuple):
+            yield f"{value:g}" if isinstance(value, float) else str(value)
+        elif isinstance(value, list | tuple):
             self.dirt["lists in place of strings"] += 1
-            yield from (str(item) for item in given if isinstance(item, str | int) and not isinstance(item, bool))
-        elif isinstance(given, dict):
+            yield from (str(item) for item in value if isinstance(item, str | int) and not isinstance(item, bool))
+        elif isinstance(value, dict):
             self.dirt["objects in place of strings"] += 1
-            stated = (given.get(field) for field in ("name", "entity", "text"))
-            yield from [text for text in stated if isinstance(text, str)][:1]
+            name_fields = (value.get(field) for field in ("name", "entity", "text"))
+            yield from [text for text in name_fields if isinstance(text, str)][:1]
         else:
             self.dirt["values that are no text"] += 1
 
 
-def unique(items: Iterable[str]) -> tuple[str, ...]:
-    """Each item once, in order."""
+def drop_repeats(items: Iterable[str]) -> tuple[str, ...]:
+    """Keep each item once, in order."""
     return tuple(dict.fromkeys(items))
 
 
-def storable(text: str) -> str:
-    """The text on one line without what no database takes (half surrogate pairs, NUL), cut to `LONGEST_TEXT`."""
+def make_storable(text: str) -> str:
+    """Put the text on one line, replace what databases reject (half surrogate pairs, NUL), cut it to `LONGEST_TEXT`."""
     plain = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
     return " ".join(plain.split())[:LONGEST_TEXT]

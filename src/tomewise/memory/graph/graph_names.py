@@ -1,4 +1,4 @@
-"""What the parts of one graph are called in the store, so that layers and recall agree."""
+"""The names of the parts of one graph in the store, which layers and recall share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Calls: TypeAlias = Literal[1, 2]
 
 @dataclass(frozen=True, slots=True)
 class GraphNames:
-    """The names of a graph by the layer it is read from, the style of its extractions, and the calls reading takes.
+    """The names in a graph, made from its source layer, the style of its extractions, and the calls for each text.
 
-    Node layers: `entities` and `facts` (shared, seen in passages), and of relations also `mentions` (what one passage
-    says of one entity) and `descriptions` (summaries of them). Vector spaces carry the names of node layers. Edge
-    spaces: `ends` (fact, entity, 0 for the head and 1 for the tail), `synonyms` (entity, entity, cosine; the smaller
-    node id first), `mentioned` (mention, entity, 1), and the store's own `seen-in:` and `made-of:`.
+    Node layers: `entities` and `facts`, which several passages share; in the relations style also `mentions` (what one
+    passage says about one entity) and `descriptions` (summaries of mentions). Vector spaces have the names of their
+    node layers. Edge spaces: `ends` (fact, entity, 0 for the head and 1 for the tail), `synonyms` (entity, entity,
+    cosine; the smaller node id first), `mentioned` (mention, entity, 1), and the store's own `seen-in:` and `made-of:`.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""What extractions add to a graph: nodes, vectors and edges, worked out first and written in one transaction."""
+"""The nodes, vectors and edges that extractions add to a graph, prepared first and written in one transaction."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.graph.entities import alphanumerics
+from tomewise.memory.graph.entities import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
-from tomewise.memory.graph.synonyms import Pairs, close_among, close_to
+from tomewise.memory.graph.synonyms import Pairs, find_close_pairs, find_close_rows
 from tomewise.types import Node, NodeId, PassageId, content_id
 
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-_SHORT = 2  # names of so few letters and digits mean anything: they have no synonyms (HippoRAG 2)
+_SHORT_NAME = 2  # names of at most this many letters and digits are too vague to have synonyms (HippoRAG 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was extracted from one text, and the passages that it speaks for."""
+class SourcedExtraction:
+    """The extraction from one text, and the passages that the text was made from."""
 
     passages: tuple[PassageId, ...]
     extraction: Extraction
 
 
 class GraphRows:
-    """The rows of one update: `read`, embed `texts()`, `relate` the vectors, `put` all.
+    """The rows of one update. Call `read`, embed `list_texts()`, call `relate` with the vectors, then `write`.
 
-    `mentions` are the mention nodes by the entity that they speak of, known after `read`.
+    `mentions` are the mention nodes by entity name; `read` fills them.
     """
 
     def __init__(self, store: SqliteStore, names: GraphNames) -> None:
@@ -46,50 +46,54 @@ class GraphRows:
         self._entities: dict[NodeId, Node] = {}
         self._facts: dict[NodeId, Node] = {}
         self._ends: dict[NodeId, tuple[NodeId, NodeId]] = {}
-        self._fresh: tuple[list[Node], ...] = ()  # entities, facts and mentions that are not there yet
+        self._fresh: tuple[list[Node], ...] = ()  # entities, facts and mentions that the store does not have yet
         self._synonyms: list[tuple[NodeId, NodeId, float]] = []
 
-    def read(self, found: Sequence[Found]) -> None:
-        """Gather equal entities and facts with all their passages, and see which are new."""
+    def read(self, extractions: Sequence[SourcedExtraction]) -> None:
+        """Gather equal entities and facts with all their passages, and find the new ones."""
         seen: dict[NodeId, dict[PassageId, None]] = {}
-        for one in found:
-            nodes = [self._entity(name) for name in one.extraction.entities]
-            nodes += [self._fact(fact) for fact in one.extraction.facts]
+        for sourced in extractions:
+            nodes = [self._add_entity(name) for name in sourced.extraction.entities]
+            nodes += [self._add_fact(fact) for fact in sourced.extraction.facts]
             for node in nodes:
-                seen.setdefault(node.id, {}).update(dict.fromkeys(one.passages))
-            for mention in one.extraction.mentions:
-                self.mentions.setdefault(mention.entity, []).append(self._mention(mention, one.passages))
+                seen.setdefault(node.id, {}).update(dict.fromkeys(sourced.passages))
+            for mention in sourced.extraction.mentions:
+                self.mentions.setdefault(mention.entity, []).append(self._make_mention(mention, sourced.passages))
         for nodes_by_id in (self._entities, self._facts):
             for name, node in nodes_by_id.items():
                 nodes_by_id[name] = replace(node, sources=tuple(seen[name]))
-        mentions = [node for some in self.mentions.values() for node in some]
-        every = (self._entities.values(), self._facts.values(), mentions)
-        known = self._store.keys_of(node.id for nodes in every for node in nodes)
-        self._fresh = tuple([node for node in nodes if node.id not in known] for nodes in every)
+        mentions = [node for nodes in self.mentions.values() for node in nodes]
+        groups = (self._entities.values(), self._facts.values(), mentions)
+        known = self._store.keys_of(node.id for nodes in groups for node in nodes)
+        self._fresh = tuple([node for node in nodes if node.id not in known] for nodes in groups)
 
-    def texts(self) -> list[list[str]]:
-        """The texts to be embedded: of new entities, of new facts, of new mentions."""
+    def list_texts(self) -> list[list[str]]:
+        """List the texts to embed: those of new entities, of new facts, of new mentions."""
         entities, facts, mentions = self._fresh
-        return [[node.text for node in entities], [_told(fact) for fact in facts], [node.text for node in mentions]]
+        return [
+            [node.text for node in entities],
+            [_format_fact(fact) for fact in facts],
+            [node.text for node in mentions],
+        ]
 
     def relate(self, vectors: Vectors) -> None:
-        """Find the synonyms of the new entities, whose vectors these are, among themselves and among all others."""
-        chosen = [row for row, node in enumerate(self._fresh[0]) if alphanumerics(node.text) > _SHORT]
+        """Find the synonyms of the new entities among each other and among the stored ones; `vectors` are theirs."""
+        chosen = [row for row, node in enumerate(self._fresh[0]) if count_alphanumerics(node.text) > _SHORT_NAME]
         if not chosen:
             return
         rows = vectors[chosen]
         fresh = {row: self._fresh[0][at].id for row, at in enumerate(chosen)}
-        self._pair(close_among(rows), fresh, fresh)
+        self._add_synonyms(find_close_pairs(rows), fresh, fresh)
         columns = self._store.vectors(self._names.entities)
-        pairs = close_to(rows, columns)
-        places = np.unique(pairs.other)
+        pairs = find_close_rows(rows, columns)
+        places = np.unique(pairs.neighbours)
         nodes = self._store.nodes_at(columns.stored_keys[places].tolist())
         keys = dict(zip(places.tolist(), columns.stored_keys[places].tolist(), strict=True))
-        others = {at: nodes[key].id for at, key in keys.items() if alphanumerics(nodes[key].text) > _SHORT}
-        self._pair(pairs, fresh, others)
+        others = {at: nodes[key].id for at, key in keys.items() if count_alphanumerics(nodes[key].text) > _SHORT_NAME}
+        self._add_synonyms(pairs, fresh, others)
 
-    def put(self, change: Write, vectors: Sequence[Vectors]) -> int:
-        """Write it all; `vectors` are those of `texts()`. Returns how many nodes are new."""
+    def write(self, change: Write, vectors: Sequence[Vectors]) -> int:
+        """Write all rows; `vectors` are those of `list_texts()`. Returns how many nodes are new."""
         keys = change.put_nodes(list(self._entities.values()), shared=True)
         keys |= change.put_nodes(list(self._facts.values()), shared=True)
         keys |= change.put_nodes(self._fresh[2])
@@ -101,41 +105,43 @@ class GraphRows:
         _put_edges(change, self._names.ends, keys, [(fact, b, 1.0) for fact, (a, b) in ends if a != b])
         ground = {**keys, **self._store.keys_of({end for a, b, _ in self._synonyms for end in (a, b)})}
         _put_edges(change, self._names.synonyms, ground, self._synonyms)
-        said = {node.id for node in self._fresh[2]}
-        mentioned = [(node.id, name) for name, nodes in self.mentions.items() for node in nodes if node.id in said]
-        rows_of = [(mention, self._names.entity(name), 1.0) for mention, name in mentioned]
-        _put_edges(change, self._names.mentioned, keys, rows_of)
+        new_mentions = {node.id for node in self._fresh[2]}
+        mentioned = [
+            (node.id, name) for name, nodes in self.mentions.items() for node in nodes if node.id in new_mentions
+        ]
+        edges = [(mention, self._names.entity(name), 1.0) for mention, name in mentioned]
+        _put_edges(change, self._names.mentioned, keys, edges)
         return sum(len(nodes) for nodes in self._fresh)
 
-    def _entity(self, name: str) -> Node:
+    def _add_entity(self, name: str) -> Node:
         node = Node(id=self._names.entity(name), layer=self._names.entities, text=name, sources=())
         return self._entities.setdefault(node.id, node)
 
-    def _fact(self, fact: Fact) -> Node:
+    def _add_fact(self, fact: Fact) -> Node:
         key = self._names.fact(fact.key)
         node = Node(id=key, layer=self._names.facts, text=fact.text, sources=(), data=fact.data)
         self._ends[key] = (self._names.entity(fact.head), self._names.entity(fact.tail))
         return self._facts.setdefault(key, node)
 
-    def _mention(self, mention: Mention, passages: tuple[PassageId, ...]) -> Node:
+    def _make_mention(self, mention: Mention, passages: tuple[PassageId, ...]) -> Node:
         data = {"entity": mention.entity, "name": mention.name}
         data |= {"type": mention.type, "description": mention.description}
-        said = f"{mention.name}: {mention.description}" if mention.description else mention.name
+        text = f"{mention.name}: {mention.description}" if mention.description else mention.name
         key = content_id("m", self._names.instance, *passages, *data.values())
-        return Node(id=key, layer=self._names.mentions, text=said, sources=passages, data=data)
+        return Node(id=key, layer=self._names.mentions, text=text, sources=passages, data=data)
 
-    def _pair(self, pairs: Pairs, first: Mapping[int, NodeId], second: Mapping[int, NodeId]) -> None:
-        for a, b, cosine in zip(pairs.new.tolist(), pairs.other.tolist(), pairs.cosines.tolist(), strict=True):
+    def _add_synonyms(self, pairs: Pairs, first: Mapping[int, NodeId], second: Mapping[int, NodeId]) -> None:
+        for a, b, cosine in zip(pairs.new.tolist(), pairs.neighbours.tolist(), pairs.cosines.tolist(), strict=True):
             if a in first and b in second:
-                # By id, so that the pair is the same whichever of the two came first.
+                # Sorted by id, so that the pair does not depend on which entity came first.
                 low, high = sorted((first[a], second[b]))
                 self._synonyms.append((low, high, cosine))
 
 
-def _told(fact: Node) -> str:
-    """What is embedded of a fact.
+def _format_fact(fact: Node) -> str:
+    """Format a fact for embedding.
 
-    A triple keeps its three parts apart, as HippoRAG 2 has it: on MuSiQue that brought recall@5 from 67.5 to 70.6.
+    A triple is formatted as a tuple of its three parts, as in HippoRAG 2: on MuSiQue recall@5 rose from 67.5 to 70.6.
     """
     parts = fact.data
     return str((parts["head"], parts["relation"], parts["tail"])) if "relation" in parts else fact.text

@@ -1,4 +1,4 @@
-"""Numbers in a text, in digits or in English words."""
+"""Find numbers in a text, in digits or in English words."""
 
 from __future__ import annotations
 
@@ -29,56 +29,56 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _YEARS = re.compile(r"(?<!\d)(\d{2})\d{2}[-–—/](\d{2})(?!\d)")
-_SMALL = 2  # numbers up to this are said in so many ways ("one of", "both") that they tell nothing
+_SMALL = 2  # number words up to this are too common ("one of", "both") to identify anything
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as written. `values[0]` is its value, the others those of its parts ("three" of "three million")."""
+    """A number as written. `values[0]` is its value; the rest are those of its parts ("three" in "three million")."""
 
     text: str
     start: int
     values: tuple[float, ...]
 
 
-def numbers(text: str) -> list[Number]:
-    """The numbers of a text, those up to two left out when they are words; all digits of all scripts count."""
-    text = "".join(_digit(sign) for sign in text)
-    found = [number for match in _NUMBER.finditer(text) if (number := _number(match))]
+def find_numbers(text: str) -> list[Number]:
+    """Find the numbers of a text; number words up to two are left out, and digits of all scripts count."""
+    text = "".join(_to_ascii_digit(character) for character in text)
+    found = [number for match in _NUMBER.finditer(text) if (number := _read_number(match))]
     # The second year of "1914-18".
     found += [Number(m[0], m.start(), (float(m[1] + m[2]), float(m[2]))) for m in _YEARS.finditer(text)]
     return sorted(found, key=lambda number: number.start)
 
 
-def _digit(sign: str) -> str:
-    return str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
+def _to_ascii_digit(character: str) -> str:
+    return str(unicodedata.decimal(character)) if character.isdecimal() else character
 
 
-def _number(match: re.Match[str]) -> Number | None:
+def _read_number(match: re.Match[str]) -> Number | None:
     if match["digits"]:
         value = float(re.sub(r"[,\u00a0\u202f']", "", match["digits"]))
         scale = _SCALES.get((match["scale"] or "").lower())
         values = (value * scale, value, float(scale)) if scale else (value,)
         return Number(match[0], match.start(), values)
     words = re.findall(r"[a-z]+", match[0].lower())
-    parts = tuple(_part(word) for word in words if word != "and")
-    value = _spelled([word for word in words if word != "and"])
+    parts = tuple(_read_word(word) for word in words if word != "and")
+    value = _add_up([word for word in words if word != "and"])
     if value <= _SMALL:
         return None
     return Number(match[0], match.start(), (value, *(part for part in parts if part > _SMALL)))
 
 
-def _part(word: str) -> float:
+def _read_word(word: str) -> float:
     return float(_PLAIN[word] if word in _PLAIN else _SCALES[word.removesuffix("s")])
 
 
-def _spelled(words: list[str]) -> float:
-    """The value of number words: "two hundred and five thousand" is 205000; years ("nineteen twelve") are 1912."""
-    if len(words) == 2 and 10 <= _part(words[0]) < 100 and _part(words[1]) >= 10 and words[1] in _PLAIN:
-        return 100 * _part(words[0]) + _part(words[1])
+def _add_up(words: list[str]) -> float:
+    """Add up number words: "two hundred and five thousand" is 205000; the year "nineteen twelve" is 1912."""
+    if len(words) == 2 and 10 <= _read_word(words[0]) < 100 and _read_word(words[1]) >= 10 and words[1] in _PLAIN:
+        return 100 * _read_word(words[0]) + _read_word(words[1])
     total = group = 0.0
     for word in words:
-        part = _part(word)
+        part = _read_word(word)
         if word in _PLAIN:
             group += part
         elif part < 1000:

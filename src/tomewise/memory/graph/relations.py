@@ -1,4 +1,4 @@
-"""Extractions in the style of HGMem: typed entities and relationships, each with a description."""
+"""Extractions in the style of HGMem: typed entities and relationships with descriptions."""
 
 from __future__ import annotations
 
@@ -6,69 +6,71 @@ from collections.abc import Sequence
 from typing import Any
 
 from tomewise.language.roles import EXTRACT_RELATIONS, PassageIn, Relationship, RelationsOut, TypedEntity
-from tomewise.memory.graph.extraction import Extraction, Fact, Mention, Sieve, storable, unique
+from tomewise.memory.graph.extraction import Extraction, Fact, Mention, Sieve, drop_repeats, make_storable
 from tomewise.types import LanguageModel
 
 
-async def read_relations(model: LanguageModel, given: PassageIn) -> Extraction:
-    """Entities and relationships in one call."""
-    return cleaned(await model.ask(EXTRACT_RELATIONS, given))
+async def read_relations(model: LanguageModel, passage: PassageIn) -> Extraction:
+    """Read entities and relationships in one call."""
+    return clean_relations(await model.ask(EXTRACT_RELATIONS, passage))
 
 
-def cleaned(raw: RelationsOut) -> Extraction:
-    """The entities, relationships and descriptions of a reply, whatever the reply looks like.
+def clean_relations(raw: RelationsOut) -> Extraction:
+    """Clean a reply: keep its usable entities, relationships and descriptions, and count the unusable parts.
 
-    An end that the reply does not list becomes an entity without a description, as in HGMem's graph. An entity that
-    is described several times in one reply keeps the first type and all descriptions.
+    A relationship may name an entity that the reply does not list: it becomes an entity without a description, as in
+    HGMem's graph. An entity that one reply describes several times keeps the first type and all descriptions.
     """
     sieve = Sieve()
     mentions: dict[str, Mention] = {}
     for entity in raw.entities:
-        mention = _mention(entity, sieve)
+        mention = _make_mention(entity, sieve)
         if mention is not None:
-            mentions[mention.entity] = _joined(mentions.get(mention.entity), mention)
+            mentions[mention.entity] = _join_mentions(mentions.get(mention.entity), mention)
     facts: dict[tuple[str, ...], Fact] = {}
     for relationship in raw.relationships:
-        fact = _fact(relationship, sieve)
+        fact = _make_fact(relationship, sieve)
         if fact is not None:
             facts.setdefault(fact.key, fact)
     ends = [end for fact in facts.values() for end in (fact.head, fact.tail)]
     return Extraction(
-        unique([*mentions, *ends]), tuple(facts.values()), tuple(mentions.values()), dirt=dict(sieve.dirt)
+        drop_repeats([*mentions, *ends]), tuple(facts.values()), tuple(mentions.values()), dirt=dict(sieve.dirt)
     )
 
 
-def _mention(entity: TypedEntity, sieve: Sieve) -> Mention | None:
+def _make_mention(entity: TypedEntity, sieve: Sieve) -> Mention | None:
     name = sieve.name(entity.name)
     if not name:
         return None
-    return Mention(name, storable(entity.name), storable(entity.type).lower(), storable(entity.description))
+    return Mention(
+        name, make_storable(entity.name), make_storable(entity.type).lower(), make_storable(entity.description)
+    )
 
 
-def _joined(first: Mention | None, second: Mention) -> Mention:
+def _join_mentions(first: Mention | None, second: Mention) -> Mention:
     if first is None:
         return second
-    description = merged([first.description, second.description])
+    description = merge_descriptions([first.description, second.description])
     return Mention(first.entity, first.name, first.type or second.type, description)
 
 
-def merged(descriptions: Sequence[str]) -> str:
-    """Descriptions as one text that does not depend on their order: each once, sorted, a line each."""
+def merge_descriptions(descriptions: Sequence[str]) -> str:
+    """Merge descriptions into one text that does not depend on their order: each once, sorted, one per line."""
     return "\n".join(sorted({description for description in descriptions if description}))
 
 
-def _fact(given: Relationship, sieve: Sieve) -> Fact | None:
-    # An undirected pair, as in HGMem: the ends are sorted so that both directions are one.
-    ends = sorted(name for end in (given.source, given.target) if (name := sieve.name(end)))
+def _make_fact(relationship: Relationship, sieve: Sieve) -> Fact | None:
+    # The ends are sorted, so that both directions are one undirected pair, as in HGMem.
+    ends = sorted(name for end in (relationship.source, relationship.target) if (name := sieve.name(end)))
     if len(ends) < 2:
         return None
     if ends[0] == ends[1]:
         sieve.dirt["relationships of a thing with itself"] += 1
         return None
-    keywords = sorted({word for keyword in given.keywords if (word := storable(keyword))})
-    description = storable(given.description)
+    keywords = sorted({word for keyword in relationship.keywords if (word := make_storable(keyword))})
+    description = make_storable(relationship.description)
     data: dict[str, Any] = {"head": ends[0], "tail": ends[1], "description": description}
-    data |= {"keywords": keywords, "strength": given.strength}
-    said = f"{', '.join(keywords)}: {ends[0]}, {ends[1]}" if keywords else ", ".join(ends)
-    text = f"{said}. {description}" if description else said
-    return Fact(ends[0], ends[1], text, (*ends, description, *keywords, f"{given.strength}"), data)
+    data |= {"keywords": keywords, "strength": relationship.strength}
+    names = f"{', '.join(keywords)}: {ends[0]}, {ends[1]}" if keywords else ", ".join(ends)
+    text = f"{names}. {description}" if description else names
+    return Fact(ends[0], ends[1], text, (*ends, description, *keywords, f"{relationship.strength}"), data)

@@ -1,4 +1,4 @@
-"""Where texts that were cut elsewhere stand among the passages of a tome."""
+"""Find the places of texts that another program cut among the passages of a tome."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ _HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """For each text found, by its index: the passage keys that it overlaps with the number of characters shared, white
-    space apart. `covered` are the passages of which the texts hold at least half."""
+class TextPlaces:
+    """The places of texts among the passages.
+
+    `overlaps` has the passages that each text overlaps, by the index of the text, with the number of shared characters
+    (without white space). `covered` are the passages that the texts cover at least by half.
+    """
 
     overlaps: Mapping[int, Mapping[int, int]]
     covered: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Condensed:
-    """A document without white space, so that line ends and indents do not matter; `starts` and `ends` are those of
-    its passages in that text."""
+class _CondensedDocument:
+    """A document without white space, so that line ends and indents do not matter.
+
+    `keys`, `starts` and `ends` are those of its passages; starts and ends count in the text without white space.
+    """
 
     text: str
     keys: tuple[int, ...]
@@ -35,20 +40,20 @@ class _Condensed:
     ends: tuple[int, ...]
 
 
-def located(texts: Mapping[int, str], store: SqliteStore) -> Located:
-    """Find the texts, most likely in the document of the one before and after it; texts may overlap."""
-    documents = [_condensed(store, record.id) for record in store.documents()]
+def locate_texts(texts: Mapping[int, str], store: SqliteStore) -> TextPlaces:
+    """Find each text, first in the document of the text before it, then in all documents; texts may overlap."""
+    documents = [_condense(store, record.id) for record in store.documents()]
     overlaps: dict[int, dict[int, int]] = {}
     spans: dict[int, list[tuple[int, int]]] = {}
-    at, after = 0, 0
+    number, after = 0, 0  # the document and the place of the last text that was found
     for index, text in texts.items():
-        wanted = _squeezed(text.strip("\ufeff\ufffd"))  # a token cut in half leaves a mark
-        place = _find(wanted, documents, at, after) if wanted else None
+        wanted = _remove_spaces(text.strip("\ufeff\ufffd"))  # a token that was cut in half leaves such a character
+        place = _find_text(wanted, documents, number, after) if wanted else None
         if place is None:
             continue
-        at, after = place
+        number, after = place
         overlaps[index] = {}
-        for key, start, end in _overlapping(documents[at], after, after + len(wanted)):
+        for key, start, end in _find_overlaps(documents[number], after, after + len(wanted)):
             overlaps[index][key] = end - start
             spans.setdefault(key, []).append((start, end))
     lengths = {
@@ -56,34 +61,34 @@ def located(texts: Mapping[int, str], store: SqliteStore) -> Located:
         for document in documents
         for key, start, end in zip(document.keys, document.starts, document.ends, strict=True)
     }
-    covered = frozenset(key for key, some in spans.items() if _measure(some) >= _HALF * lengths[key])
-    return Located(overlaps, covered)
+    covered = frozenset(key for key, parts in spans.items() if _measure_union(parts) >= _HALF * lengths[key])
+    return TextPlaces(overlaps, covered)
 
 
-def _condensed(store: SqliteStore, name: str) -> _Condensed:
+def _condense(store: SqliteStore, name: str) -> _CondensedDocument:
     document: Document = store.document(name)
     passages: dict[int, Passage] = store.passages_of([name])
-    solid = [place for place, sign in enumerate(document.text) if not sign.isspace() and sign not in "\ufeff\ufffd"]
+    solid = [place for place, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]
     starts = tuple(bisect_left(solid, passage.start) for passage in passages.values())
     ends = tuple(bisect_left(solid, passage.end) for passage in passages.values())
-    return _Condensed("".join(document.text[place] for place in solid), tuple(passages), starts, ends)
+    return _CondensedDocument("".join(document.text[place] for place in solid), tuple(passages), starts, ends)
 
 
-def _squeezed(text: str) -> str:
+def _remove_spaces(text: str) -> str:
     return "".join(text.split())
 
 
-def _find(wanted: str, documents: list[_Condensed], at: int, after: int) -> tuple[int, int] | None:
-    """The document and the place in it: onwards from the last find, then anywhere."""
-    if documents and (place := documents[at].text.find(wanted, after)) >= 0:
-        return at, place
+def _find_text(wanted: str, documents: list[_CondensedDocument], current: int, after: int) -> tuple[int, int] | None:
+    """Find the document and the place of a text: first after the last find, then anywhere."""
+    if documents and (place := documents[current].text.find(wanted, after)) >= 0:
+        return current, place
     for number, document in enumerate(documents):
         if (place := document.text.find(wanted)) >= 0:
             return number, place
     return None
 
 
-def _overlapping(document: _Condensed, start: int, end: int) -> list[tuple[int, int, int]]:
+def _find_overlaps(document: _CondensedDocument, start: int, end: int) -> list[tuple[int, int, int]]:
     return [
         (key, max(start, first), min(end, last))
         for key, first, last in zip(document.keys, document.starts, document.ends, strict=True)
@@ -91,7 +96,7 @@ def _overlapping(document: _Condensed, start: int, end: int) -> list[tuple[int, 
     ]
 
 
-def _measure(spans: list[tuple[int, int]]) -> int:
+def _measure_union(spans: list[tuple[int, int]]) -> int:
     total = reached = 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))

@@ -1,4 +1,4 @@
-"""Relations extracted elsewhere from passages that were cut elsewhere, laid to the passages of a tome."""
+"""Assign relations from a file, whose passages were cut differently, to the passages of a tome."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import Relationship, RelationsOut, TypedEntity
-from tomewise.memory.graph.entities import normalised
+from tomewise.memory.graph.entities import normalise_name
 from tomewise.memory.graph.extraction import Extraction
-from tomewise.memory.graph.relations import cleaned
-from tomewise.memory.imports.foreign_spans import Located, located
+from tomewise.memory.graph.relations import clean_relations
+from tomewise.memory.imports.foreign_spans import TextPlaces, locate_texts
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
-_PARTED = "<SEP>"
+_SEPARATOR = "<SEP>"
 _FIELDS: Mapping[str, tuple[tuple[str, type | tuple[type, ...]], ...]] = {
     "passage": (("index", int), ("text", str)),
     "entity": (("name", str), ("type", str), ("description", str), ("passages", list)),
@@ -27,23 +27,23 @@ _FIELDS: Mapping[str, tuple[tuple[str, type | tuple[type, ...]], ...]] = {
 
 @dataclass(slots=True)
 class Relations:
-    """The rows of a file: their passages by index, entities and relations."""
+    """The rows of a file: passages by index, entities, and relations."""
 
     passages: dict[int, str] = field(default_factory=dict)
     entities: list[Mapping[str, Any]] = field(default_factory=list)
     relations: list[Mapping[str, Any]] = field(default_factory=list)
 
 
-def parsed(path: Path, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Relations:
-    """The rows by kind. Raises ReadingError with the line for a row that lacks what its kind has."""
+def parse_relations(path: Path, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Relations:
+    """Sort rows by kind. Raises ReadingError with the line for a row that lacks a field of its kind."""
     found = Relations()
     for number, row in rows:
         kind = row.get("kind")
         if not isinstance(kind, str) or kind not in _FIELDS:
             raise ReadingError(f"{path}, line {number}: `kind` is {kind!r}: use one of {', '.join(_FIELDS)}")
-        for name, sort in _FIELDS[kind]:
-            if not isinstance(row.get(name), sort):
-                raise ReadingError(f"{path}, line {number}: `{name}` is {row.get(name)!r}: mend or leave out the row")
+        for name, expected in _FIELDS[kind]:
+            if not isinstance(row.get(name), expected):
+                raise ReadingError(f"{path}, line {number}: `{name}` is {row.get(name)!r}: fix or remove the row")
         if kind == "passage":
             found.passages[row["index"]] = row["text"]
         else:
@@ -51,82 +51,84 @@ def parsed(path: Path, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Relatio
     return found
 
 
-def laid_out(read: Relations, store: SqliteStore) -> tuple[dict[int, Extraction], int]:
-    """Extractions by passage key, of the passages that the file covers at least by half, and how many of the file's
-    passages are in no document.
+def assign_relations(relations: Relations, store: SqliteStore) -> tuple[dict[int, Extraction], int]:
+    """Assign relations to passages of the tome; also count the passages of the file that are not in any document.
 
-    An entity goes to the passages that overlap one of its own well and spell its name, else to the one that overlaps
-    most; a relation likewise with both names.
-    The file does not say which description is from which passage: each goes where most of its words are.
+    The result has an extraction for each passage that the file covers at least by half. An entity goes to the passages
+    that overlap one of its own passages well and contain its name, else to the passage that overlaps most. A relation
+    goes the same way, with both names. The file does not say which description is from which passage, so each
+    description goes to the passage that shares most of its words.
     """
-    places = located(read.passages, store)
-    texts = {key: normalised(passage.content) for key, passage in store.passages(sorted(places.covered)).items()}
-    words = {index: frozenset(normalised(text).split()) for index, text in read.passages.items()}
+    places = locate_texts(relations.passages, store)
+    texts = {key: normalise_name(passage.content) for key, passage in store.passages(sorted(places.covered)).items()}
+    words = {index: frozenset(normalise_name(text).split()) for index, text in relations.passages.items()}
     raw: dict[int, RelationsOut] = {key: RelationsOut() for key in texts}
-    for row in read.entities:
-        for index, said in _paired(row, words):
-            for key in _keys(places, texts, index, row["name"]):
-                raw[key].entities.append(TypedEntity(name=row["name"], type=row["type"], description=said))
-    for row in read.relations:
-        strength = _strength(row)
-        for index, said in _paired(row, words):
-            given = {"source": row["head"], "target": row["tail"], "description": said}
-            relationship = Relationship(**given, keywords=_keywords(row), strength=strength)
-            for key in _keys(places, texts, index, row["head"], row["tail"]):
+    for row in relations.entities:
+        for index, description in _pair_descriptions(row, words):
+            for key in _choose_passages(places, texts, index, row["name"]):
+                raw[key].entities.append(TypedEntity(name=row["name"], type=row["type"], description=description))
+    for row in relations.relations:
+        strength = _compute_strength(row)
+        for index, description in _pair_descriptions(row, words):
+            fields = {"source": row["head"], "target": row["tail"], "description": description}
+            relationship = Relationship(**fields, keywords=_read_keywords(row), strength=strength)
+            for key in _choose_passages(places, texts, index, row["head"], row["tail"]):
                 raw[key].relationships.append(relationship)
-    return {key: cleaned(one) for key, one in raw.items()}, len(read.passages) - len(places.overlaps)
+    return {key: clean_relations(reply) for key, reply in raw.items()}, len(relations.passages) - len(places.overlaps)
 
 
-def _paired(row: Mapping[str, Any], words: Mapping[int, frozenset[str]]) -> list[tuple[int, str]]:
-    """Passages of a row with the descriptions that are from them: every description and every passage is used."""
+def _pair_descriptions(row: Mapping[str, Any], words: Mapping[int, frozenset[str]]) -> list[tuple[int, str]]:
+    """Pair the passages of a row with its descriptions; each passage and each description is used at least once."""
     indices = [index for index in row["passages"] if isinstance(index, int) and index in words]
-    said = [text for text in row["description"].split(_PARTED) if text.strip()] or [""]
+    descriptions = [text for text in row["description"].split(_SEPARATOR) if text.strip()] or [""]
     if not indices:
         return []
     fits = {
-        (at, index): _share(frozenset(normalised(text).split()), words[index])
-        for at, text in enumerate(said)
+        (at, index): _compute_overlap(frozenset(normalise_name(text).split()), words[index])
+        for at, text in enumerate(descriptions)
         for index in indices
     }
-    pairs = {(max(indices, key=lambda index: (fits[at, index], -index)), text): None for at, text in enumerate(said)}
+    pairs = {
+        (max(indices, key=lambda index: (fits[at, index], -index)), text): None for at, text in enumerate(descriptions)
+    }
     used = {index for index, _ in pairs}
     for index in indices:
         if index not in used:
-            best = max(range(len(said)), key=lambda at: (fits[at, index], -at))
-            pairs[index, said[best]] = None
+            best = max(range(len(descriptions)), key=lambda at: (fits[at, index], -at))
+            pairs[index, descriptions[best]] = None
     return list(pairs)
 
 
-def _share(of: frozenset[str], there: frozenset[str]) -> float:
-    return len(of & there) / len(of) if of else 0.0
+def _compute_overlap(words: frozenset[str], passage_words: frozenset[str]) -> float:
+    return len(words & passage_words) / len(words) if words else 0.0
 
 
-def _keys(places: Located, texts: Mapping[int, str], index: int, *names: str) -> list[int]:
-    """Our passages for what one of theirs says of these names."""
+def _choose_passages(places: TextPlaces, texts: Mapping[int, str], index: int, *names: str) -> list[int]:
+    """Choose the passages of the tome for names in the passage `index` of the file."""
     overlaps = {key: size for key, size in places.overlaps.get(index, {}).items() if key in texts}
     if not overlaps:
         return []
-    spelled = {key: sum(f" {normalised(name)} " in f" {texts[key]} " for name in names) for key in overlaps}
-    best = max(overlaps, key=lambda key: (spelled[key], overlaps[key], -key))
-    if not spelled[best]:
+    name_counts = {key: sum(f" {normalise_name(name)} " in f" {texts[key]} " for name in names) for key in overlaps}
+    best = max(overlaps, key=lambda key: (name_counts[key], overlaps[key], -key))
+    if not name_counts[best]:
         return [best]
-    # A neighbour of which theirs holds but the rim has its own.
-    return [key for key in overlaps if spelled[key] == spelled[best] and 2 * overlaps[key] >= overlaps[best]]
+    # A neighbour that the passage of the file only touches gets its entities from another passage of the file.
+    return [key for key in overlaps if name_counts[key] == name_counts[best] and 2 * overlaps[key] >= overlaps[best]]
 
 
-def _keywords(row: Mapping[str, Any]) -> list[str]:
-    given = row.get("keywords")
-    if isinstance(given, str):
-        return _words(given.replace(_PARTED, ",").split(","))
-    return _words(given) if isinstance(given, list) else []
+def _read_keywords(row: Mapping[str, Any]) -> list[str]:
+    keywords = row.get("keywords")
+    if isinstance(keywords, str):
+        return _clean_words(keywords.replace(_SEPARATOR, ",").split(","))
+    return _clean_words(keywords) if isinstance(keywords, list) else []
 
 
-def _words(given: Iterable[object]) -> list[str]:
-    return list(dict.fromkeys(word.strip() for word in given if isinstance(word, str) and word.strip()))
+def _clean_words(words: Iterable[object]) -> list[str]:
+    return list(dict.fromkeys(word.strip() for word in words if isinstance(word, str) and word.strip()))
 
 
-def _strength(row: Mapping[str, Any]) -> float:
-    """The strength of one passage: the file holds their sum."""
+def _compute_strength(row: Mapping[str, Any]) -> float:
+    """Compute the strength for one passage; the file has the sum over its passages."""
     weight = row.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         return 1.0

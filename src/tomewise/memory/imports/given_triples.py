@@ -1,4 +1,4 @@
-"""Extractions made elsewhere, laid to the passages of a tome, so that published ones can be used."""
+"""Read extractions from a file and assign them to the passages of a tome, to use published extractions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import TriplesOut
-from tomewise.memory.graph.entities import normalised
-from tomewise.memory.graph.extraction import Extraction, unique
+from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
-from tomewise.memory.graph.triples import cleaned
-from tomewise.memory.imports.given_relations import laid_out, parsed
+from tomewise.memory.graph.triples import clean_triples
+from tomewise.memory.imports.given_relations import assign_relations, parse_relations
 from tomewise.store.sqlite.write import PASSAGES
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Extractions by passage key. `passages` is how many the tome holds, so that coverage can be told; `unmatched`
-    counts rows of documents, or passages, that are not in the tome."""
+    """Extractions by passage key. `passages` counts the passages of the tome, to report coverage; `unmatched` counts
+    documents (triples) or passages (relations) of the file that are not in the tome."""
 
     style: Style
     extractions: Mapping[int, Extraction]
@@ -37,104 +37,109 @@ class Imported:
 
     @property
     def coverage(self) -> str:
-        """For a person: what the file covers."""
-        are = "is" if self.unmatched == 1 else "are"
-        missed = f"; {self.unmatched:,} of its texts {are} not in this tome" if self.unmatched else ""
-        return f"covers {len(self.extractions):,} of {self.passages:,} passages{missed}"
+        """A phrase for people about what the file covers."""
+        verb = "is" if self.unmatched == 1 else "are"
+        missing = f"; {self.unmatched:,} of its texts {verb} not in this tome" if self.unmatched else ""
+        return f"covers {len(self.extractions):,} of {self.passages:,} passages{missing}"
 
 
 def read_extractions(path: Path, store: SqliteStore) -> Imported:
-    """A file of JSON lines in either of two formats, told apart by the first row.
+    """Read a file of JSON lines in one of two formats; the first row decides which.
 
-    Triples: `{id, entities, triples}`, `id` being that of a document. Relations: rows of `kind` "passage" (`index`,
-    `text`), "entity" (`name`, `type`, `description`, `passages`) and "relation" (`head`, `tail`, `description`,
-    `keywords`, `weight`, `passages`), several descriptions parted by `<SEP>`. Raises ReadingError with the line for
-    a row that is neither, and for a file that is about none of the documents here; what is odd inside the lists of a
-    row is cleaned and counted as a model's reply is.
+    Triples: `{id, entities, triples}`, where `id` is the id of a document. Relations: rows of `kind` "passage"
+    (`index`, `text`), "entity" (`name`, `type`, `description`, `passages`) and "relation" (`head`, `tail`,
+    `description`, `keywords`, `weight`, `passages`), with `<SEP>` between descriptions. Raises ReadingError with the
+    line for a row in neither format, and for a file without any document of this tome. Unusable items in the lists of a
+    row are cleaned and counted like those in a model's reply.
     """
-    rows = list(_rows(path))
+    rows = list(_read_rows(path))
     if not rows:
         raise ReadingError(f"{path} holds no extractions: give JSON lines with `triples` or `kind`")
-    found = _relations(path, rows, store) if "kind" in rows[0][1] else _triples(path, rows, store)
-    if not found.extractions:
-        wanted = "texts of its passages" if found.style == "relations" else "ids in its rows"
-        raise ReadingError(f"{path} is about no document of this tome: the {wanted} match none of them")
-    return found
+    imported = _import_relations(path, rows, store) if "kind" in rows[0][1] else _import_triples(path, rows, store)
+    if not imported.extractions:
+        expected = "texts of its passages" if imported.style == "relations" else "ids in its rows"
+        raise ReadingError(f"{path} is about no document of this tome: the {expected} match none of them")
+    return imported
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield number, _row(path, number, line)
+                    yield number, _parse_row(path, number, line)
     except OSError as error:
         raise ReadingError(f"{path} cannot be read ({error.strerror}): give a file of extractions") from error
 
 
-def _row(path: Path, number: int, line: bytes) -> Row:
+def _parse_row(path: Path, number: int, line: bytes) -> Row:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ReadingError(f"{path}, line {number}: not JSON in UTF-8 ({error}): mend or leave out the row") from None
+        raise ReadingError(f"{path}, line {number}: not JSON in UTF-8 ({error}): fix or remove the row") from None
     if not isinstance(row, dict):
-        raise ReadingError(f"{path}, line {number}: {line[:40]!r} is no object: write one JSON object per line")
+        raise ReadingError(f"{path}, line {number}: {line[:40]!r} is not an object: write one JSON object per line")
     return row
 
 
-def _relations(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
-    extractions, unmatched = laid_out(parsed(path, rows), store)
+def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+    extractions, unmatched = assign_relations(parse_relations(path, rows), store)
     return Imported("relations", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
-def _triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
-    by_document = _documents(path, rows)
+def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+    by_document = _merge_rows(path, rows)
     texts: dict[str, dict[int, str]] = defaultdict(dict)
     for key, passage in store.passages_of(by_document).items():
         texts[passage.document][key] = passage.content
     extractions: dict[int, Extraction] = {}
-    for document, some in texts.items():
-        extractions |= _shared_out(cleaned(by_document[document]), some)
+    for document, document_texts in texts.items():
+        extractions |= _split_by_passage(clean_triples(by_document[document]), document_texts)
     unmatched = len(by_document) - len(texts)
     return Imported("triples", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
-def _documents(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
-    """What the rows say by document; several rows of one document are one."""
+def _merge_rows(path: Path, rows: Sequence[tuple[int, Row]]) -> dict[str, TriplesOut]:
+    """Merge the rows of each document."""
     found: dict[str, TriplesOut] = {}
     for number, row in rows:
-        given, entities, triples = row.get("id"), row.get("entities", []), row.get("triples")
-        if isinstance(given, bool) or not isinstance(given, str | int):
-            raise ReadingError(f"{path}, line {number}: `id` is {given!r}: make it the id of a document")
+        row_id, entities, triples = row.get("id"), row.get("entities", []), row.get("triples")
+        if isinstance(row_id, bool) or not isinstance(row_id, str | int):
+            raise ReadingError(f"{path}, line {number}: `id` is {row_id!r}: make it the id of a document")
         if not isinstance(triples, list) or not isinstance(entities, list):
-            raise ReadingError(f"{path}, line {number}: `entities` or `triples` is no list: give both as lists")
-        into = found.setdefault(str(given), TriplesOut())
-        into.entities += entities
-        into.triples += triples
+            raise ReadingError(f"{path}, line {number}: `entities` or `triples` is not a list: give both as lists")
+        merged = found.setdefault(str(row_id), TriplesOut())
+        merged.entities += entities
+        merged.triples += triples
     return found
 
 
-def _shared_out(whole: Extraction, texts: Mapping[int, str]) -> dict[int, Extraction]:
-    """A document's extraction by passage: names and facts go to the passages that say them, else to the first."""
+def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, Extraction]:
+    """Split the extraction of a document: names and facts go to the passages that contain them, else to the first."""
     if len(texts) == 1:
         return dict.fromkeys(texts, whole)
-    said = {key: f" {normalised(text)} " for key, text in texts.items()}
-    first = list(said)[:1]
+    padded_texts = {key: f" {normalise_name(text)} " for key, text in texts.items()}
+    first = list(padded_texts)[:1]
     facts = {
-        fact.key: _saying(said, (fact.head, fact.tail)) or _saying(said, (fact.head,)) or first for fact in whole.facts
+        fact.key: _find_passages_with(padded_texts, (fact.head, fact.tail))
+        or _find_passages_with(padded_texts, (fact.head,))
+        or first
+        for fact in whole.facts
     }
     ends = {end for fact in whole.facts for end in (fact.head, fact.tail)}
-    # An end that no passage spells is seen where its fact is.
-    names = {name: _saying(said, (name,)) or ([] if name in ends else first) for name in whole.entities}
+    # An end that no passage contains goes where its fact goes.
+    names = {
+        name: _find_passages_with(padded_texts, (name,)) or ([] if name in ends else first) for name in whole.entities
+    }
     found = {}
     for place, key in enumerate(texts):
-        mine = tuple(fact for fact in whole.facts if key in facts[fact.key])
+        passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
         listed = [name for name, keys in names.items() if key in keys]
-        listed += [end for fact in mine for end in (fact.head, fact.tail)]
-        found[key] = Extraction(unique(listed), mine, dirt=whole.dirt if place == 0 else {})
+        listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
+        found[key] = Extraction(drop_repeats(listed), passage_facts, dirt=whole.dirt if place == 0 else {})
     return found
 
 
-def _saying(said: Mapping[int, str], names: Sequence[str]) -> list[int]:
-    """The passages that say all of the names."""
-    return [key for key, text in said.items() if all(f" {name} " in text for name in names)]
+def _find_passages_with(padded_texts: Mapping[int, str], names: Sequence[str]) -> list[int]:
+    """Find the passages that contain all of the names."""
+    return [key for key, text in padded_texts.items() if all(f" {name} " in text for name in names)]

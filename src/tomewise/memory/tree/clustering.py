@@ -1,6 +1,6 @@
 """Soft clustering of vectors in two stages, global then local (RAPTOR, section 3, "Clustering Algorithm").
 
-Everything works on positions in the list that was given, so that equal vectors stay apart, and everything is seeded:
+Clusters hold positions in the input list, so that equal vectors stay separate. All random numbers are seeded, so that
 the same vectors in the same order give the same clusters.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tomewise.memory.tree.mixture import best_fit
+from tomewise.memory.tree.mixture import find_best_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 Vectors: TypeAlias = "NDArray[np.floating[Any]]"
 Cluster: TypeAlias = tuple[int, ...]  # positions, ascending
 
-DIMENSIONS = 10  # what vectors are reduced to
-SMALL = DIMENSIONS + 1  # so few are one cluster
+DIMENSIONS = 10  # of the reduced vectors
+SMALL = DIMENSIONS + 1  # so few vectors are one cluster
 _NEIGHBOURS = 10  # of the local reduction
-_MOST_CLUSTERS = 50  # looked for at a time; the bound itself is not tried
+_MOST_CLUSTERS = 50  # upper bound for one mixture; the bound itself is not tried
 _POSTERIOR = 0.1
 _SEED = 224
-_DEEPEST = 5  # times a cluster that is too long is clustered again
-_ROWS = 1024  # compared with all others at a time
-_PARALLEL = Lock()  # Numba's plainest threading ends the process where two threads enter it
+_DEEPEST = 5  # how often a cluster that is too long is clustered again
+_ROWS = 1024  # rows that are compared with all others at a time
+_NUMBA_LOCK = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A way to fewer dimensions: `reduce(vectors, neighbours, dimensions)` gives rows (n, dimensions).
+    """A way to reduce dimensions: `reduce(vectors, neighbours, dimensions)` returns rows (n, dimensions).
 
-    `note` says what a reader should know of it.
+    `note` is what a reader of the build report should know about it.
     """
 
     name: str
@@ -49,24 +49,24 @@ class Reduction:
     note: str = ""
 
 
-def best_reduction() -> Reduction:
-    """UMAP where umap-learn is installed, else PCA."""
+def choose_reduction() -> Reduction:
+    """Choose UMAP where umap-learn is installed, else PCA."""
     if find_spec("umap") is not None:
-        return Reduction("umap", umapped)
-    missing = "umap-learn is not installed: the tree was clustered on PCA; for UMAP, install tomewise[umap]"
-    return Reduction("pca", pca, missing)
+        return Reduction("umap", reduce_by_umap)
+    note = "umap-learn is not installed: the tree was clustered on PCA; for UMAP, install tomewise[umap]"
+    return Reduction("pca", reduce_by_pca, note)
 
 
-def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
-    """UMAP with cosine distances and the library's defaults (McInnes et al. 2018; umap-learn), seeded, one thread.
+def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
+    """Reduce by UMAP with cosine distances and the library's defaults (McInnes et al. 2018), seeded, in one thread.
 
-    Neighbours are found exactly, which for this many vectors takes less than the library takes to compile its search.
+    Neighbours are found exactly: for this many vectors that takes less time than compiling the search of umap-learn.
     """
-    library = _umap()
+    library = _import_umap()
     rows = np.ascontiguousarray(vectors, np.float32)
     random = np.random.RandomState(_SEED)
-    indices, distances = nearest(rows, neighbours)
-    with _one_thread():
+    indices, distances = find_nearest(rows, neighbours)
+    with _use_one_thread():
         graph, _, _ = library.fuzzy_simplicial_set(
             rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
         )
@@ -93,26 +93,28 @@ def umapped(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
 
 
 @cache
-def _umap() -> Any:
+def _import_umap() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ImportWarning)  # it misses TensorFlow, which nothing here needs
+        warnings.simplefilter("ignore", ImportWarning)  # it warns that TensorFlow is missing, which is not used here
         from umap import layouts, umap_
     slow = [umap_.smooth_knn_dist, umap_.compute_membership_strengths]
-    if epoch_of := getattr(layouts, "_get_optimize_layout_euclidean_single_epoch_fn", None):  # private: it may go
+    if epoch_of := getattr(
+        layouts, "_get_optimize_layout_euclidean_single_epoch_fn", None
+    ):  # private: a new version may remove it
         slow.append(epoch_of(parallel=False))
-        slow[-1].targetoptions["nogil"] = True  # most time is spent there: else no call to a model goes on meanwhile
+        slow[-1].targetoptions["nogil"] = True  # most of the time is spent there; model calls must go on meanwhile
     for compiled in slow:
-        with suppress(RuntimeError):  # there is no folder for compiled functions
-            compiled.enable_caching()  # the library compiles these anew in every process: 5 s, more than the rest
+        with suppress(RuntimeError):  # raised where compiled functions cannot be stored
+            compiled.enable_caching()  # else each process compiles these again: 5 s, more than the rest
     return umap_
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Numba on this thread alone: waiting for another on a busy machine takes many times what it spares."""
+def _use_one_thread() -> Iterator[None]:
+    """Run Numba on this thread alone: on a busy machine, waiting for other threads costs far more than they save."""
     import numba
 
-    with _PARALLEL:
+    with _NUMBA_LOCK:
         before = numba.get_num_threads()
         numba.set_num_threads(1)
         try:
@@ -121,23 +123,26 @@ def _one_thread() -> Iterator[None]:
             numba.set_num_threads(before)
 
 
-def nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The `count` nearest rows to each by cosine distance, itself first; both (n, count), ties by position."""
+def find_nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Find the `count` nearest rows of each row by cosine distance, itself first; ties by position.
+
+    Returns positions and distances, both (n, count).
+    """
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     indices = np.empty((len(unit), count), np.int32)
     distances = np.empty((len(unit), count), np.float32)
     for start in range(0, len(unit), _ROWS):
         block = np.maximum(0.0, 1.0 - unit[start : start + _ROWS] @ unit.T)
         own = np.arange(len(block))
-        block[own, own + start] = -1.0  # before any equal vector
+        block[own, own + start] = -1.0  # so that each row comes before equal rows
         order = np.argsort(block, axis=1, kind="stable")[:, :count]
         indices[start : start + _ROWS] = order
         distances[start : start + _ROWS] = np.maximum(0.0, np.take_along_axis(block, order, axis=1))
     return indices, distances
 
 
-def pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
-    """The first principal components; `neighbours` is of no account. The largest loading of each is positive."""
+def reduce_by_pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
+    """Reduce to the first principal components; ignores `neighbours`. The largest loading of each is positive."""
     rows = np.asarray(vectors, np.float64)
     left, scale, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     signs = np.where(right[np.arange(len(right)), np.abs(right).argmax(axis=1)] < 0, -1.0, 1.0)
@@ -145,75 +150,75 @@ def pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
     return reduced
 
 
-def mixture(points: Vectors) -> list[Cluster]:
-    """Clusters of a Gaussian mixture with full covariances, as many components as give the least BIC.
+def cluster_by_mixture(points: Vectors) -> list[Cluster]:
+    """Cluster by a Gaussian mixture with full covariances and the number of components that has the least BIC.
 
-    Tried are 1 .. min(50, n) - 1 components. A point belongs to each component with a posterior above 0.1, and to its
-    likeliest one where none passes. Deviations from the released code: the fit with the least BIC is the one used (the
-    code fits again with another seed), and no point is left without a cluster.
+    Tries 1 .. min(50, n) - 1 components. A point belongs to each component with a posterior above 0.1, else to its
+    likeliest component. Deviations from the released code: it uses the fit with the least BIC (the released code fits
+    again with another seed), and each point gets a cluster.
     """
     most = max(1, min(_MOST_CLUSTERS, len(points)) - 1)
-    return belonging(best_fit(points, most, _SEED).posteriors)
+    return assign_clusters(find_best_fit(points, most, _SEED).posteriors)
 
 
-def belonging(posteriors: Vectors) -> list[Cluster]:
-    """Clusters from posteriors (n, components): all that pass the threshold, or the likeliest one."""
-    joined = posteriors > _POSTERIOR
-    joined[np.arange(len(joined)), posteriors.argmax(axis=1)] |= ~joined.any(axis=1)
-    found = (tuple(np.flatnonzero(column).tolist()) for column in joined.T)
+def assign_clusters(posteriors: Vectors) -> list[Cluster]:
+    """Assign points to clusters by posteriors (n, components): to all above the threshold, else to the likeliest."""
+    belongs = posteriors > _POSTERIOR
+    belongs[np.arange(len(belongs)), posteriors.argmax(axis=1)] |= ~belongs.any(axis=1)
+    found = (tuple(np.flatnonzero(column).tolist()) for column in belongs.T)
     return sorted({cluster for cluster in found if cluster})
 
 
-def two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
-    """Global clusters, and in each that is not small the local ones; sorted, each set of members once.
+def cluster_in_two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
+    """Find global clusters, then local clusters in each large one; sorted, each set of members once.
 
-    The global reduction looks at floor(sqrt(n - 1)) neighbours (2 at least), the local one at 10, both on the vectors
-    as given. Two vectors or fewer are one cluster.
+    The global reduction uses floor(sqrt(n - 1)) neighbours (at least 2), the local one 10; both reduce the original
+    vectors. Two vectors or fewer are one cluster.
     """
     count = len(vectors)
     if count <= 2:
         return [tuple(range(count))] if count else []
     reduced = reduction.reduce(vectors, max(2, isqrt(count - 1)), min(DIMENSIONS, count - 2))
     found: set[Cluster] = set()
-    for members in mixture(reduced):
+    for members in cluster_by_mixture(reduced):
         if len(members) <= SMALL:
             found.add(members)
             continue
         local = reduction.reduce(vectors[list(members)], _NEIGHBOURS, DIMENSIONS)
-        found.update(tuple(members[place] for place in cluster) for cluster in mixture(local))
+        found.update(tuple(members[place] for place in cluster) for cluster in cluster_by_mixture(local))
     return sorted(found)
 
 
-def clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction, max_tokens: int) -> list[Cluster]:
-    """Two-stage clusters whose members together have at most `max_tokens`, unless a single one has more.
+def find_clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction, max_tokens: int) -> list[Cluster]:
+    """Find two-stage clusters of at most `max_tokens` each; only a cluster of a single text may have more.
 
     `vectors` is (n, dimensions) in document order, `tokens` the length of each text. A cluster that is too long is
-    clustered again by itself with the same settings; where that leaves it whole, or has been done five times over, it
-    is cut by position (the released code recurs without end there).
+    clustered again by itself with the same settings. A cluster that this does not split, or that was clustered again
+    five times, is cut by position (there the released code recurses without end).
     """
     from threadpoolctl import threadpool_limits
 
     # Matrices this small are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
     with threadpool_limits(1):
-        whole = tuple(range(len(vectors)))
-        return sorted(set(_capped(vectors, whole, tokens, reduction, max_tokens, 0)))
+        everything = tuple(range(len(vectors)))
+        return sorted(set(_find_short_clusters(vectors, everything, tokens, reduction, max_tokens, 0)))
 
 
-def _capped(
+def _find_short_clusters(
     vectors: Vectors, members: Cluster, tokens: Sequence[int], reduction: Reduction, max_tokens: int, depth: int
 ) -> Iterator[Cluster]:
-    for places in two_stages(vectors[list(members)], reduction):
+    for places in cluster_in_two_stages(vectors[list(members)], reduction):
         cluster = tuple(members[place] for place in places)
         if len(cluster) == 1 or sum(tokens[member] for member in cluster) <= max_tokens:
             yield cluster
         elif len(cluster) in (2, len(members)) or depth == _DEEPEST:
-            yield from cut(cluster, tokens, max_tokens)
+            yield from cut_cluster(cluster, tokens, max_tokens)
         else:
-            yield from _capped(vectors, cluster, tokens, reduction, max_tokens, depth + 1)
+            yield from _find_short_clusters(vectors, cluster, tokens, reduction, max_tokens, depth + 1)
 
 
-def cut(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> list[Cluster]:
-    """A cluster cut by position into runs that are as long as `max_tokens` allows."""
+def cut_cluster(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> list[Cluster]:
+    """Cut a cluster by position into runs that are as long as `max_tokens` allows."""
     runs: list[list[int]] = []
     room = -1
     for member in cluster:

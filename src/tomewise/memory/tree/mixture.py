@@ -1,8 +1,9 @@
-"""Gaussian mixtures with full covariances, fitted by expectation maximisation.
+"""Fit Gaussian mixtures with full covariances by expectation maximisation.
 
-Not scikit-learn's: looking for the number of clusters fits some five hundred small mixtures for a novel, and there most
-of the time goes into checking arguments (measured in `bench/tree.py`). Its settings are kept: a start from k-means,
-1e-6 on the diagonal of the covariances, an end once the mean log likelihood gains less than 1e-3, 100 steps at most.
+This replaces scikit-learn: the search for the number of clusters fits about five hundred small mixtures for a novel,
+where scikit-learn spends most of the time on checking arguments (measured in `bench/tree.py`). The settings are the
+same: a start from k-means, 1e-6 added to the diagonal of the covariances, an end once the mean log likelihood
+gains less than 1e-3, and 100 steps at most.
 """
 
 from __future__ import annotations
@@ -32,47 +33,48 @@ class Fit:
     bic: float
 
 
-def best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fit:
-    """Of the mixtures with 1 .. `most` components the one with the least BIC, the smaller where two are equal."""
+def find_best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fit:
+    """Fit mixtures with 1 .. `most` components and return that with the least BIC; ties go to fewer components."""
     rows = np.asarray(points, np.float64)
     rows = rows - rows.mean(axis=0)
-    # The draws do not hang on how many follow, so that every mixture starts from the first of the same centres.
-    centres = rows[drawn(rows, most, np.random.RandomState(seed))]
-    fits = (fit(rows, grouped(rows, centres[: count + 1])) for count in range(len(centres)))
+    # Each draw depends only on the draws before it, so every mixture starts from the first of the same centres.
+    centres = rows[draw_centres(rows, most, np.random.RandomState(seed))]
+    fits = (fit(rows, group_points(rows, centres[: count + 1])) for count in range(len(centres)))
     return min(fits, key=lambda found: found.bic)
 
 
 def fit(points: Array, labels: Labels) -> Fit:
-    """The mixture that grows from these groups of points (n, d), one component a group. Points should be centred."""
-    from tomewise.memory.tree.mixture_kernels import matured
+    """Fit a mixture that starts from groups of points (n, d), one component per group. Centre the points first."""
+    from tomewise.memory.tree.mixture_kernels import run_em
 
     count, dimensions = points.shape
     first, second = np.triu_indices(dimensions)
     features = np.hstack((np.ones((count, 1)), points, points[:, first] * points[:, second]))
     posteriors = (labels[:, None] == np.unique(labels)).astype(np.float64)
-    likelihood = count * matured(features, posteriors, dimensions, _RIDGE, _GAIN, _STEPS)
-    free = posteriors.shape[1] * features.shape[1] - 1
-    return Fit(posteriors, likelihood, free * float(np.log(count)) - 2 * likelihood)
+    likelihood = count * run_em(features, posteriors, dimensions, _RIDGE, _GAIN, _STEPS)
+    free_parameters = posteriors.shape[1] * features.shape[1] - 1
+    return Fit(posteriors, likelihood, free_parameters * float(np.log(count)) - 2 * likelihood)
 
 
-def grouped(points: Array, centres: Array) -> Labels:
-    """k-means: a group for each point (n, d), starting from these centres (groups, d). A group may be left empty."""
-    from tomewise.memory.tree.mixture_kernels import settled
+def group_points(points: Array, centres: Array) -> Labels:
+    """Group points (n, d) by k-means, starting from these centres (groups, d). A group may stay empty."""
+    from tomewise.memory.tree.mixture_kernels import run_kmeans
 
-    labels: Labels = settled(points, centres.copy(), _ROUNDS)
+    labels: Labels = run_kmeans(points, centres.copy(), _ROUNDS)
     return labels
 
 
-def drawn(points: Array, count: int, random: np.random.RandomState) -> list[int]:
-    """Positions of the first centres, by k-means++ (Arthur, Vassilvitskii 2007); fewer where fewer points differ.
+def draw_centres(points: Array, count: int, random: np.random.RandomState) -> list[int]:
+    """Draw the positions of `count` first centres by k-means++ (Arthur, Vassilvitskii 2007).
 
-    Each is drawn with the square of its distance to the nearest drawn before.
+    The probability of a point is proportional to its squared distance to the nearest centre so far. There are fewer
+    centres where fewer points are distinct.
     """
     places = [int(random.randint(len(points)))]
-    far = ((points - points[places[0]]) ** 2).sum(axis=1)
-    while len(places) < count and far.any():
-        bounds = np.cumsum(far)
+    squares = ((points - points[places[0]]) ** 2).sum(axis=1)
+    while len(places) < count and squares.any():
+        bounds = np.cumsum(squares)
         place = np.searchsorted(bounds, random.random_sample() * bounds[-1], side="right")
         places.append(min(int(place), len(points) - 1))
-        far = np.minimum(far, ((points - points[places[-1]]) ** 2).sum(axis=1))
+        squares = np.minimum(squares, ((points - points[places[-1]]) ** 2).sum(axis=1))
     return places

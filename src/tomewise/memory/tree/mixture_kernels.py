@@ -1,7 +1,7 @@
 """The compiled kernels of mixtures. Importing this module imports Numba: only `mixture` does so, lazily.
 
-They let go of Python's lock, so that calls to a model go on while clusters are looked for, and add up in a fixed order,
-so that they come to the same on every machine. Loops are written out, also because whole rows take long to compile.
+They release Python's lock, so that model calls go on during clustering. They add up in a fixed order, so that the
+results are equal on every machine. Loops are written out, also because array expressions take long to compile.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def settled(points: Any, centres: Any, rounds: Any) -> Any:
-    """k-means: the group (n,) of each point (n, d) once no point changes it. Overwrites the `centres` (groups, d)."""
+def run_kmeans(points: Any, centres: Any, rounds: Any) -> Any:
+    """Run k-means until no point (n, d) changes its group; returns groups (n,). Overwrites `centres` (groups, d)."""
     count, dimensions = points.shape
     labels = np.zeros(count, np.int64)
     for turn in range(rounds):
@@ -44,11 +44,11 @@ def settled(points: Any, centres: Any, rounds: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def matured(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: Any, steps: Any) -> Any:
-    """Expectation maximisation from these posteriors (n, components), which it overwrites; the mean log likelihood.
+def run_em(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: Any, steps: Any) -> Any:
+    """Run expectation maximisation from `posteriors` (n, components), overwrite them, return the mean log likelihood.
 
-    The log density of a Gaussian is linear in the `features` of a point: 1, its coordinates, and the products of two of
-    them. So a step sums features by component, and then multiplies them by what the sums come to.
+    The log density of a Gaussian is linear in the `features` of a point: 1, its coordinates, and the products of two
+    coordinates. So each step sums the features by component, computes factors from the sums, and multiplies both.
     """
     count, width = features.shape
     components = posteriors.shape[1]
@@ -70,7 +70,7 @@ def matured(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: A
             for f in range(width):
                 for k in range(components):
                     joint[k] += features[n, f] * factors[f, k]
-            likelihood += _scaled(joint) / count
+            likelihood += _scale_to_shares(joint) / count
         if abs(likelihood - before) < gain:
             break
         before = likelihood
@@ -79,9 +79,9 @@ def matured(features: Any, posteriors: Any, dimensions: Any, ridge: Any, gain: A
 
 @njit(cache=True, nogil=True)
 def _put_density(sums: Any, dimensions: Any, count: Any, ridge: Any, factors: Any) -> Any:
-    """Put into `factors` what features are multiplied by for the log density of a component.
+    """Put into `factors` the factors of the features in the log density of a component.
 
-    `sums` are those of the features, each point counting by its share in the component.
+    `sums` are the sums of the features, where each point is weighted by its share in the component.
     """
     size = sums[0] + 1e-15  # a component may have lost all its points
     spread = np.empty((dimensions, dimensions))
@@ -91,23 +91,23 @@ def _put_density(sums: Any, dimensions: Any, count: Any, ridge: Any, factors: An
             spread[i, j] = spread[j, i] = (sums[at] - sums[i + 1] * sums[j + 1] / size) / size
             at += 1
         spread[i, i] += ridge
-    volume = _inverted(spread)
+    volume = _invert(spread)
     factors[0] = np.log(size / count) - (volume + dimensions * np.log(2 * np.pi)) / 2
     at = dimensions + 1
     for i in range(dimensions):
-        pulled = 0.0
+        coefficient = 0.0
         for j in range(dimensions):
-            pulled += spread[i, j] * sums[j + 1] / size
-        factors[i + 1] = pulled
-        factors[0] -= pulled * sums[i + 1] / size / 2
+            coefficient += spread[i, j] * sums[j + 1] / size
+        factors[i + 1] = coefficient
+        factors[0] -= coefficient * sums[i + 1] / size / 2
         for j in range(i, dimensions):
             factors[at] = -spread[i, j] / 2 if i == j else -spread[i, j]
             at += 1
 
 
 @njit(cache=True, nogil=True)
-def _inverted(matrix: Any) -> Any:
-    """Invert a positive definite matrix in place (Gauss, Jordan); the logarithm of its determinant."""
+def _invert(matrix: Any) -> Any:
+    """Invert a positive definite matrix in place (Gauss-Jordan); returns the logarithm of its determinant."""
     size = len(matrix)
     logarithm = 0.0
     for k in range(size):
@@ -126,15 +126,15 @@ def _inverted(matrix: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _scaled(joint: Any) -> Any:
-    """Turn log densities into shares that sum to 1; the logarithm of what they summed to."""
+def _scale_to_shares(joint: Any) -> Any:
+    """Turn log densities into shares that sum to 1; returns the logarithm of the sum of the densities."""
     peak = -np.inf
     for k in range(len(joint)):
         peak = max(peak, joint[k])
-    whole = 0.0
+    total = 0.0
     for k in range(len(joint)):
         joint[k] = np.exp(joint[k] - peak)
-        whole += joint[k]
+        total += joint[k]
     for k in range(len(joint)):
-        joint[k] /= whole
-    return peak + np.log(whole)
+        joint[k] /= total
+    return peak + np.log(total)

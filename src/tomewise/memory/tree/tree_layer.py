@@ -1,4 +1,4 @@
-"""The tree: summaries of passages that speak of the same, and summaries of those (RAPTOR, section 3)."""
+"""The tree: summaries of clusters of similar passages, and summaries of summaries (RAPTOR, section 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
-from tomewise.memory.tree.clustering import SMALL, Reduction, best_reduction, clusters
+from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 NAME = "tree"
 _GROUND = "passages"
-_CLUSTER_TOKENS = 3500  # of the texts summarised together
+_CLUSTER_TOKENS = 3500  # of the texts in one cluster
 _SUMMARY_TOKENS = 200
 _LEVELS = 5
 _CHARACTERS_PER_TOKEN = 4
-_SHARE = 0.95  # of the tokens that a summary may take and, by experience, takes
+_SHARE = 0.95  # of its token limit that a summary usually takes
 
 
 @dataclass(frozen=True, slots=True)
-class _Floor:
-    """The nodes of one level in document order. `below` are the positions of the passages under each."""
+class _Level:
+    """The nodes of one level in document order. `below` has the places of the passages under each node."""
 
     ids: Sequence[NodeId]
     texts: Sequence[str]
@@ -41,16 +41,16 @@ class _Floor:
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """A cluster on its way to become a node."""
+    """A cluster that is to become a node."""
 
     id: NodeId
     level: int
     members: tuple[int, ...]
-    given: SummaryIn
+    summary_input: SummaryIn
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Summary:
     """The summary of a cluster with its vector."""
 
     text: str
@@ -58,8 +58,11 @@ class _Said:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grown:
-    """A whole tree: nodes of all levels with their vectors, and why passages lack a summary above them."""
+class _Tree:
+    """A whole tree: nodes of all levels with their vectors, and failures by the place of the passage below.
+
+    `sizes` counts the nodes of each level.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     vectors: list[NDArray[np.float32]] = field(default_factory=list)
@@ -67,15 +70,16 @@ class _Grown:
     sizes: list[int] = field(default_factory=list)
 
 
-_Say = Callable[[_Floor, Sequence[_Parent]], Awaitable[tuple[Mapping[NodeId, _Said], Mapping[NodeId, str]]]]
+_Summarise = Callable[[_Level, Sequence[_Parent]], Awaitable[tuple[Mapping[NodeId, _Summary], Mapping[NodeId, str]]]]
 
 
 class TreeLayer:
-    """One tree over all passages of the tome, built anew when they change.
+    """One tree over all passages of the tome, built again when the passages change.
 
-    A cluster whose members are what they were keeps its node, so that only new clusters are summarised. Levels end at
-    5, at 11 nodes or fewer, or where a level would hold no fewer nodes than the one below it (the released code goes
-    on). Passages are clustered and summarised with their titles. `reduction` is UMAP unless it is not installed.
+    A cluster with the same members as before keeps its node, so that only new clusters are summarised. The tree ends
+    after 5 levels, above a level of 11 nodes or fewer, or where the next level would not have fewer nodes than the one
+    below it (there the released code goes on). Passages are clustered and summarised with their titles. `reduction` is
+    UMAP where it is installed, else PCA.
     """
 
     name = NAME
@@ -99,158 +103,170 @@ class TreeLayer:
         self._summary_tokens = summary_tokens
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Cluster all passages anew and summarise the clusters that are new, a level at a time."""
-        reduction, keys, ground, kept = await asyncio.to_thread(self._start)
+        """Cluster all passages again and summarise the new clusters, one level at a time."""
+        reduction, keys, ground, existing = await asyncio.to_thread(self._load)
 
-        async def say(floor: _Floor, parents: Sequence[_Parent]) -> tuple[dict[NodeId, _Said], Mapping[NodeId, str]]:
-            fresh = {parent.id: parent.given for parent in parents if parent.id not in kept}
+        async def summarise(
+            level_below: _Level, parents: Sequence[_Parent]
+        ) -> tuple[dict[NodeId, _Summary], Mapping[NodeId, str]]:
+            fresh = {parent.id: parent.summary_input for parent in parents if parent.id not in existing}
             label = f"summaries, level {parents[0].level}"
             replies = await ask_each(self._model, SUMMARISE, fresh, report, label)
             texts = [reply.summary for reply in replies.values()]
             vectors = await asyncio.to_thread(self._embedder.embed, texts)
-            made = {node: _Said(text, row) for node, text, row in zip(replies, texts, vectors, strict=True)}
-            return {**kept, **made}, replies.failed
+            made = {node: _Summary(text, row) for node, text, row in zip(replies, texts, vectors, strict=True)}
+            return {**existing, **made}, replies.failed
 
-        grown = await self._grow(ground, reduction, say)
-        added, gone = await asyncio.to_thread(self._commit, keys, grown, kept, reduction)
-        failed = {keys[position]: reason for position, reason in grown.failed.items()}
-        notes = (reduction.note,) if reduction.note and grown.sizes else ()
-        return LayerReport(layer=NAME, added=added, removed=gone, failed=failed, notes=notes)
+        tree = await self._grow_tree(ground, reduction, summarise)
+        added, removed = await asyncio.to_thread(self._commit, keys, tree, existing, reduction)
+        failed = {keys[position]: reason for position, reason in tree.failed.items()}
+        notes = (reduction.note,) if reduction.note and tree.sizes else ()
+        return LayerReport(layer=NAME, added=added, removed=removed, failed=failed, notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
-        """The calls of level 1, for which passages are clustered as `update` would, and what those above may come to.
+        """The calls of level 1, clustered as in `update`, and an approximation of the levels above.
 
-        A summary that does not exist yet is taken to lie amid its members and to be as long as the beginning of theirs.
+        A summary that does not exist yet gets the mean vector of its members and the beginning of their texts.
         """
-        reduction, _, ground, kept = await asyncio.to_thread(self._start)
-        asked: list[SummaryIn] = []
+        reduction, _, ground, existing = await asyncio.to_thread(self._load)
+        inputs: list[SummaryIn] = []
 
-        async def say(floor: _Floor, parents: Sequence[_Parent]) -> tuple[dict[NodeId, _Said], Mapping[NodeId, str]]:
-            fresh = [parent for parent in parents if parent.id not in kept]
-            asked.extend(parent.given for parent in fresh)
-            return {**kept, **{parent.id: _stand_in(floor, parent) for parent in fresh}}, {}
+        async def summarise(
+            level_below: _Level, parents: Sequence[_Parent]
+        ) -> tuple[dict[NodeId, _Summary], Mapping[NodeId, str]]:
+            fresh = [parent for parent in parents if parent.id not in existing]
+            inputs.extend(parent.summary_input for parent in fresh)
+            return {**existing, **{parent.id: _make_stand_in(level_below, parent) for parent in fresh}}, {}
 
-        await self._grow(ground, reduction, say)
+        await self._grow_tree(ground, reduction, summarise)
         return Estimate(
             layer=NAME,
-            calls=len(asked),
-            input_tokens=sum(self._model.reckon(SUMMARISE, given) for given in asked),
-            output_tokens=sum(_reply_characters(given) // _CHARACTERS_PER_TOKEN for given in asked),
+            calls=len(inputs),
+            input_tokens=sum(self._model.reckon(SUMMARISE, summary_input) for summary_input in inputs),
+            output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 
-    def _start(self) -> tuple[Reduction, list[int], _Floor, dict[NodeId, _Said]]:
-        """How to reduce, the keys of the passages in document order, the passages, and the summaries that exist."""
+    def _load(self) -> tuple[Reduction, list[int], _Level, dict[NodeId, _Summary]]:
+        """Load the reduction, the keys of the passages in document order, the passages, and the existing summaries."""
         passages = self._store.passages()
         keys = list(passages)
-        ground = _Floor(
+        ground = _Level(
             ids=[passage.id for passage in passages.values()],
             texts=[passage.content for passage in passages.values()],
             positions=[passage.position for passage in passages.values()],
             below=[frozenset([place]) for place in range(len(keys))],
-            vectors=_rows(self._store, _GROUND, keys),
+            vectors=_load_vectors(self._store, _GROUND, keys),
         )
         nodes = self._store.nodes(NAME)
-        rows = _rows(self._store, NAME, list(nodes))
-        kept = {node.id: _Said(node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
-        reduction = self._reduction or best_reduction()
-        return reduction, keys, ground, kept
+        rows = _load_vectors(self._store, NAME, list(nodes))
+        existing = {node.id: _Summary(node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
+        reduction = self._reduction or choose_reduction()
+        return reduction, keys, ground, existing
 
-    async def _grow(self, floor: _Floor, reduction: Reduction, say: _Say) -> _Grown:
-        grown = _Grown()
+    async def _grow_tree(self, level_below: _Level, reduction: Reduction, summarise: _Summarise) -> _Tree:
+        tree = _Tree()
         for level in range(1, _LEVELS + 1):
-            if len(floor.ids) <= SMALL:
+            if len(level_below.ids) <= SMALL:
                 break
-            found = await asyncio.to_thread(self._clusters, floor, reduction)
-            if len(found) >= len(floor.ids):
+            found = await asyncio.to_thread(self._find_clusters, level_below, reduction)
+            if len(found) >= len(level_below.ids):
                 break
-            parents = [self._parent(floor, level, members) for members in found]
-            said, failed = await say(floor, parents)
+            parents = [self._make_parent(level_below, level, members) for members in found]
+            summaries, failed = await summarise(level_below, parents)
             for parent in parents:
                 if parent.id in failed:
-                    grown.failed.update(dict.fromkeys(_below(floor, parent), failed[parent.id]))
+                    tree.failed.update(dict.fromkeys(_find_passages_below(level_below, parent), failed[parent.id]))
             parents = [parent for parent in parents if parent.id not in failed]
-            grown.nodes.extend(_node(floor, parent, said[parent.id].text) for parent in parents)
-            grown.vectors.extend(said[parent.id].vector for parent in parents)
-            grown.sizes.append(len(parents))
-            floor = _next(floor, parents, said)
-        return grown
+            tree.nodes.extend(_make_node(level_below, parent, summaries[parent.id].text) for parent in parents)
+            tree.vectors.extend(summaries[parent.id].vector for parent in parents)
+            tree.sizes.append(len(parents))
+            level_below = _make_next_level(level_below, parents, summaries)
+        return tree
 
-    def _clusters(self, floor: _Floor, reduction: Reduction) -> list[tuple[int, ...]]:
-        encoded = self._embedder.tokenizer.encode_batch_fast(list(floor.texts), add_special_tokens=False)
-        return clusters(floor.vectors, [len(found.ids) for found in encoded], reduction, self._cluster_tokens)
+    def _find_clusters(self, level_below: _Level, reduction: Reduction) -> list[tuple[int, ...]]:
+        encoded = self._embedder.tokenizer.encode_batch_fast(list(level_below.texts), add_special_tokens=False)
+        return find_clusters(
+            level_below.vectors, [len(found.ids) for found in encoded], reduction, self._cluster_tokens
+        )
 
-    def _parent(self, floor: _Floor, level: int, members: tuple[int, ...]) -> _Parent:
-        given = SummaryIn(texts=[floor.texts[member] for member in members], max_tokens=self._summary_tokens)
-        return _Parent(content_id("t", level, *(floor.ids[member] for member in members)), level, members, given)
+    def _make_parent(self, level_below: _Level, level: int, members: tuple[int, ...]) -> _Parent:
+        summary_input = SummaryIn(
+            texts=[level_below.texts[member] for member in members], max_tokens=self._summary_tokens
+        )
+        return _Parent(
+            content_id("t", level, *(level_below.ids[member] for member in members)), level, members, summary_input
+        )
 
     def _commit(
-        self, keys: Sequence[int], grown: _Grown, kept: Mapping[NodeId, _Said], reduction: Reduction
+        self, keys: Sequence[int], tree: _Tree, existing: Mapping[NodeId, _Summary], reduction: Reduction
     ) -> tuple[int, int]:
-        """Write what is new and take away what is no more; how many nodes came and went."""
-        wanted = {node.id for node in grown.nodes}
-        gone = self._store.keys_of(node for node in kept if node not in wanted)
-        fresh = [(node, row) for node, row in zip(grown.nodes, grown.vectors, strict=True) if node.id not in kept]
-        failed = {keys[place]: reason for place, reason in grown.failed.items()}
-        done = [key for key in keys if key not in failed]
+        """Write the new nodes and remove the obsolete ones; returns how many of each."""
+        wanted = {node.id for node in tree.nodes}
+        obsolete = self._store.keys_of(node for node in existing if node not in wanted)
+        fresh = [(node, row) for node, row in zip(tree.nodes, tree.vectors, strict=True) if node.id not in existing]
+        failed = {keys[place]: reason for place, reason in tree.failed.items()}
+        taken_keys = [key for key in keys if key not in failed]
         with self._store.write() as writing:
-            writing.remove_nodes(gone.values())
-            made = writing.put_nodes([node for node, _ in fresh])
+            writing.remove_nodes(obsolete.values())
+            node_keys = writing.put_nodes([node for node, _ in fresh])
             if fresh:
-                writing.put_vectors(NAME, [made[node.id] for node, _ in fresh], np.stack([row for _, row in fresh]))
-            writing.record_intake(NAME, done, failed)
-            writing.record_build(NAME, self._record(len(done), grown, reduction))
-        return len(fresh), len(gone)
+                writing.put_vectors(
+                    NAME, [node_keys[node.id] for node, _ in fresh], np.stack([row for _, row in fresh])
+                )
+            writing.record_intake(NAME, taken_keys, failed)
+            writing.record_build(NAME, self._make_record(len(taken_keys), tree, reduction))
+        return len(fresh), len(obsolete)
 
-    def _record(self, taken: int, grown: _Grown, reduction: Reduction) -> dict[str, Any]:
+    def _make_record(self, taken: int, tree: _Tree, reduction: Reduction) -> dict[str, Any]:
         return {
             "taken": taken,
             "model": self._model.name,
             "reduction": reduction.name,
-            "levels": len(grown.sizes),
-            "sizes": grown.sizes,
+            "levels": len(tree.sizes),
+            "sizes": tree.sizes,
             "cluster_tokens": self._cluster_tokens,
             "summary_tokens": self._summary_tokens,
         }
 
 
-def _rows(store: SqliteStore, space: str, keys: Sequence[int]) -> NDArray[np.float32]:
+def _load_vectors(store: SqliteStore, space: str, keys: Sequence[int]) -> NDArray[np.float32]:
     columns = store.vectors(space)
     return np.asarray(columns.rows[np.searchsorted(columns.keys, keys)], np.float32)
 
 
-def _below(floor: _Floor, parent: _Parent) -> frozenset[int]:
-    return frozenset[int]().union(*(floor.below[member] for member in parent.members))
+def _find_passages_below(level_below: _Level, parent: _Parent) -> frozenset[int]:
+    return frozenset[int]().union(*(level_below.below[member] for member in parent.members))
 
 
-def _node(floor: _Floor, parent: _Parent, text: str) -> Node:
-    """`position` is that of the first passage below within its document, which no other cluster can change."""
+def _make_node(level_below: _Level, parent: _Parent, text: str) -> Node:
+    """Make the node of a cluster; `position` is that of its first passage in the document of that passage."""
     return Node(
         id=parent.id,
         layer=NAME,
         text=text,
-        sources=tuple(floor.ids[member] for member in parent.members),
+        sources=tuple(level_below.ids[member] for member in parent.members),
         level=parent.level,
-        position=floor.positions[parent.members[0]],
+        position=level_below.positions[parent.members[0]],
     )
 
 
-def _next(floor: _Floor, parents: Sequence[_Parent], said: Mapping[NodeId, _Said]) -> _Floor:
-    """The level of these parents; they are sorted by their members, and so in document order."""
-    vectors = [said[parent.id].vector for parent in parents]
-    return _Floor(
+def _make_next_level(level_below: _Level, parents: Sequence[_Parent], summaries: Mapping[NodeId, _Summary]) -> _Level:
+    """Make the level of these parents; they are sorted by members, and therefore in document order."""
+    vectors = [summaries[parent.id].vector for parent in parents]
+    return _Level(
         ids=[parent.id for parent in parents],
-        texts=[said[parent.id].text for parent in parents],
-        positions=[floor.positions[parent.members[0]] for parent in parents],
-        below=[_below(floor, parent) for parent in parents],
-        vectors=np.stack(vectors) if vectors else floor.vectors[:0],
+        texts=[summaries[parent.id].text for parent in parents],
+        positions=[level_below.positions[parent.members[0]] for parent in parents],
+        below=[_find_passages_below(level_below, parent) for parent in parents],
+        vectors=np.stack(vectors) if vectors else level_below.vectors[:0],
     )
 
 
-def _stand_in(floor: _Floor, parent: _Parent) -> _Said:
-    middle = floor.vectors[list(parent.members)].mean(axis=0)
-    text = " ".join(parent.given.texts)[: _reply_characters(parent.given)]
-    return _Said(text, middle / max(float(np.linalg.norm(middle)), 1e-12))
+def _make_stand_in(level_below: _Level, parent: _Parent) -> _Summary:
+    middle = level_below.vectors[list(parent.members)].mean(axis=0)
+    text = " ".join(parent.summary_input.texts)[: _estimate_characters(parent.summary_input)]
+    return _Summary(text, middle / max(float(np.linalg.norm(middle)), 1e-12))
 
 
-def _reply_characters(given: SummaryIn) -> int:
-    return min(int(_SHARE * given.max_tokens * _CHARACTERS_PER_TOKEN), sum(map(len, given.texts)))
+def _estimate_characters(summary_input: SummaryIn) -> int:
+    return min(int(_SHARE * summary_input.max_tokens * _CHARACTERS_PER_TOKEN), sum(map(len, summary_input.texts)))
