@@ -28,7 +28,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.places import Places
@@ -251,7 +251,7 @@ async def main() -> None:
     if "latency" in given.parts:
         await latency(novel, replies)
     if "estimate" in given.parts:
-        embedder = embedder_named(given.embedder)
+        embedder = choose_embedder(given.embedder)
         for name, text in {"sample": story, "novel": novel}.items():
             await estimates(name, text, embedder)
     if "cycle" in given.parts:

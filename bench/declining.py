@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets.qmsum import read_qmsum
 from tomewise.evaluate.datasets.sample import read_sample
 from tomewise.evaluate.items import Item
@@ -279,7 +279,7 @@ def main() -> None:
         raise SystemExit("../shared/data is absent")
     if given.again or not CASES.exists():
         asyncio.run(gather())
-    embedder = Remembering(embedder_named("bundled"))
+    embedder = Remembering(choose_embedder("bundled"))
     cases = [Case(**json.loads(line)) for line in CASES.read_text(encoding="utf-8").splitlines()]
     scored = [play(one, embedder) for one in cases]
     VECTORS.write_bytes(pickle.dumps(embedder.vectors))

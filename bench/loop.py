@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.language.usage import meter
@@ -158,7 +158,7 @@ def main() -> None:
     given = parser.parse_args()
     if not MEMORY.is_file():
         sys.exit(f"{MEMORY} is absent: this bench needs the recorded reading of a strong model")
-    embedder = embedder_named("bundled")
+    embedder = choose_embedder("bundled")
     with tempfile.TemporaryDirectory() as folder:
         place = given.tome or Path(folder) / "story.tome"
         if not place.exists():

@@ -90,7 +90,7 @@ def changed(path: Path) -> None:
     chance = np.random.default_rng(2)
     store = SqliteStore.open(path)
     store.vectors(FACTS)
-    with store.reading() as connection:
+    with store.read() as connection:
         known = [row[0] for row in connection.exec_driver_sql("SELECT id FROM nodes WHERE layer = ?", (ENTITIES,))]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
@@ -113,8 +113,8 @@ def changed(path: Path) -> None:
     with timed("node_keys('passages') and intake"):
         store.node_keys("passages")
         store.intake("graph:x")
-    with timed("untaken('passages')"):
-        store.untaken("graph:x", ["passages"])
+    with timed("pending_keys('passages')"):
+        store.pending_keys("graph:x", ["passages"])
     print(f"    peak resident {_resident():.0f} MB")
     store.close()
 

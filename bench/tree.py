@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
@@ -121,7 +121,7 @@ async def main() -> None:
     parser.add_argument("--embedder", default="bundled")
     given = parser.parse_args()
     reduction = Reduction("pca", pca) if given.pca else best_reduction()
-    timed = Timed(embedder_named(given.embedder))
+    timed = Timed(choose_embedder(given.embedder))
     text = given.path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         store = await filled(Path(folder) / "a.tome", text, timed)

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder, is_local
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.types import Embedder
@@ -163,7 +163,7 @@ def test_a_bad_reply_is_refused(server, embedder, wrong):
 def test_the_key_and_the_address_may_come_from_the_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", " of-the-environment\n")
     monkeypatch.setenv("OPENAI_BASE_URL", server.address)
-    embedder = embedder_named("openai:m@3")
+    embedder = choose_embedder("openai:m@3")
     assert embedder.embed(["a"]).shape == (1, 3)
     embedder._client.close()
     assert server.asked[0]["key"] == "Bearer of-the-environment"

@@ -113,7 +113,7 @@ def store(tmp_path):
 
 def test_grounds_are_the_passages_of_all_levels_below_each_once_in_document_order(store):
     keys = store.keys_of(["low", "mixed", "high"])
-    below = Grounds(store, LAYER).below(keys.values())
+    below = Grounds(store, LAYER).passages_below(keys.values())
     documents = {passage.id: passage.document for passage in store.passages().values()}
     found = {name: [documents[passage] for passage in below[key]] for name, key in keys.items()}
     assert found == {"low": ["a", "b"], "mixed": ["a", "b", "c"], "high": ["a", "b", "c"]}

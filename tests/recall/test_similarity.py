@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.recall.cognirank import min_max
-from tomewise.recall.similarity import cosines, cosines_at, known_with, live_keys, scaled
+from tomewise.recall.similarity import cosines, cosines_at, find_places_of_known, live_keys, scale_to_all
 from tomewise.store.sqlite.mirror import Columns
 
 floats = st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0])
@@ -21,7 +21,7 @@ def test_scaled_is_min_max_of_all(values, data):
     places = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=5) if values else st.just([]))
     scores = np.array(values, np.float32)
     at = np.array(places, np.int64)
-    assert np.allclose(scaled(scores, at), min_max(scores)[at] if values else [])
+    assert np.allclose(scale_to_all(scores, at), min_max(scores)[at] if values else [])
 
 
 def test_dead_rows_do_not_count():
@@ -48,4 +48,4 @@ def test_nothing_is_in_an_empty_space():
     assert cosines(columns([]), query[None, :])[1].shape == (0, 1)
     assert live_keys(columns([])).tolist() == []
     assert cosines_at(columns([]), np.array([1]), query)[1].shape == (0,)
-    assert known_with(np.array([1, 2]), np.array([], np.int64))[1].tolist() == [False, False]
+    assert find_places_of_known(np.array([1, 2]), np.array([], np.int64))[1].tolist() == [False, False]

@@ -82,7 +82,7 @@ def remove(store: SqliteStore, document: str) -> list[int]:
 
 def assert_arrays_follow(store: SqliteStore) -> None:
     """The arrays hold what the tables hold, whichever way they came about."""
-    with store.reading() as connection:
+    with store.read() as connection:
         kept = connection.exec_driver_sql("SELECT space, key, vector FROM vectors ORDER BY key").all()
         edges = connection.exec_driver_sql("SELECT space, key, a, b, weight FROM edges ORDER BY key").all()
         touched = connection.exec_driver_sql("SELECT space FROM spaces").scalars().all()

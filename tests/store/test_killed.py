@@ -51,7 +51,7 @@ def test_killed_at_random_moments(opened: MakeStore) -> None:
         assert_arrays_follow(store)
         with store.exclusive():
             add(store, Document(id="d0000", text="text number 0 of many"))
-        with store.reading() as connection:
+        with store.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
     store, undisturbed = opened("test.tome"), opened("undisturbed.tome")
     for record in store.documents():

@@ -16,7 +16,7 @@ NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "op
 _DIMENSIONS = re.compile(r"[0-9]{1,6}")
 
 
-def embedder_named(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
+def choose_embedder(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
     """The embedder that `name` means: one of `NAMES`; "hash:N" and "openai:MODEL@N" ask for N dimensions.
 
     `base_url` and `api_key` go to the openai one, which else looks in the environment. Nothing is loaded or fetched

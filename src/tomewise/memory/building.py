@@ -70,10 +70,10 @@ async def estimate(layers: Sequence[Layer], store: SqliteStore) -> list[Estimate
 
 def pending(layer: Layer, store: SqliteStore) -> Change:
     """What has happened below a layer since it was last updated."""
-    seen = store.seen(layer.name)
+    seen = store.count_intake(layer.name)
     record = store.builds().get(layer.name, {})
     return Change(
-        added=tuple(store.untaken(layer.name, layer.needs)),
+        added=tuple(store.pending_keys(layer.name, layer.needs)),
         removed=record.get("seen", seen) != seen,
     )
 

@@ -174,7 +174,7 @@ class EpisodesLayer:
         front = {key for some in documents.values() for key in some}
         above: set[int] = set()
         while front:
-            found = self._store.made_of(front, f"made-of:{self.name}").values()
+            found = self._store.find_derived(front, f"made-of:{self.name}").values()
             front = {key for some in found for key in some} - above
             above |= front
         return _Below(documents, self._store.nodes_at(sorted(above)))

@@ -53,7 +53,7 @@ def gate(store: SqliteStore) -> Gate:
 
 @pytest.fixture
 def calls(gate: Gate) -> Iterator[StoredCalls]:
-    made = StoredCalls(gate.store.reading, gate.write)
+    made = StoredCalls(gate.store.read, gate.write)
     yield made
     gate.passes.set()
     made.close()

@@ -148,7 +148,7 @@ def test_paths_may_hold_anything(tmp_path: Path) -> None:
 
 
 def test_migrations_from_blank_make_the_tables(store: SqliteStore) -> None:
-    with store.reading() as connection:
+    with store.read() as connection:
         assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
         for name, table in TABLES.tables.items():

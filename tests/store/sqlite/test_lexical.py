@@ -114,5 +114,5 @@ def test_what_is_removed_is_not_found_and_others_score_as_if_it_had_never_been(
     assert found(filled, "clock")[0] == "g"
     remove(filled, "g")
     assert filled.lexical("clock lantern tide", 10) == before
-    with filled.reading() as connection:
+    with filled.read() as connection:
         connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")

@@ -383,10 +383,10 @@ def test_rows_that_were_let_go_are_read_again(tmp_path: Path) -> None:
     assert columns is not None
     assert columns.stored_rows.sum() == rows.sum()
     before = _mapped(columns)
-    columns.let_go()
+    columns.release_memory()
     assert _mapped(columns) < before or before == 0  # 0: not a system that tells
     assert np.array_equal(columns.stored_rows, rows)
-    Columns(1, np.arange(2), rows[:2]).let_go()  # not mapped: stays
+    Columns(1, np.arange(2), rows[:2]).release_memory()  # not mapped: stays
 
 
 def _mapped(columns: Columns) -> int:

@@ -64,7 +64,7 @@ def test_nodes_that_exist_keep_their_text_and_gain_sources(filled: SqliteStore) 
     keys = filled.keys_of([one, two])
     assert filled.nodes_at([first["x"]])[first["x"]].text == "x"
     assert filled.sources([first["x"]], "s") == {first["x"]: [keys[one], keys[two]]}
-    assert filled.made_of([keys[one], 10_000], "seen-in:s") == {keys[one]: [first["x"]], 10_000: []}
+    assert filled.find_derived([keys[one], 10_000], "seen-in:s") == {keys[one]: [first["x"]], 10_000: []}
 
 
 def test_places_are_told_of_passages_alone(filled: SqliteStore) -> None:
@@ -135,12 +135,12 @@ def test_data_and_texts_are_replaced(filled: SqliteStore) -> None:
 
 def test_a_layer_remembers_what_it_has_taken_in(filled: SqliteStore) -> None:
     one, three, two = filled.node_keys("passages")
-    assert filled.untaken("l", ["passages"]) == [one, three, two]
+    assert filled.pending_keys("l", ["passages"]) == [one, three, two]
     with filled.write() as change:
         change.record_intake("l", [two], {one: "no reply"})
         change.record_build("l", {"taken": 1})
     assert (filled.intake("l").done, filled.intake("l").failed) == ({two}, {one: "no reply"})
-    assert filled.untaken("l", ["passages"]) == [one, three]
+    assert filled.pending_keys("l", ["passages"]) == [one, three]
     assert filled.layers()["l"] == {"nodes": 0, "failed": 1}
     with filled.write() as change:
         change.record_intake("l", [one])
@@ -150,7 +150,7 @@ def test_a_layer_remembers_what_it_has_taken_in(filled: SqliteStore) -> None:
     assert filled.builds() == {"l": {"seen": 2, "taken": 1}}
     with filled.write() as change:
         change.forget_layer("l")
-    assert filled.untaken("l", ["passages"]) == [three, two]
+    assert filled.pending_keys("l", ["passages"]) == [three, two]
 
 
 def test_lists_are_in_document_order(store: SqliteStore) -> None:

@@ -21,7 +21,7 @@ def export(store: SqliteStore) -> Iterator[str]:
 
     Vectors are left out because they follow from the texts and the embedder, up to the last bits of a sum.
     """
-    with store.reading() as connection:
+    with store.read() as connection:
         for row in connection.execute(select(meta).where(meta.c.key != "identity").order_by(meta.c.key)).mappings():
             yield _line("setting", **row)
         columns = [column for column in documents.c if column.name != "key"]

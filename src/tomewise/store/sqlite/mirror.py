@@ -63,7 +63,7 @@ class Columns:
         except OSError:  # Windows does not cut what is mapped
             return True
 
-    def let_go(self) -> None:
+    def release_memory(self) -> None:
         """Take mapped rows out of this process's memory until they are read again; they stay in their file."""
         file = self._file
         if file is not None and hasattr(file, "madvise"):

@@ -61,8 +61,8 @@ class SqliteStore:
         self._busy = threading.Lock()  # one `exclusive` in this process
         self._turn = threading.RLock()  # one transaction in this process
         self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
-        self._arrays = Arrays(self.cache_folder, identity, self.reading, lambda: self._writing(wait=False))
-        self.calls = StoredCalls(self.reading, self._writing)
+        self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._writing(wait=False))
+        self.calls = StoredCalls(self.read, self._writing)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> SqliteStore:
@@ -99,7 +99,7 @@ class SqliteStore:
     # ------------------------------------------------------------ transactions
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Connection]:
         """A consistent view of the tome. Raises StoreError."""
         self.check()
         with translated(self.path), self._engine.connect() as connection:
@@ -161,14 +161,14 @@ class SqliteStore:
 
     def meta(self, key: str) -> str | None:
         """A setting of this tome, such as its embedder."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return connection.scalar(select(meta.c.value).where(meta.c.key == key))
 
     # ------------------------------------------------------------ documents and passages
 
     def holds_documents(self) -> bool:
         """Whether anything was added at all."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return connection.execute(select(documents.c.key).limit(1)).first() is not None
 
     def documents(self) -> list[DocumentRecord]:
@@ -176,24 +176,24 @@ class SqliteStore:
         count = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
         columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.digest, documents.c.characters)
         query = select(*columns, count.label("passages"))
-        with self.reading() as connection:
+        with self.read() as connection:
             return [DocumentRecord(**row) for row in connection.execute(query.order_by(documents.c.id)).mappings()]
 
     def origins(self) -> dict[DocumentId, str]:
         """The source that each document came from, by the document's id."""
-        with self.reading() as connection:
+        with self.read() as connection:
             found = connection.execute(select(documents.c.id, documents.c.source))
             return {row.id: row.source for row in found}
 
     def digest(self, document: DocumentId) -> str | None:
         """What the document held when it was added, or None when it is not there."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return connection.scalar(select(documents.c.digest).where(documents.c.id == document))
 
     def document(self, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
         query = select(documents.c.id, documents.c.title, documents.c.source, documents.c.text)
-        with self.reading() as connection:
+        with self.read() as connection:
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
             raise UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
@@ -212,7 +212,7 @@ class SqliteStore:
         """All passages of some documents, in document order."""
         query = select(nodes.c.key).join(documents, documents.c.key == nodes.c.document)
         query = query.where(documents.c.id.in_(among(wanted))).order_by(documents.c.id, nodes.c.position)
-        with self.reading() as connection:
+        with self.read() as connection:
             keys = list(connection.scalars(query))
         return self.passages(keys)
 
@@ -236,13 +236,13 @@ class SqliteStore:
         query = select(nodes.c.key).where(nodes.c.layer == layer)
         if layer == PASSAGES:
             query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id)
-        with self.reading() as connection:
+        with self.read() as connection:
             return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
 
     def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
         """Keys of the nodes that exist among these ids."""
         query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(among(ids)))
-        with self.reading() as connection:
+        with self.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def places(self, passages: Iterable[PassageId]) -> dict[PassageId, tuple[DocumentId, int]]:
@@ -250,7 +250,7 @@ class SqliteStore:
         query = select(nodes.c.id, documents.c.id, nodes.c.position).join(
             documents, documents.c.key == nodes.c.document
         )
-        with self.reading() as connection:
+        with self.read() as connection:
             found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
             return {passage: (document, position) for passage, document, position in found}
 
@@ -265,17 +265,17 @@ class SqliteStore:
             .where(edges.c.a.in_(among(wanted)), edges.c.space.in_((f"made-of:{layer}", f"seen-in:{layer}")))
             .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id)
         )
-        with self.reading() as connection:
+        with self.read() as connection:
             for a, b in connection.execute(query):
                 found[a].append(b)
         return found
 
-    def made_of(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
+    def find_derived(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
         """The other way round: for each node the keys of those that rest on it in one space of derivations."""
         wanted = list(keys)
         found: dict[int, list[int]] = {key: [] for key in wanted}
         query = select(edges.c.a, edges.c.b).where(edges.c.b.in_(among(wanted)), edges.c.space == space)
-        with self.reading() as connection:
+        with self.read() as connection:
             for a, b in connection.execute(query):
                 found[b].append(a)
         return found
@@ -283,7 +283,7 @@ class SqliteStore:
     def _by_key(self, query: Any, keys: Iterable[int] | None, order: Sequence[Any]) -> list[dict[str, Any]]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
         chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(among(wanted)))
-        with self.reading() as connection:
+        with self.read() as connection:
             found = connection.execute(chosen)
             columns = list(found.keys())
             rows = [dict(zip(columns, row, strict=True)) for row in found]  # `mappings` takes four times as long
@@ -304,30 +304,30 @@ class SqliteStore:
 
     def version(self, space: str) -> int:
         """A number that differs whenever a space (`vectors/NAME` or `edges/NAME`) has changed; 0 before the first."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return version_of(connection, space)
 
     def lexical(self, query: str, limit: int) -> list[tuple[int, float]]:
         """Passage keys by BM25 with their scores, best first."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return lexical.search(connection, query, limit)
 
     # ------------------------------------------------------------ records
 
     def intake(self, layer: str) -> Intake:
         """What a layer has taken in so far."""
-        with self.reading() as connection:
+        with self.read() as connection:
             rows = connection.execute(select(intake.c.node, intake.c.failure).where(intake.c.layer == layer)).all()
         return Intake(
             done=frozenset(row[0] for row in rows if not row[1]), failed={row[0]: row[1] for row in rows if row[1]}
         )
 
-    def seen(self, layer: str) -> int:
+    def count_intake(self, layer: str) -> int:
         """How many nodes a layer has taken in, or could not."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return connection.execute(select(func.count()).where(intake.c.layer == layer)).scalar_one()
 
-    def untaken(self, layer: str, below: Iterable[str]) -> list[int]:
+    def pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of other layers that this one has not taken in, failures among them, in document order."""
         taken = select(intake.c.node).where(intake.c.layer == layer, intake.c.failure == "")
         query = (
@@ -336,12 +336,12 @@ class SqliteStore:
             .where(nodes.c.layer.in_(list(below)), nodes.c.key.not_in(taken))
             .order_by(documents.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
         )
-        with self.reading() as connection:
+        with self.read() as connection:
             return list(connection.scalars(query))
 
     def layers(self) -> dict[str, dict[str, int]]:
         """How many nodes each layer holds, and how many it could not take in."""
-        with self.reading() as connection:
+        with self.read() as connection:
             counted = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
             held = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(counted)}
             failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
@@ -351,7 +351,7 @@ class SqliteStore:
 
     def builds(self) -> dict[str, dict[str, Any]]:
         """The record of the last build of each layer."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return {
                 layer: json.loads(record)
                 for layer, record in connection.execute(select(builds).order_by(builds.c.layer))
@@ -364,7 +364,7 @@ class SqliteStore:
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:
         """The latest traces, newest first."""
-        with self.reading() as connection:
+        with self.read() as connection:
             rows = connection.execute(select(traces).order_by(traces.c.key.desc()).limit(limit)).mappings()
             return [{"asked": row["asked"], "question": row["question"], **json.loads(row["record"])} for row in rows]
 

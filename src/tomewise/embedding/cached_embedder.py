@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _KEPT = 256  # texts
 
 
-class Remembered:
+class CachedEmbedder:
     """As the embedder, but the vector of a text asked for alone is kept for a while.
 
     Several texts together are passed on as they are: the last digits of a vector hang on what is embedded beside it.

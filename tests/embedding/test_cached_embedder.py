@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from tomewise.embedding import remembered
+from tomewise.embedding import cached_embedder
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.embedding.remembered import Remembered
+from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.testing import check_embedder
 
 
@@ -24,14 +24,14 @@ class Counting(HashEmbedder):
 
 
 def test_it_is_an_embedder_like_the_one_inside() -> None:
-    made = Remembered(HashEmbedder(32))
+    made = CachedEmbedder(HashEmbedder(32))
     check_embedder(made)
     assert (made.name, made.dimensions, made.max_tokens) == ("hash:32", 32, 256)
 
 
 def test_a_lone_text_is_embedded_once_and_several_as_they_come() -> None:
     inside = Counting()
-    made = Remembered(inside)
+    made = CachedEmbedder(inside)
     first = made.embed(["the tide"])
     assert np.array_equal(made.embed(["the tide"]), first)
     assert np.array_equal(made.embed(["the tide", "turned"])[:1], first)
@@ -41,7 +41,7 @@ def test_a_lone_text_is_embedded_once_and_several_as_they_come() -> None:
 
 def test_threads_that_ask_for_the_same_wait_for_one() -> None:
     inside = Counting()
-    made = Remembered(inside)
+    made = CachedEmbedder(inside)
     with ThreadPoolExecutor(8) as threads:
         rows = list(threads.map(made.embed, [["a"], ["b"]] * 20))
     assert len(inside.asked) == 2
@@ -49,9 +49,9 @@ def test_threads_that_ask_for_the_same_wait_for_one() -> None:
 
 
 def test_it_forgets_what_was_not_asked_for_in_a_while(monkeypatch) -> None:
-    monkeypatch.setattr(remembered, "_KEPT", 2)
+    monkeypatch.setattr(cached_embedder, "_KEPT", 2)
     inside = Counting()
-    made = Remembered(inside)
+    made = CachedEmbedder(inside)
     for text in ("a", "b", "a", "c", "a", "b"):
         made.embed([text])
     assert [texts[0] for texts in inside.asked] == ["a", "b", "c", "b"]
