@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from scipy.special import erf
 
 from tomewise.embedding import bundled
-from tomewise.embedding.bundled import BundledMiniLM, batches
+from tomewise.embedding.bundled import BundledMiniLM, split_into_batches
 from tomewise.errors import MissingDependency, TomewiseError
 from tomewise.types import Embedder
 
@@ -166,7 +166,7 @@ def test_missing_weights_name_the_command(monkeypatch, tmp_path):
 
 @given(st.lists(st.integers(2, 256), min_size=1, max_size=60), st.integers(1, 8))
 def test_batches_hold_each_text_once_and_only_equal_lengths(lengths, cores):
-    found = list(batches(lengths, 512, cores))
+    found = list(split_into_batches(lengths, 512, cores))
     assert sorted(int(index) for batch in found for index in batch) == list(range(len(lengths)))
     for batch in found:
         assert len({lengths[index] for index in batch}) == 1

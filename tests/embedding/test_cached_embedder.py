@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from tomewise.embedding import cached_embedder
-from tomewise.embedding.hash import HashEmbedder
 from tomewise.embedding.cached_embedder import CachedEmbedder
+from tomewise.embedding.hash import HashEmbedder
 from tomewise.testing import check_embedder
 
 
@@ -49,7 +49,7 @@ def test_threads_that_ask_for_the_same_wait_for_one() -> None:
 
 
 def test_it_forgets_what_was_not_asked_for_in_a_while(monkeypatch) -> None:
-    monkeypatch.setattr(cached_embedder, "_KEPT", 2)
+    monkeypatch.setattr(cached_embedder, "_CACHE_SIZE", 2)
     inside = Counting()
     made = CachedEmbedder(inside)
     for text in ("a", "b", "a", "c", "a", "b"):

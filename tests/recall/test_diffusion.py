@@ -16,9 +16,9 @@ from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
-    GraphQuestion,
     CogitoSeeds,
     ExpandedPassageSeeds,
+    GraphQuestion,
     HippoSeeds,
     MentionSeeds,
     PassageSeeds,

@@ -11,9 +11,9 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, buil
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Hits
 from tomewise.recall.seeding import (
-    GraphQuestion,
     CogitoSeeds,
     ExpandedPassageSeeds,
+    GraphQuestion,
     HippoSeeds,
     MentionSeeds,
     PassageSeeds,

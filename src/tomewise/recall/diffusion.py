@@ -17,7 +17,7 @@ from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.linking import Linking
-from tomewise.recall.ranking import rank_passages, find_top
+from tomewise.recall.ranking import find_top, rank_passages
 from tomewise.recall.seeding import GraphQuestion, Seeding
 from tomewise.recall.similarity import cosines, cosines_at
 from tomewise.recall.walk import VisitedNodes, Walk
@@ -67,10 +67,10 @@ def walk_one_step(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArr
 
 
 class Diffusion:
-    """Passages by the mass that a walk from the question's seeds brings them.
+    """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
-    Without any seed, where no fact was hit, passages are rank_passages by cosine alone. Where the walk reached fewer than
-    were asked for, the nearest of the others follow.
+    If the question hits no fact there are no seeds, and passages are ranked by cosine alone. If the walk reaches fewer
+    passages than the limit, the nearest of the other passages follow.
     """
 
     def __init__(

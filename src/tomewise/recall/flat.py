@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.recall.ranking import as_evidence, rank_passages, find_top
+from tomewise.recall.ranking import as_evidence, find_top, rank_passages
 from tomewise.types import Embedder, Evidence, Retriever
 
 if TYPE_CHECKING:

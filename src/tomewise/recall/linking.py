@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Facts that a question hits, best first: keys, texts, cosines, and scores scale_to_all to 0..1 over all facts."""
+    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts."""
 
     keys: NDArray[np.int64]
     texts: tuple[str, ...]

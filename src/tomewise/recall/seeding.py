@@ -103,10 +103,10 @@ class MentionSeeds:
 
 
 class PassageSeeds:
-    """Passages by their cosine with the question scale_to_all over all, times `weight`; the best `keep` of them.
+    """The `keep` passages nearest to the question; the weight is `weight` times the cosine scaled to 0..1 over all.
 
-    HippoRAG 2 seeds every passage (its weight is 0.05); beyond the first few hundred the rest only adds a haze that is
-    even everywhere and makes a local walk visit the whole graph.
+    HippoRAG 2 seeds every passage (its weight is 0.05). Passages beyond the first few hundred only add nearly equal
+    mass everywhere, and make a local walk visit the whole graph.
     """
 
     def __init__(self, store: SqliteStore, *, weight: float = 0.05, keep: int = 200) -> None:
@@ -181,7 +181,7 @@ def _ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def _nearest_passages(store: SqliteStore, index: GraphIndex, vectors: NDArray[np.float32], *, keep: int) -> Seeds:
-    """The `keep` passages, and those that tie, of greatest cosine with any of the vectors, scale_to_all over all."""
+    """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all."""
     keys, found = cosines(store.vectors("passages"), vectors)
     scores = found if found.ndim == 1 else found.max(axis=1)
     best = find_top(scores, keep)

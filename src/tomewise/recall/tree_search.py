@@ -23,7 +23,7 @@ _DECIMALS = 6
 
 
 class CollapsedTree:
-    """Passages and summaries of all levels rank_passages together by cosine with the query.
+    """Passages and summaries of all levels, ranked together by cosine with the query.
 
     The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
     the loop fills its own budget, and it skips such a text and continues with texts that fit.

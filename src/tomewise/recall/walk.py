@@ -1,8 +1,8 @@
 """Personalised PageRank on an undirected weighted graph: a local push for questions, power iteration as its reference.
 
-Both solve pi = (1 - restart) (P'pi + d r) + restart r, where P is the adjacency matrix with rows scale_to_all to sum 1, r the
-seeds scale_to_all to sum 1, and d the mass that stands at isolated nodes, which goes back to r. This is the reading of
-CogitoRAG's equation 16 and of HippoRAG 2's walk that preserves mass (its damping is 1 - restart).
+Both solve pi = (1 - restart) (P'pi + d r) + restart r. P is the adjacency matrix with rows scaled to sum 1, r the seeds
+scaled to sum 1, and d the mass at isolated nodes, which returns to the seeds. This reading of CogitoRAG's equation 16
+and of HippoRAG 2's walk (its damping is 1 - restart) preserves the total mass.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def power_iteration(
 
 
 def _shares(size: int, nodes: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of the seeds scale_to_all to sum 1, checked."""
+    """The weights of the seeds scaled to sum 1, checked."""
     if nodes.shape != weights.shape:
         raise UsageError(f"seeds have {nodes.shape} nodes and {weights.shape} weights: give one weight for each node")
     if nodes.size and not (nodes.min() >= 0 and nodes.max() < size):

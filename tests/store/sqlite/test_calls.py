@@ -42,7 +42,7 @@ class Gate:
         assert self.passes.wait(10)
         if self.error:
             raise self.error
-        with self.store._writing() as connection:
+        with self.store._begin_write() as connection:
             yield connection
 
 

@@ -122,7 +122,7 @@ def test_what_may_not_be_written_is_said(opened: MakeStore) -> None:
 
 def test_a_read_only_database_is_said_as_such(store: SqliteStore) -> None:
     def fail() -> None:
-        with database.translated(store.path):
+        with database.translate_errors(store.path):
             raise sqlite3.OperationalError("attempt to write a readonly database")
 
     with pytest.raises(StoreError, match="check the permissions"):

@@ -107,7 +107,7 @@ def empty_header(store: SqliteStore) -> None:
 
 
 def odd_header(store: SqliteStore) -> None:
-    files(store, "json")[0].write_bytes(mirror.sealed(["no", "header"]))  # type: ignore[arg-type]
+    files(store, "json")[0].write_bytes(mirror.encode_header(["no", "header"]))  # type: ignore[arg-type]
 
 
 def torn_header(store: SqliteStore) -> None:
@@ -119,17 +119,17 @@ def poor_header(store: SqliteStore) -> None:
     path = files(store, "json")[0]
     header = header_of(path)
     del header["parts"]["keys"]["size"]
-    path.write_bytes(mirror.sealed(header))
+    path.write_bytes(mirror.encode_header(header))
 
 
 def another_tome(store: SqliteStore) -> None:
     path = files(store, "json")[0]
-    path.write_bytes(mirror.sealed({**header_of(path), "tome": "another"}))
+    path.write_bytes(mirror.encode_header({**header_of(path), "tome": "another"}))
 
 
 def another_version(store: SqliteStore) -> None:
     path = files(store, "json")[0]
-    path.write_bytes(mirror.sealed({**header_of(path), "version": 7}))
+    path.write_bytes(mirror.encode_header({**header_of(path), "version": 7}))
 
 
 SPOILS = [
