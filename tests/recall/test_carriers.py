@@ -54,7 +54,7 @@ PASSAGE = "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Capt
     ("gist", "adds"),
     [
         (PASSAGE, ""),
-        ("The lighthouse at Skerry was kept by Ada Marsh.", ""),  # the same said otherwise
+        ("The lighthouse at Skerry was kept by Ada Marsh.", ""),  # the same in other words
         (
             "Ada Marsh kept the lighthouse at Skerry. Ada Marsh was the daughter of Captain Marsh.",
             "Ada Marsh was the daughter of Captain Marsh.",
@@ -91,29 +91,29 @@ async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_
     found = await select_facts(store, limit=2).retrieve("Tom met whom?", 10)
     assert {piece.text for piece in found} == {"ada met tom", "ida met tom"}
     assert {piece.layer for piece in found} == {"facts"}
-    stated = {piece.text: [homes[source] for source in piece.sources] for piece in found}
-    assert stated == {"ada met tom": ["d0", "twin"], "ida met tom": ["d1"]}
+    sources = {piece.text: [homes[source] for source in piece.sources] for piece in found}
+    assert sources == {"ada met tom": ["d0", "twin"], "ida met tom": ["d1"]}
     hits = await NearestFacts(store, GRAPH, limit=2).find_hits("", EMBEDDER.embed(["Tom met whom?"])[0])
     assert [piece.score for piece in found] == pytest.approx(hits.cosines.tolist(), abs=1e-6)
 
 
 async def test_lines_are_in_one_order_whatever_was_added_first(store):
     passages = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
-    texts = find_derived_texts(store, passages, f"seen-in:{NAMES.facts}")
+    fact_texts = find_derived_texts(store, passages, f"seen-in:{NAMES.facts}")
     ids = {node.text: node.id for node in store.nodes(NAMES.facts).values()}
-    assert all(some == sorted(some, key=ids.__getitem__) for some in texts.values())
+    assert all(texts == sorted(texts, key=ids.__getitem__) for texts in fact_texts.values())
 
 
-async def test_evidence_that_is_no_passage_of_this_tome_stands_alone(store):
-    (one,) = await Dense(store, EMBEDDER).retrieve(QUERY, 1)
+async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store):
+    (piece,) = await Dense(store, EMBEDDER).retrieve(QUERY, 1)
 
     class Gone:
         async def retrieve(self, query, limit):
-            return [one]
+            return [piece]
 
     home = next(passage.document for passage in store.passages().values() if passage.id == piece.node)
     await remove_and_build(store, home)
-    assert await WithGists(Gone(), store).retrieve(QUERY, 1) == [one]
+    assert await WithGists(Gone(), store).retrieve(QUERY, 1) == [piece]
 
 
 async def test_contract(store):

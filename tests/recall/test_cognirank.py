@@ -1,4 +1,4 @@
-"""Seeds and scores, worked out by hand from the papers' equations."""
+"""Seeds and scores, compared with values computed by hand from the papers' equations."""
 
 import math
 from fractions import Fraction

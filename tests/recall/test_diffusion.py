@@ -36,7 +36,7 @@ TEXTS = (
     "nothing of note",
     "a lone boat",
 )
-ALONE = {"d9", "d10"}  # no fact ties these to anything
+ALONE = {"d9", "d10"}  # passages without facts
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def cosines(store, query=QUERY):
 
 
 async def exact(store, seeding, query=QUERY):
-    """The mass of each passage by power iteration, as a part of the greatest; none for those never reached."""
+    """The mass of each passage by power iteration, divided by the greatest; without passages of mass 0."""
     index = GraphIndexes(store, GRAPH).current()
     vector = EMBEDDER.embed([query])[0]
     hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
@@ -143,8 +143,8 @@ class Nowhere:
         return np.arange(2), np.zeros(2)
 
 
-class Unheard:
-    """Hits of facts that no index knows."""
+class UnknownFact:
+    """Hits of a fact that the index does not have."""
 
     async def find_hits(self, query, vector):
         return Hits(np.array([10**6]), ("x",), np.ones(1), np.ones(1))
@@ -156,7 +156,7 @@ async def test_without_seeds_passages_rank_by_cosine(tmp_path, store):
     without = {
         "zero seeds": diffusion(store, seeding=Nowhere()),
         "no fact kept": diffusion(store, linking=RecognisedFacts(NearestFacts(store, GRAPH), none)),
-        "unheard-of facts": diffusion(store, seeding=CogitoSeeds(), linking=Unheard()),
+        "an unknown fact": diffusion(store, seeding=CogitoSeeds(), linking=UnknownFact()),
     }
     for name, retriever in without.items():
         assert await retriever.retrieve(QUERY, 7) == dense, name
@@ -193,8 +193,8 @@ def piece(node, score=0.0):
     return Evidence(node=node, layer="passages", text=node, score=score, sources=(node,))
 
 
-class ByPart:
-    """What each query finds."""
+class FixedLists:
+    """A retriever with a fixed list of nodes for each query."""
 
     def __init__(self, **lists):
         self.lists = lists
@@ -211,15 +211,15 @@ def parts(*names):
     return ScriptedModel({"decompose": lambda given: {"subqueries": list(names)}})
 
 
-async def test_two_and_two_and_the_best_of_the_rest():
-    found = await DecomposedRecall(ByPart(p="abcdef", r="axyz"), parts("p", "r")).retrieve("whole", 5)
+async def test_each_part_gives_two_passages_and_the_best_of_the_rest_follows():
+    found = await DecomposedRecall(FixedLists(p="abcdef", r="axyz"), parts("p", "r")).retrieve("whole", 5)
     # p gives a and b, r gives x and y (a is taken), and c scores highest of the rest.
     assert [piece.node for piece in found] == ["a", "b", "x", "c", "y"]
     assert [piece.score for piece in found] == pytest.approx([1, 0.9, 0.89, 0.8, 0.79])
 
 
 async def test_a_short_part_leaves_its_places_to_the_others():
-    found = await DecomposedRecall(ByPart(p="a", r="axyz"), parts("p", "r")).retrieve("whole", 5)
+    found = await DecomposedRecall(FixedLists(p="a", r="axyz"), parts("p", "r")).retrieve("whole", 5)
     assert [piece.node for piece in found] == ["a", "x", "y", "z"]
     lists = [[("a", 1.0)], [("a", 0.99), ("x", 0.89), ("y", 0.79), ("z", 0.69)]]
     assert [(piece.node, pytest.approx(piece.score)) for piece in found] == merge(lists, 5)
@@ -237,14 +237,14 @@ async def test_a_short_part_leaves_its_places_to_the_others():
     ],
 )
 async def test_a_question_that_is_not_taken_apart_is_asked_whole(model):
-    inner = ByPart(whole="abc")
+    inner = FixedLists(whole="abc")
     found = await DecomposedRecall(inner, model).retrieve("whole", 2)
     assert inner.asked == ["whole"]
     assert [piece.node for piece in found] == ["a", "b"]
 
 
 async def test_no_more_parts_than_asked_for():
-    inner = ByPart(p="a", r="b", s="c")
+    inner = FixedLists(p="a", r="b", s="c")
     await DecomposedRecall(inner, parts("p", "r", "s")).retrieve("whole", 5)
     assert inner.asked == ["p", "r"]
     inner.asked.clear()
@@ -252,10 +252,10 @@ async def test_no_more_parts_than_asked_for():
     assert inner.asked == ["p", "r", "s"]
 
 
-async def test_a_model_that_is_away_is_an_error():
+async def test_an_unavailable_model_is_an_error():
     model = ScriptedModel({"decompose": [ModelUnavailable("down")]})
     with pytest.raises(ModelUnavailable):
-        await DecomposedRecall(ByPart(whole="a"), model).retrieve("whole", 2)
+        await DecomposedRecall(FixedLists(whole="a"), model).retrieve("whole", 2)
 
 
 @pytest.mark.parametrize("kind", ["hippo", "cogito", "ours", "one step", "cognirank", "decomposed"])
@@ -279,7 +279,7 @@ NEW = "Zoe Quill > forged > the Vellum Codex\nZoe Quill > fled to > Ghent"
 
 
 @pytest.mark.parametrize("make", [diffusion, ours, lambda store: CogniRank(store, diffusion(store))])
-async def test_a_warm_retriever_finds_what_came_and_forgets_what_went(store, make):
+async def test_a_retriever_in_use_finds_new_documents_and_forgets_removed_ones(store, make):
     retriever = make(store)
     question = "Who forged the Vellum Codex?"
     before = await retriever.retrieve(question, 20)
@@ -302,7 +302,7 @@ async def test_retrievers_in_threads_while_documents_come_and_go(store):
         for number in range(3):
             await add_and_build(store, "guest", f"Guest {number} > ate > bread {number}")
             await remove_and_build(store, "guest")
-        found = [one for some in asking for piece in await asyncio.wrap_future(some)]
-    assert {len(one) for piece in found} == {4}
+        found = [evidence for future in asking for evidence in await asyncio.wrap_future(future)]
+    assert {len(evidence) for evidence in found} == {4}
     assert [piece.node for piece in found[-1]] == [piece.node for piece in expected]
     assert await retriever.retrieve(QUERY, 4) == expected

@@ -1,4 +1,4 @@
-"""The graph as arrays, against a slow reading of the same rows, and as documents come and go."""
+"""The graph as arrays, compared with a slow reading of the same rows, while documents are added and removed."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ PEOPLE = ["Ada Marsh", "Tom Hale", "Skerry", *TWINS]
 
 
 def weigh_slowly(store: SqliteStore, links: str, between: float) -> dict[tuple[str, str], float]:
-    """The weights of the graph by names, worked out from the rows one by one."""
+    """The weights of the graph by names, computed from the rows one by one."""
     entities = {key: node.text for key, node in store.nodes(NAMES.entities).items()}
     homes = {key: passage.document for key, passage in store.passages().items()}
-    stating = store.sources(store.nodes(NAMES.facts), NAMES.facts)
-    holding = store.sources(entities, NAMES.entities)
+    fact_sources = store.sources(store.nodes(NAMES.facts), NAMES.facts)
+    entity_sources = store.sources(entities, NAMES.entities)
     ends: dict[int, list[int]] = {}
     for fact, entity, _ in store.edges(NAMES.ends).rows.tolist():
         ends.setdefault(int(fact), []).append(int(entity))
     weights: Counter[tuple[str, str]] = Counter()
-    ties = {(entity, passage) for entity, some in holding.items() for passage in some}
+    entity_links = {(entity, passage) for entity, passages in entity_sources.items() for passage in passages}
     if links == "facts":
-        ties = {(end, passage) for fact, some in stating.items() for passage in some for end in ends[fact]}
-    for entity, passage in ties:
+        entity_links = {
+            (end, passage) for fact, passages in fact_sources.items() for passage in passages for end in ends[fact]
+        }
+    for entity, passage in entity_links:
         weights[entities[entity], homes[passage]] += 1
     for fact, pair in ends.items():
         if len(pair) == 2:
-            weights[tuple(sorted(entities[end] for end in pair))] += between * len(stating[fact])
+            weights[tuple(sorted(entities[end] for end in pair))] += between * len(fact_sources[fact])
     for a, b, cosine in store.edges(NAMES.synonyms).rows.tolist():
         weights[tuple(sorted((entities[int(a)], entities[int(b)])))] += between * cosine
     return dict(weights)
@@ -71,13 +73,14 @@ def lines() -> st.SearchStrategy[str]:
     links=st.sampled_from(["facts", "extracted"]),
     between=st.sampled_from([1.0, 2.0]),
 )
-def test_the_arrays_hold_what_the_rows_say(texts, gone, links, between):
+def test_the_arrays_agree_with_the_rows(texts, gone, links, between):
     with TemporaryDirectory() as folder:
         asyncio.run(compare_arrays(Path(folder), texts, gone, links, between))
 
 
 async def compare_arrays(folder, texts, gone, links, between):
-    store = await build_store(folder, *("\n".join([*some, f"text {at}"]) for at, some in enumerate(texts)))
+    contents = ["\n".join([*text_lines, f"text {at}"]) for at, text_lines in enumerate(texts)]
+    store = await build_store(folder, *contents)
     indexes = GraphIndexes(store, GRAPH, links=links, between=between)
     assert read_weights(store, indexes.current()) == pytest.approx(weigh_slowly(store, links, between))
     for number in gone & set(range(len(texts))):
@@ -119,7 +122,7 @@ async def test_by_hand(tmp_path):
     }
 
 
-async def test_it_is_made_anew_only_when_the_graph_changed(tmp_path):
+async def test_it_is_built_again_only_when_the_graph_has_changed(tmp_path):
     store = await build_store(tmp_path, "Ada > met > Tom")
     indexes = GraphIndexes(store, GRAPH)
     first = indexes.current()
@@ -146,7 +149,7 @@ async def test_a_tome_without_a_graph_has_an_empty_one(tmp_path):
 
 
 async def test_readers_never_see_half_a_change(tmp_path):
-    """An index mixed of two versions would tie entities to the wrong passages, or fall off an array."""
+    """An index of mixed versions would link entities to the wrong passages, or raise an IndexError."""
     store = await build_store(tmp_path, *(f"Name {number} > met > Name {number + 1}" for number in range(8)))
     indexes = GraphIndexes(store, GRAPH, links="extracted")
     done = threading.Event()
@@ -155,8 +158,8 @@ async def test_readers_never_see_half_a_change(tmp_path):
         odd = []
         while not done.is_set():
             index = indexes.current()
-            # Each passage here states one fact of two entities, and so has two links. A document is add_and_build first and
-            # read by the graph layer after: then it has none yet.
+            # Each passage here states one fact of two entities, so it has two links. A document is added before the
+            # graph layer reads it; until then its passage has no links.
             links = np.diff(index.walk.graph.indptr)[len(index.entities) :].tolist()
             if links.count(2) != len(index.facts) or len(index.facts) < len(links) - 1:
                 odd.append(links)

@@ -16,7 +16,7 @@ from tomewise.testing import ScriptedModel
 QUERY = "Who sold the boat to Tom Hale?"
 TEXTS = (
     "Ada Marsh > kept > the light\nTom Hale > bought > the boat",
-    "the light > kept > Ada Marsh\nIda Poe > sold > the boat",  # the first fact the other way round: a tie
+    "the light > kept > Ada Marsh\nIda Poe > sold > the boat",  # the first fact with its ends exchanged: a tie
     "Tom Hale > is > Tom Hale",
 )
 
@@ -72,7 +72,7 @@ async def test_the_only_fact_counts_in_full(tmp_path):
 
 
 class Fixed:
-    """Three hits, whatever is asked."""
+    """The same three hits for every question."""
 
     async def find_hits(self, query, vector):
         return Hits(np.array([4, 7, 9]), ("a", "b", "c"), np.array([0.9, 0.8, 0.7]), np.array([1.0, 0.5, 0.25]))
@@ -102,14 +102,14 @@ async def test_recognition_keeps_what_the_model_says(reply, kept):
     assert call.given.facts == ["a", "b", "c"]
 
 
-async def test_recognition_asks_nothing_where_nothing_was_hit(tmp_path):
+async def test_recognition_calls_no_model_if_no_fact_was_hit(tmp_path):
     store = await build_store(tmp_path, "only a name")
     model = ScriptedModel({})
     hits = await RecognisedFacts(NearestFacts(store, GRAPH), model).find_hits(QUERY, vector(QUERY))
     assert (hits.texts, model.calls) == ((), [])
 
 
-def test_a_model_that_is_away_is_an_error():
+def test_an_unavailable_model_is_an_error():
     model = ScriptedModel({"filter_facts": [ModelUnavailable("down")]})
     with pytest.raises(ModelUnavailable):
         asyncio.run(RecognisedFacts(Fixed(), model).find_hits("q", np.zeros(3, np.float32)))

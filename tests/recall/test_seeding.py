@@ -1,4 +1,4 @@
-"""Where walks start: each seeding against cases worked out by hand or slowly."""
+"""Where walks start: each seeding, compared with cases computed by hand or by slow code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = ("Ada > met > Tom\nAda > kept > light", "Ada > met > Tom\nTom > is > Tom
 
 
 def hits(store, scores, cosines=None):
-    """Hand-made hits of the facts with these texts."""
+    """Hits of the facts with these texts; an unknown text gives an unknown key."""
     keys = {node.text: key for key, node in store.nodes(NAMES.facts).items()}
     values = np.array(list(scores.values()))
     return Hits(
@@ -44,7 +44,7 @@ def no_hits():
 
 
 async def seeds(seeding, question, store, index):
-    """What falls on each vertex, by name."""
+    """The sum of the weights on each vertex, by name."""
     found, weights = await seeding.find_seeds(question, index)
     names = vertices(store, index)
     sums = Counter()
@@ -111,9 +111,9 @@ york"""
 @pytest.mark.parametrize(
     ("question", "names"),
     [
-        ("Which team did Barry Wesson leave?", ["barry wesson"]),  # the longest, and no name in small letters
+        ("Which team did Barry Wesson leave?", ["barry wesson"]),  # the longest name; `team` is not capitalised
         ("Barry Wesson left whom?", ["barry wesson"]),
-        ("Wesson left whom?", []),  # the first word has a capital anyway
+        ("Wesson left whom?", []),  # the first word is always capitalised
         ("Who is Wesson?", ["wesson"]),
         ("Did Wesson meet Barry Wesson?", ["barry wesson", "wesson"]),
         ("What is Barry Wesson's team?", ["barry wesson"]),
@@ -127,7 +127,7 @@ york"""
         ("Which Houston-based team?", ["houston"]),
         ("What did J.R.R. Tolkien write?", ["j r r tolkien"]),
         ("What did émile ZOLA write?", ["émile zola"]),
-        ("Who was SÍTA, सीता?", []),  # a script without capitals has no telling letter
+        ("Who was SÍTA, सीता?", []),  # the script has no capital letters
         ("Where in the state of New York is it?", ["state of new york"]),
         ("Who is Nobody At All?", []),
         ("", []),
@@ -179,15 +179,15 @@ async def test_passage_seeds_are_cosines_scaled_over_all(store):
     assert best == {name: 0.1 * whole[name] for name in list(whole)[:2]}
 
 
-async def test_passages_that_the_index_does_not_know_yet_are_no_seeds(store):
+async def test_passages_that_the_index_does_not_know_yet_are_left_out(store):
     index = GraphIndexes(store, GRAPH).current()
     await add_and_build(store, "new", "Ada met a boat")
     found, _ = await PassageSeeds(store).find_seeds(make_question(no_hits(), "Ada met a boat"), index)
     assert sorted(found.tolist()) == list(range(len(index.entities), len(index.entities) + 4))
 
 
-class Recorded:
-    """The embedder, and what it was asked to embed."""
+class RecordingEmbedder:
+    """The embedder, with a record of the texts that it embedded."""
 
     def __init__(self):
         self.texts = []
@@ -201,36 +201,39 @@ async def test_expanded_passage_seeds_take_the_best_of_the_question_and_its_expa
     index = GraphIndexes(store, GRAPH).current()
     found = hits(store, {"ida sold boat": 1.0, "ada met tom": 0.9, "tom is tom": 0.8, "ada kept light": 0.7})
     question = make_question(found, "Did Tom find the boat?")
-    embedder = Recorded()
+    embedder = RecordingEmbedder()
     got = await seeds(ExpandedPassageSeeds(store, embedder, weight=1.0), question, store, index)
-    assert embedder.texts == ["ida Did Tom find the boat?", "ada Did Tom find the boat?"]  # of the third nothing lacks
+    assert embedder.texts == [
+        "ida Did Tom find the boat?",
+        "ada Did Tom find the boat?",
+    ]  # the question names all ends of the third fact
     assert got == by_cosine(store, [question.vector, *EMBEDDER.embed(embedder.texts)])
 
 
-async def test_both_ends_that_lack_are_put_before_the_question(store):
+async def test_both_ends_that_the_question_does_not_name_come_before_it(store):
     index = GraphIndexes(store, GRAPH).current()
-    embedder = Recorded()
+    embedder = RecordingEmbedder()
     question = make_question(
         hits(store, {"ada kept light": 1.0, "ida sold boat": 0.5}), "Who saw the adamant lighthouse?"
     )
     await seeds(ExpandedPassageSeeds(store, embedder, facts=1), question, store, index)
-    assert embedder.texts == ["ada light Who saw the adamant lighthouse?"]  # whole words alone are there already
+    assert embedder.texts == ["ada light Who saw the adamant lighthouse?"]  # only whole words count as named
 
 
 async def test_without_hits_expanded_seeds_are_plain_ones(store):
     index = GraphIndexes(store, GRAPH).current()
-    embedder = Recorded()
+    embedder = RecordingEmbedder()
     question = make_question(no_hits(), "Ada met a boat")
     got = await seeds(ExpandedPassageSeeds(store, embedder), question, store, index)
     assert got == await seeds(PassageSeeds(store), question, store, index)
     assert embedder.texts == []
 
 
-async def test_an_expansion_does_without_an_entity_that_is_gone(store):
+async def test_an_expansion_leaves_out_an_entity_that_was_removed(store):
     index = GraphIndexes(store, GRAPH).current()
     question = make_question(hits(store, {"ida sold boat": 1.0}), "Ada met whom?")
     await remove_and_build(store, "d2")
-    embedder = Recorded()
+    embedder = RecordingEmbedder()
     found, _ = await ExpandedPassageSeeds(store, embedder).find_seeds(question, index)
     assert embedder.texts == []
     assert len(found) == 3

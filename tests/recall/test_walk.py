@@ -1,4 +1,4 @@
-"""The push against power iteration, python-igraph and a dense solve written from the definition."""
+"""The push, compared with power iteration, python-igraph and a dense solve of the definition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE = 1e-7
 
 
 def solve(nodes: int, edges: list[Edge], seeds: NDArray[np.float64], restart: float) -> NDArray[np.float64]:
-    """The walk by a linear solve of its definition: isolated nodes return all they hold to the seeds."""
+    """The walk as the solution of its linear equation: isolated nodes return all their mass to the seeds."""
     adjacency = np.zeros((nodes, nodes))
     for a, b, weight in edges:
         if a != b:
@@ -157,9 +157,9 @@ def test_walks_leave_nothing_behind() -> None:
     walk.push(np.arange(2000), np.ones(2000))
     walk.push([1999], [1.0], among=np.zeros(2000, np.bool_))
     again, fresh = walk.push([1, 2, 3], [1, 2, 3]), Walk(graph).push([1, 2, 3], [1, 2, 3])
-    for other in (again, fresh):
-        np.testing.assert_array_equal(first.nodes, other.nodes)
-        np.testing.assert_array_equal(first.values, other.values)
+    for repeated in (again, fresh):
+        np.testing.assert_array_equal(first.nodes, repeated.nodes)
+        np.testing.assert_array_equal(first.values, repeated.values)
 
 
 def test_walks_run_side_by_side() -> None:

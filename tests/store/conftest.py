@@ -11,7 +11,7 @@ from tomewise.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
+def open_store(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
     """Opens stores under this test's folder, by name; closes them in the end."""
     stores: list[SqliteStore] = []
 
@@ -25,5 +25,5 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
 
 
 @pytest.fixture
-def store(opened: Callable[..., SqliteStore]) -> SqliteStore:
-    return opened("test.tome")
+def store(open_store: Callable[..., SqliteStore]) -> SqliteStore:
+    return open_store("test.tome")

@@ -18,7 +18,7 @@ DIMENSIONS = 4
 MakeStore = Callable[[], SqliteStore]
 
 
-def cut(document: Document, size: int = 12) -> list[Passage]:
+def cut_passages(document: Document, size: int = 12) -> list[Passage]:
     """Passages of `size` characters."""
     starts = range(0, len(document.text), size)
     texts = [document.text[start : start + size] for start in starts]
@@ -42,9 +42,9 @@ def vectors_of(texts: Sequence[str]) -> np.ndarray:
     return np.array(rows, np.float32).reshape(-1, DIMENSIONS) / 255
 
 
-def put(change: Write, document: Document) -> list[int]:
+def put_memory(change: Write, document: Document) -> list[int]:
     """A document with its passages, a gist of each two passages, and the words of each passage as shared nodes."""
-    passages = cut(document)
+    passages = cut_passages(document)
     keys = change.put_document(document, document.text, passages)
     change.put_vectors("passages", keys, vectors_of([passage.text for passage in passages]))
     pairs = [passages[place : place + 2] for place in range(0, len(passages), 2)]
@@ -72,7 +72,7 @@ def add(store: SqliteStore, *documents: Document) -> None:
     for document in documents:
         with store.write() as change:
             change.set_meta("dimensions", str(DIMENSIONS))
-            put(change, document)
+            put_memory(change, document)
 
 
 def remove(store: SqliteStore, document: str) -> list[int]:
@@ -115,7 +115,7 @@ def check_documents(make: MakeStore) -> None:
     assert store.digest("one") == document.text
     (record,) = store.documents()
     assert (record.characters, record.passages, record.title) == (22, 2, "Fog")
-    assert list(store.passages().values()) == cut(document)
+    assert list(store.passages().values()) == cut_passages(document)
     add(store, Document(id="one", text="the harbour lay in sun"))
     assert store.document("one").text == "the harbour lay in sun"
     assert "".join(passage.text for passage in store.passages().values()) == "the harbour lay in sun"
@@ -153,14 +153,14 @@ def check_failure(make: MakeStore) -> None:
     add(store, Document(id="one", text="a cat sat on a mat"))
     before = list(export(store)), store.version("vectors/passages")
     with pytest.raises(KeyboardInterrupt):
-        _interrupted(store)
+        _interrupt_write(store)
     assert (list(export(store)), store.version("vectors/passages")) == before
     assert_arrays_follow(store)
 
 
-def _interrupted(store: SqliteStore) -> None:
+def _interrupt_write(store: SqliteStore) -> None:
     with store.write() as change:
-        put(change, Document(id="two", text="a dog sat"))
+        put_memory(change, Document(id="two", text="a dog sat"))
         change.remove_document("one")
         raise KeyboardInterrupt
 

@@ -20,8 +20,8 @@ DOCUMENTS = st.dictionaries(st.sampled_from("abcde"), WORDS.map(" ".join), min_s
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_keeps(check: Callable[[MakeStore], None], opened: MakeStore) -> None:
-    check(opened)
+def test_keeps(check: Callable[[MakeStore], None], open_store: MakeStore) -> None:
+    check(open_store)
 
 
 @settings(max_examples=8, deadline=None)
@@ -57,8 +57,8 @@ def test_adding_and_removing_leaves_what_was_there(texts: dict[str, str], guest:
         store.close()
 
 
-def test_stores_share_nothing(opened: MakeStore) -> None:
-    one, other = opened(), opened()
+def test_stores_share_nothing(open_store: MakeStore) -> None:
+    one, other = open_store(), open_store()
     add(one, Document(id="one", text="a cat sat"))
     assert not other.holds_documents()
     assert len(other.vectors("passages").keys) == 0

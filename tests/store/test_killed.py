@@ -31,8 +31,8 @@ with store.exclusive():
 """
 
 
-def test_killed_at_random_moments(opened: MakeStore) -> None:
-    path = opened("test.tome").path
+def test_killed_at_random_moments(open_store: MakeStore) -> None:
+    path = open_store("test.tome").path
     chance = random.Random(4)
     finished = -1
     for _ in range(4):
@@ -45,7 +45,7 @@ def test_killed_at_random_moments(opened: MakeStore) -> None:
             writer.kill()
             said += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
         finished = max(said)
-        store = opened("test.tome")
+        store = open_store("test.tome")
         held = {record.id for record in store.documents()}
         assert {f"d{number:04}" for number in said if number % 3 != 1} <= held
         assert_arrays_follow(store)
@@ -53,7 +53,7 @@ def test_killed_at_random_moments(opened: MakeStore) -> None:
             add(store, Document(id="d0000", text="text number 0 of many"))
         with store.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
-    store, undisturbed = opened("test.tome"), opened("undisturbed.tome")
+    store, undisturbed = open_store("test.tome"), open_store("undisturbed.tome")
     for record in store.documents():
         add(undisturbed, store.document(record.id))
     assert list(export(store)) == list(export(undisturbed))

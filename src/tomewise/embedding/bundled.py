@@ -90,7 +90,7 @@ def split_into_batches(lengths: Sequence[int], budget: int, cores: int) -> Itera
     counts = np.asarray(lengths)
     share = max(
         64, min(budget, int(counts.sum()) // cores)
-    )  # smaller split_into_batches if there is little work for each core
+    )  # little work: smaller batches, for all cores
     for length in np.unique(counts)[::-1]:
         same_length = np.flatnonzero(counts == length)
         size = max(1, share // int(length))

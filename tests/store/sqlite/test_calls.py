@@ -17,7 +17,7 @@ from tomewise.store.sqlite.calls import StoredCalls
 from tomewise.store.sqlite.store import SqliteStore
 
 
-def kept(path: Path) -> dict[str, str]:
+def read_replies(path: Path) -> dict[str, str]:
     """As another program sees it."""
     connection = sqlite3.connect(path)
     rows = dict(connection.execute("SELECT key, reply FROM calls").fetchall())
@@ -62,14 +62,14 @@ def calls(gate: Gate) -> Iterator[StoredCalls]:
 async def test_a_reply_is_on_disk_when_put_returns(store: SqliteStore) -> None:
     assert await store.calls.get("k") is None
     await store.calls.put("k", role="answer", model="m", reply='{"text": "潮"}')
-    assert kept(store.path) == {"k": '{"text": "潮"}'}
+    assert read_replies(store.path) == {"k": '{"text": "潮"}'}
     assert await store.calls.get("k") == '{"text": "潮"}'
     await store.calls.put("k", role="answer", model="m", reply="another", since="now")
-    assert kept(store.path) == {"k": "another"}
+    assert read_replies(store.path) == {"k": "another"}
     assert await store.calls.get("k", since="then") is None
     assert await store.calls.get("k", since="now") == await store.calls.get("k") == "another"
     await store.calls.drop("k")
-    assert kept(store.path) == {}
+    assert read_replies(store.path) == {}
 
 
 async def test_those_who_wait_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
@@ -77,7 +77,7 @@ async def test_those_who_wait_share_a_commit(calls: StoredCalls, gate: Gate) -> 
     await asyncio.sleep(0)
     gate.passes.set()
     await asyncio.gather(*puts)
-    assert len(kept(gate.store.path)) == 200
+    assert len(read_replies(gate.store.path)) == 200
     assert gate.count <= 3
 
 
@@ -86,7 +86,7 @@ async def test_many_puts_from_many_loops(store: SqliteStore) -> None:
         await asyncio.gather(*(store.calls.put(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
 
     await asyncio.gather(*(asyncio.to_thread(asyncio.run, some(loop)) for loop in range(4)))
-    assert len(kept(store.path)) == 200
+    assert len(read_replies(store.path)) == 200
 
 
 async def test_an_error_reaches_all_who_wait_and_no_one_after(calls: StoredCalls, gate: Gate) -> None:
@@ -96,10 +96,10 @@ async def test_an_error_reaches_all_who_wait_and_no_one_after(calls: StoredCalls
     gate.passes.set()
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
-    assert kept(gate.store.path) == {}
+    assert read_replies(gate.store.path) == {}
     gate.error = None
     await calls.put("later", role="r", model="m", reply="x")
-    assert list(kept(gate.store.path)) == ["later"]
+    assert list(read_replies(gate.store.path)) == ["later"]
 
 
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:
@@ -112,7 +112,7 @@ async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate
     await second
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert set(kept(gate.store.path)) == {"first", "second"}
+    assert set(read_replies(gate.store.path)) == {"first", "second"}
 
 
 async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteStore) -> None:
@@ -122,7 +122,7 @@ async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteSto
         assert not put.done()
         change.set_meta("a", "b")
     await put
-    assert list(kept(store.path)) == ["k"]
+    assert list(read_replies(store.path)) == ["k"]
 
 
 async def test_the_mean_length_is_told_once_there_is_enough(store: SqliteStore) -> None:

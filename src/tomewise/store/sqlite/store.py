@@ -186,7 +186,7 @@ class SqliteStore:
             return {row.id: row.source for row in found}
 
     def digest(self, document: DocumentId) -> str | None:
-        """The digest of the document's content when it was added, or None if there is no such document."""
+        """The digest of the document's content when it was added, or None if it does not exist."""
         with self.read() as connection:
             return connection.scalar(select(documents.c.digest).where(documents.c.id == document))
 

@@ -145,7 +145,7 @@ class Write:
         return gone
 
     def _find_orphans(self, keys: Sequence[int]) -> set[int]:
-        """Nodes that must be removed with these: those made from one of them, and `shared` ones without other sources."""
+        """Nodes to remove with these: those made from one of them, and `shared` nodes without any other source."""
         orphans: set[int] = set()
         seen: dict[str, set[int]] = defaultdict(set)
         query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(among(keys)))
