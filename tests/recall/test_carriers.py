@@ -7,7 +7,7 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, build_store, quiet,
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
-from tomewise.recall.carriers import SelectedFacts, WithGists, add_and_build, find_derived_texts
+from tomewise.recall.carriers import SelectedFacts, WithGists, find_derived_texts, select_new_sentences
 from tomewise.recall.flat import Dense
 from tomewise.recall.linking import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put
@@ -65,7 +65,7 @@ PASSAGE = "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Capt
     ],
 )
 def test_what_a_gist_adds_is_what_no_sentence_of_its_passage_says(gist, adds):
-    assert add_and_build(gist, PASSAGE) == adds
+    assert select_new_sentences(gist, PASSAGE) == adds
 
 
 async def test_only_what_gists_add_is_shown(tmp_path):

@@ -1,4 +1,4 @@
-"""Stores to test."""
+"""Fixtures: stores in a temporary folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tomewise.store.sqlite.store import SqliteStore
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
-    """Opens stores under this test's folder, by name; closes them in the end."""
+    """A function that opens stores in this test's folder, by name. They are closed at the end."""
     stores: list[SqliteStore] = []
 
     def make(name: str | None = None) -> SqliteStore:

@@ -1,4 +1,4 @@
-"""A writer that is killed at any moment leaves what it had committed, and a tome that goes on."""
+"""A writer that is killed at any moment leaves all that it had committed, and a tome that still works."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_killed_at_random_moments(open_store: MakeStore) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
-            said = [int(writer.stdout.readline()) for _ in range(chance.randint(1, 8))]
+            printed = [int(writer.stdout.readline()) for _ in range(chance.randint(1, 8))]
             time.sleep(chance.uniform(0, 0.03))
             writer.kill()
-            said += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
-        finished = max(said)
+            printed += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
+        finished = max(printed)
         store = open_store("test.tome")
-        held = {record.id for record in store.documents()}
-        assert {f"d{number:04}" for number in said if number % 3 != 1} <= held
+        documents = {record.id for record in store.documents()}
+        assert {f"d{number:04}" for number in printed if number % 3 != 1} <= documents
         assert_arrays_follow(store)
         with store.exclusive():
             add(store, Document(id="d0000", text="text number 0 of many"))

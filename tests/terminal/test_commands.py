@@ -303,8 +303,8 @@ def test_a_file_that_is_no_tome(command, log, here, words):
 def test_an_sqlite_file_that_is_no_tome(command, log, here):
     with closing(sqlite3.connect(here / "memory.tome")) as other:
         other.execute("CREATE TABLE mine (x)")
-    one_line(command("add", log), 4, "no tome")
-    one_line(command("ask", "Who?"), 4, "no tome")
+    one_line(command("add", log), 4, "not a tome")
+    one_line(command("ask", "Who?"), 4, "not a tome")
 
 
 def test_a_folder_is_no_tome(command, log, here):
@@ -400,7 +400,7 @@ def test_options_that_are_no_choice(command, filled, options):
 
 
 def test_asking_where_nothing_is(command, here):
-    one_line(command("ask", "Who?"), 4, "there is no tome", "tome -m")
+    one_line(command("ask", "Who?"), 4, "found no tome", "tome -m")
     assert not (here / "memory.tome").exists()
     Tome.open("memory.tome", embedder="hash").close()
     one_line(command("ask", "Who?"), 4, "holds no document", "tome add")

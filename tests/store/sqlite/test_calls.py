@@ -1,4 +1,4 @@
-"""Replies of models: durable when put returns, shared commits, errors that reach everybody."""
+"""Replies of models: on disk when put returns, shared commits, errors that reach all callers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tomewise.store.sqlite.store import SqliteStore
 
 
 def read_replies(path: Path) -> dict[str, str]:
-    """As another program sees it."""
+    """The replies by key, read through another connection."""
     connection = sqlite3.connect(path)
     rows = dict(connection.execute("SELECT key, reply FROM calls").fetchall())
     connection.close()
@@ -26,7 +26,7 @@ def read_replies(path: Path) -> dict[str, str]:
 
 
 class Gate:
-    """Transactions that wait for a signal, and fail when told to; counted."""
+    """Transactions that wait for a signal, and then fail if `error` is set. `count` counts them."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
@@ -72,7 +72,7 @@ async def test_a_reply_is_on_disk_when_put_returns(store: SqliteStore) -> None:
     assert read_replies(store.path) == {}
 
 
-async def test_those_who_wait_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
+async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
     puts = [asyncio.create_task(calls.put(str(n), role="r", model="m", reply="x")) for n in range(200)]
     await asyncio.sleep(0)
     gate.passes.set()
@@ -82,14 +82,14 @@ async def test_those_who_wait_share_a_commit(calls: StoredCalls, gate: Gate) -> 
 
 
 async def test_many_puts_from_many_loops(store: SqliteStore) -> None:
-    async def some(loop: int) -> None:
+    async def put_many(loop: int) -> None:
         await asyncio.gather(*(store.calls.put(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
 
-    await asyncio.gather(*(asyncio.to_thread(asyncio.run, some(loop)) for loop in range(4)))
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, put_many(loop)) for loop in range(4)))
     assert len(read_replies(store.path)) == 200
 
 
-async def test_an_error_reaches_all_who_wait_and_no_one_after(calls: StoredCalls, gate: Gate) -> None:
+async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: StoredCalls, gate: Gate) -> None:
     gate.error = Locked("busy")
     puts = [asyncio.create_task(calls.put(str(n), role="r", model="m", reply="x")) for n in range(5)]
     await asyncio.to_thread(gate.begun.wait, 10)
@@ -125,7 +125,7 @@ async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteSto
     assert list(read_replies(store.path)) == ["k"]
 
 
-async def test_the_mean_length_is_told_once_there_is_enough(store: SqliteStore) -> None:
+async def test_the_mean_length_needs_enough_replies(store: SqliteStore) -> None:
     for number in range(8):
         assert store.calls.mean_reply_bytes("r", "m") is None
         await store.calls.put(str(number), role="r", model="m", reply="潮" * (number + 1))

@@ -1,4 +1,4 @@
-"""Opening what is and what is not a tome; one writer, many readers."""
+"""Opening files that are tomes and files that are not; one writer, many readers."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_damage_met_later_is_named_too(open_store: MakeStore) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_what_may_not_be_written_is_said(open_store: MakeStore) -> None:
+def test_a_file_that_cannot_be_written_is_named(open_store: MakeStore) -> None:
     store = open_store("test.tome")
     store.close()
     store.path.chmod(0o400)
@@ -120,7 +120,7 @@ def test_what_may_not_be_written_is_said(open_store: MakeStore) -> None:
         store.path.parent.chmod(0o700)
 
 
-def test_a_read_only_database_is_said_as_such(store: SqliteStore) -> None:
+def test_a_read_only_database_is_named_as_such(store: SqliteStore) -> None:
     def fail() -> None:
         with database.translate_errors(store.path):
             raise sqlite3.OperationalError("attempt to write a readonly database")
@@ -170,14 +170,14 @@ def test_opening_changes_nothing(store: SqliteStore, open_store: MakeStore) -> N
 
 
 @pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_second_writer_is_told_and_readers_go_on(
+def test_a_second_writer_gets_an_error_and_readers_continue(
     kind: str, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     store = open_store("test.tome")
     add(store, ONE)
-    other = sqlite3.connect(store.path, isolation_level=None)
-    other.execute(f"BEGIN {kind}")
+    writer = sqlite3.connect(store.path, isolation_level=None)
+    writer.execute(f"BEGIN {kind}")
     try:
         with pytest.raises(Locked, match="another program"):
             add(store, Document(id="two", text="a dog sat"))
@@ -185,8 +185,8 @@ def test_a_second_writer_is_told_and_readers_go_on(
         assert open_store("test.tome").document("one") == ONE
         assert len(store.vectors("passages").keys) == 2
     finally:
-        other.execute("ROLLBACK")
-        other.close()
+        writer.execute("ROLLBACK")
+        writer.close()
     add(store, Document(id="two", text="a dog sat"))
     assert len(store.documents()) == 2
 
@@ -194,9 +194,9 @@ def test_a_second_writer_is_told_and_readers_go_on(
 def test_only_one_is_exclusive_in_this_process(store: SqliteStore, open_store: MakeStore) -> None:
     twin = open_store("test.tome")
     with store.exclusive():
-        for other in (store, twin):
+        for second in (store, twin):
             start = time.monotonic()
-            with pytest.raises(Locked), other.exclusive():
+            with pytest.raises(Locked), second.exclusive():
                 pass
             assert time.monotonic() - start < 1
         add(store, ONE)
@@ -223,11 +223,11 @@ except Locked:
     add(store, ONE)
     with store.exclusive():
         assert subprocess.run(command, input="", text=True, capture_output=True, check=True).stdout == "locked 1\n"
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "mine\n"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "mine\n"
         with pytest.raises(Locked), store.exclusive():
             pass
-        other.kill()
-    with store.exclusive():  # a killed owner holds nothing back
+        owner.kill()
+    with store.exclusive():  # the lock of a killed process is free
         assert len(store.documents()) == 1

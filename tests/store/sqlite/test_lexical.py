@@ -1,4 +1,4 @@
-"""Words find passages: stems, scripts, and nothing that FTS5 takes for an operator."""
+"""Full-text search: stems, scripts, and queries that contain operators of FTS5."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def find_documents(store: SqliteStore, query: str, limit: int = 10) -> str:
     [
         ("run", "a"),  # stems
         ("Lantern", "a"),
-        ("cafe", "b"),  # accents, however they are written
+        ("cafe", "b"),  # accents in any Unicode form
         ("CAFÉ", "b"),
         (unicodedata.normalize("NFD", "café"), "b"),
         ("天气", "c"),  # scripts without spaces
         ("京", "c"),
         ("ไทย", "f"),
-        ("where is the clock?", "b"),  # common words do not count beside others
+        ("where is the clock?", "b"),  # common words do not count if there are others
         ("lighthouse_keeper", "ea"),
         ("", ""),
         ('?!"*(): -- ^', ""),
@@ -64,7 +64,7 @@ def test_finds(filled_store: SqliteStore, query: str, documents: str) -> None:
     assert sorted(find_documents(filled_store, query)) == sorted(documents)
 
 
-def test_common_words_count_where_there_is_no_other(filled_store: SqliteStore) -> None:
+def test_common_words_count_if_there_are_no_others(filled_store: SqliteStore) -> None:
     assert find_documents(filled_store, "what had they been").startswith("d")
 
 
@@ -106,7 +106,7 @@ def test_titles_are_found(store: SqliteStore) -> None:
     assert store.lexical("barometer nothing", 5) == []
 
 
-def test_what_is_removed_is_not_found_and_others_score_as_if_it_had_never_been(
+def test_a_removed_document_is_not_found_and_does_not_change_scores(
     filled_store: SqliteStore, open_store: MakeStore
 ) -> None:
     before = filled_store.lexical("clock lantern tide", 10)

@@ -1,4 +1,4 @@
-"""The arrays beside a tome: mapped when they hold what the database says, never believed otherwise."""
+"""The files with arrays beside a tome: mapped if they have the database's version, ignored otherwise."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def another_version(store: SqliteStore) -> None:
     path.write_bytes(mirror.encode_header({**header_of(path), "version": 7}))
 
 
-SPOILS = [
+DAMAGES = [
     delete_folder,
     delete_rows,
     cut_rows,
@@ -147,35 +147,35 @@ SPOILS = [
 ]
 
 
-@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
-def test_spoilt_files_are_read_anew_and_mended(
-    spoil: Callable[[SqliteStore], None], open_store: MakeStore, loads: list[str]
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_files_are_ignored_and_repaired(
+    damage: Callable[[SqliteStore], None], open_store: MakeStore, loads: list[str]
 ) -> None:
     store = open_store("test.tome")
     add(store, ONE)
     expected = store.vectors("passages").rows.tolist()
-    spoil(store)
+    damage(store)
     again = open_store("test.tome")
     assert again.vectors("passages").rows.tolist() == expected
     assert loads == ["vectors/passages"]
     third = open_store("test.tome")
-    assert is_mapped(third.vectors("passages").stored_rows), "the second reader finds them mended"
+    assert is_mapped(third.vectors("passages").stored_rows), "the second reader finds them repaired"
     assert third.vectors("passages").rows.tolist() == expected
     assert loads == ["vectors/passages"]
 
 
-@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
-def test_spoilt_files_do_not_stop_a_writer(spoil: Callable[[SqliteStore], None], open_store: MakeStore) -> None:
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_files_do_not_stop_a_writer(damage: Callable[[SqliteStore], None], open_store: MakeStore) -> None:
     store = open_store("test.tome")
     add(store, ONE)
-    spoil(store)
+    damage(store)
     add(store, TWO)
     remove(store, "one")
     assert_arrays_follow(store)
     assert_arrays_follow(open_store("test.tome"))
 
 
-def test_what_a_killed_writer_left_behind_is_cut_off(open_store: MakeStore, loads: list[str]) -> None:
+def test_bytes_that_a_killed_writer_left_behind_are_cut_off(open_store: MakeStore, loads: list[str]) -> None:
     store = open_store("test.tome")
     add(store, ONE)
     for ending in ("rows", "keys", "dead"):
@@ -193,7 +193,7 @@ def test_a_writer_killed_before_its_commit(
 
     def stop_after_follow(*_: object) -> None:
         follow(*_)
-        raise SystemExit("stop_after_follow")
+        raise SystemExit("killed")
 
     follow = store._arrays.follow
     with monkeypatch.context() as patch:
@@ -207,7 +207,7 @@ def test_a_writer_killed_before_its_commit(
     assert_arrays_follow(open_store("test.tome"))
 
 
-def test_a_full_disk_costs_the_files_and_not_the_transaction(
+def test_a_full_disk_breaks_the_files_but_not_the_transaction(
     store: SqliteStore, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(store, ONE)
@@ -222,7 +222,7 @@ def test_a_full_disk_costs_the_files_and_not_the_transaction(
     assert_arrays_follow(open_store("test.tome"))
 
 
-def test_a_restored_copy_is_not_taken_for_what_came_after(store: SqliteStore, open_store: MakeStore) -> None:
+def test_files_of_a_later_state_are_ignored_after_a_copy_is_restored(store: SqliteStore, open_store: MakeStore) -> None:
     add(store, ONE)
     store.close()
     copy = store.path.read_bytes()
@@ -246,12 +246,12 @@ def test_another_store_on_the_file_sees_each_change(open_store: MakeStore, loads
     add(reader, ONE)
     remove(reader, "0")
     assert_arrays_follow(writer)
-    assert columns.rows.tolist() == rows, "who holds arrays keeps them as they were"
+    assert columns.rows.tolist() == rows, "arrays that were read do not change"
     assert loads == []
 
 
 def test_readers_and_a_writer_in_threads(open_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "_DEAD_LEAST", 1)  # so that files are written anew all the time
+    monkeypatch.setattr(mirror, "_DEAD_LEAST", 1)  # so that files are written again all the time
     writer, reader = open_store("test.tome"), open_store("test.tome")
     add(writer, ONE)
     expected = dict(
@@ -315,7 +315,7 @@ def test_columns_are_in_the_order_of_keys_and_without_the_dead() -> None:
     assert columns.keys.tolist() == [2, 5, 9]
     assert columns.rows.tolist() == [[6, 7], [0, 1], [4, 5]]
     whole = Columns(1, np.array([5, 6]), np.ones((2, 2)))
-    assert whole.rows is whole.stored_rows, "nothing is copied where nothing has to be"
+    assert whole.rows is whole.stored_rows, "nothing is copied if that is not needed"
 
 
 STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), min_size=1)), max_size=6)
@@ -337,9 +337,9 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
                 changes.add(np.array(fresh, np.int64), np.full((len(fresh), 1), value, np.float32))
                 truth |= dict.fromkeys(fresh, value)
             else:
-                columns = sorted(keys & set(truth))
-                changes.remove(columns)
-                truth = {key: kept for key, kept in truth.items() if key not in columns}
+                removed = sorted(keys & set(truth))
+                changes.remove(removed)
+                truth = {key: kept_value for key, kept_value in truth.items() if key not in removed}
         assert files.follow(changes.delta(), version, version + 1)
     columns = files.read(len(history) + 1)
     assert columns is not None
@@ -368,29 +368,29 @@ def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, open_store
         change.remove_vectors("e", keys[1:3])
         change.put_vectors("e", keys[1:2], vectors_of(["new"]))
         change.remove_vectors("e", [10_000])
-    for one in (store, open_store("test.tome")):
-        assert one.vectors("e").rows.tolist() == vectors_of(["a", "new", "d"]).tolist()
-        assert_arrays_follow(one)
+    for opened in (store, open_store("test.tome")):
+        assert opened.vectors("e").rows.tolist() == vectors_of(["a", "new", "d"]).tolist()
+        assert_arrays_follow(opened)
     with pytest.raises(ValueError, match="one key for each"), store.write() as change:
         change.put_vectors("e", keys, vectors_of(["a"]))
 
 
-def test_rows_that_were_let_go_are_read_again(tmp_path: Path) -> None:
+def test_released_rows_are_read_again(tmp_path: Path) -> None:
     rows = np.arange(4096 * 256, dtype=np.float32).reshape(4096, 256)  # 4 MB
-    columns = Mirror(tmp_path, "vectors/passages", "t", np.dtype(np.float32))
-    columns.write(1, np.arange(4096), rows)
-    columns = columns.read(1)
+    files = Mirror(tmp_path, "vectors/passages", "t", np.dtype(np.float32))
+    files.write(1, np.arange(4096), rows)
+    columns = files.read(1)
     assert columns is not None
     assert columns.stored_rows.sum() == rows.sum()
     before = _mapped_kilobytes(columns)
     columns.release_memory()
-    assert _mapped_kilobytes(columns) < before or before == 0  # 0: not a system that tells
+    assert _mapped_kilobytes(columns) < before or before == 0  # 0: the system does not report it
     assert np.array_equal(columns.stored_rows, rows)
     Columns(1, np.arange(2), rows[:2]).release_memory()  # not mapped: stays
 
 
 def _mapped_kilobytes(columns: Columns) -> int:
-    """Kilobytes of the rows' file that this process holds."""
+    """The kilobytes of the rows' file that are in this process's memory; 0 if the system does not report it."""
     try:
         lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     except OSError:

@@ -1,4 +1,4 @@
-"""What follows from a change, by hand."""
+"""The effects of each change, compared with cases computed by hand."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def ids(store: SqliteStore) -> list[str]:
     return [passage.id for passage in store.passages().values()]  # of one, three, two
 
 
-def test_a_cascade_reaches_every_level_by_either_way(filled_store: SqliteStore) -> None:
-    one, three, two = ids(filled_store)
+def test_a_removal_reaches_every_level_of_nodes_made_from_it(filled_store: SqliteStore) -> None:
+    first, third, second = ids(filled_store)
     with filled_store.write() as change:
-        change.put_nodes([node("a", one), node("b", two), node("both", one, two)])
+        change.put_nodes([node("a", first), node("b", second), node("both", first, second)])
         change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
         change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], shared=True)
         change.put_nodes([node("on-lone", "lone")])
@@ -41,37 +41,37 @@ def test_a_cascade_reaches_every_level_by_either_way(filled_store: SqliteStore) 
     assert len(gone) == len(set(gone)) == 7  # the passage, a, both, aa, top, lone, on-lone
     remove(filled_store, "two")
     assert filled_store.nodes("s") == filled_store.nodes("made") == {}
-    assert ids(filled_store) == [three]
+    assert ids(filled_store) == [third]
 
 
-def test_what_is_seen_in_all_that_leaves_at_once_goes(filled_store: SqliteStore) -> None:
-    one, three, two = ids(filled_store)
+def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(filled_store: SqliteStore) -> None:
+    first, third, second = ids(filled_store)
     with filled_store.write() as change:
-        change.put_nodes([node("x", one, two, layer="s"), node("y", one, three, layer="s")], shared=True)
-    keys = filled_store.keys_of([one, two, "unknown"])
-    assert set(keys) == {one, two}
+        change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], shared=True)
+    keys = filled_store.keys_of([first, second, "unknown"])
+    assert set(keys) == {first, second}
     with filled_store.write() as change:
         change.remove_nodes(keys.values())
     assert [found.id for found in filled_store.nodes("s").values()] == ["y"]
 
 
 def test_nodes_that_exist_keep_their_text_and_gain_sources(filled_store: SqliteStore) -> None:
-    one, three, two = ids(filled_store)
+    first, third, second = ids(filled_store)
     with filled_store.write() as change:
-        first = change.put_nodes([node("x", two, layer="s")], shared=True)
-        again = Node(id="x", layer="s", text="other", sources=(one, two))
-        assert change.put_nodes([again, again, node("y", three, layer="s")], shared=True)["x"] == first["x"]
-    keys = filled_store.keys_of([one, two])
-    assert filled_store.nodes_at([first["x"]])[first["x"]].text == "x"
-    assert filled_store.sources([first["x"]], "s") == {first["x"]: [keys[one], keys[two]]}
-    assert filled_store.find_derived([keys[one], 10_000], "seen-in:s") == {keys[one]: [first["x"]], 10_000: []}
+        shared = change.put_nodes([node("x", second, layer="s")], shared=True)
+        again = Node(id="x", layer="s", text="other", sources=(first, second))
+        assert change.put_nodes([again, again, node("y", third, layer="s")], shared=True)["x"] == shared["x"]
+    keys = filled_store.keys_of([first, second])
+    assert filled_store.nodes_at([shared["x"]])[shared["x"]].text == "x"
+    assert filled_store.sources([shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
+    assert filled_store.find_derived([keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
 
 
-def test_places_are_told_of_passages_alone(filled_store: SqliteStore) -> None:
-    _, three, two = ids(filled_store)
+def test_only_passages_have_places(filled_store: SqliteStore) -> None:
+    _, third, second = ids(filled_store)
     with filled_store.write() as change:
-        change.put_nodes([node("x", two)])
-    assert filled_store.places([two, "x", "unknown", three]) == {two: ("two", 0), three: ("three", 0)}
+        change.put_nodes([node("x", second)])
+    assert filled_store.places([second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
     assert filled_store.places([]) == {}
 
 
@@ -124,7 +124,7 @@ def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None
         change.put_edges("e", at[:-1], at[1:], np.ones(len(at) - 1))
     assert len(store.nodes_at(keys.values())) == len(store.keys_of(keys)) == 33_000
     with store.write() as change:
-        assert len(change.remove_nodes(at[5:])) == 32_995  # NumPy's own integers will do
+        assert len(change.remove_nodes(at[5:])) == 32_995  # integers of NumPy are accepted
     assert store.edges("e").rows.shape == (4, 3)
 
 
@@ -137,23 +137,23 @@ def test_data_and_texts_are_replaced(filled_store: SqliteStore) -> None:
 
 
 def test_a_layer_remembers_what_it_has_taken_in(filled_store: SqliteStore) -> None:
-    one, three, two = filled_store.node_keys("passages")
-    assert filled_store.pending_keys("l", ["passages"]) == [one, three, two]
+    first, third, second = filled_store.node_keys("passages")
+    assert filled_store.pending_keys("l", ["passages"]) == [first, third, second]
     with filled_store.write() as change:
-        change.record_intake("l", [two], {one: "no reply"})
+        change.record_intake("l", [second], {first: "no reply"})
         change.record_build("l", {"taken": 1})
-    assert (filled_store.intake("l").done, filled_store.intake("l").failed) == ({two}, {one: "no reply"})
-    assert filled_store.pending_keys("l", ["passages"]) == [one, three]
+    assert (filled_store.intake("l").done, filled_store.intake("l").failed) == ({second}, {first: "no reply"})
+    assert filled_store.pending_keys("l", ["passages"]) == [first, third]
     assert filled_store.layers()["l"] == {"nodes": 0, "failed": 1}
     with filled_store.write() as change:
-        change.record_intake("l", [one])
+        change.record_intake("l", [first])
     assert filled_store.intake("l").failed == {}
     remove(filled_store, "one")
-    assert filled_store.intake("l").done == {two}
+    assert filled_store.intake("l").done == {second}
     assert filled_store.builds() == {"l": {"seen": 2, "taken": 1}}
     with filled_store.write() as change:
         change.forget_layer("l")
-    assert filled_store.pending_keys("l", ["passages"]) == [three, two]
+    assert filled_store.pending_keys("l", ["passages"]) == [third, second]
 
 
 def test_lists_are_in_document_order(store: SqliteStore) -> None:
