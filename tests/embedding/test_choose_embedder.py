@@ -36,7 +36,7 @@ def test_the_dimensions_in_a_name_are_asked_for():
 
 @pytest.mark.parametrize(
     ("wrong", "offer"),
-    [("bundeld", "'bundled'"), ("openia:x", "'openai:MODEL'"), ("fastembed", "'fastembed:MODEL'"), ("?", "'hash'")],
+    [("bundeld", "'bundled'"), ("openia:x", "'openai:MODEL'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")],
 )
 def test_an_unknown_name_offers_the_nearest(wrong, offer):
     with pytest.raises(UnknownName) as caught:

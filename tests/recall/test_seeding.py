@@ -203,10 +203,8 @@ async def test_expanded_passage_seeds_take_the_best_of_the_question_and_its_expa
     question = make_question(found, "Did Tom find the boat?")
     embedder = RecordingEmbedder()
     got = await seeds(ExpandedPassageSeeds(store, embedder, weight=1.0), question, store, index)
-    assert embedder.texts == [
-        "ida Did Tom find the boat?",
-        "ada Did Tom find the boat?",
-    ]  # the question names all ends of the third fact
+    # The question names all ends of the third fact.
+    assert embedder.texts == ["ida Did Tom find the boat?", "ada Did Tom find the boat?"]
     assert got == by_cosine(store, [question.vector, *EMBEDDER.embed(embedder.texts)])
 
 

@@ -88,9 +88,7 @@ class BundledMiniLM:
 def split_into_batches(lengths: Sequence[int], budget: int, cores: int) -> Iterator[NDArray[np.intp]]:
     """Indices of texts of equal length, at most `budget` tokens at a time (one text at least), longest first."""
     counts = np.asarray(lengths)
-    share = max(
-        64, min(budget, int(counts.sum()) // cores)
-    )  # little work: smaller batches, for all cores
+    share = max(64, min(budget, int(counts.sum()) // cores))  # little work: smaller batches, for all cores
     for length in np.unique(counts)[::-1]:
         same_length = np.flatnonzero(counts == length)
         size = max(1, share // int(length))

@@ -45,8 +45,7 @@ def choose_embedder(name: str, *, base_url: str | None = None, api_key: str | No
 
         model, dimensions = _split_dimensions(model)
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, dimensions=dimensions)
-    kinds = [known.split(":")[0] for known in NAMES]
-    raise UnknownName(f"no embedder has the name {name!r}: {suggest(kind, kinds)}known are {', '.join(NAMES)}")
+    raise UnknownName(f"no embedder has the name {name!r}: {suggest(kind, NAMES)}known are {', '.join(NAMES)}")
 
 
 def _split_dimensions(model: str) -> tuple[str, int | None]:

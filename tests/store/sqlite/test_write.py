@@ -78,10 +78,8 @@ def test_only_passages_have_places(filled_store: SqliteStore) -> None:
 def test_an_id_belongs_to_one_layer(filled_store: SqliteStore) -> None:
     with filled_store.write() as change:
         change.put_nodes([node("x")])
-    with (
-        pytest.raises(ValueError, match="'x' is the id of a node in 'made' and in 's'"),
-        filled_store.write() as change,
-    ):
+    message = "'x' is the id of a node in 'made' and in 's'"
+    with pytest.raises(ValueError, match=message), filled_store.write() as change:
         change.put_nodes([node("x", layer="s")])
 
 
