@@ -30,7 +30,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.places import Places
@@ -253,7 +253,7 @@ async def main() -> None:
     if "latency" in options.parts:
         await measure_latency(novel, replies)
     if "estimate" in options.parts:
-        embedder = embedder_named(options.embedder)
+        embedder = choose_embedder(options.embedder)
         for name, text in {"sample": story, "novel": novel}.items():
             await compare_estimates(name, text, embedder)
     if "cycle" in options.parts:

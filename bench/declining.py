@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets.qmsum import read_qmsum
 from tomewise.evaluate.datasets.sample import read_sample
 from tomewise.evaluate.items import Item
@@ -289,7 +289,7 @@ def main() -> None:
         raise SystemExit("../shared/data is absent")
     if options.again or not CASES.exists():
         asyncio.run(gather_all())
-    embedder = CachingEmbedder(embedder_named("bundled"))
+    embedder = CachingEmbedder(choose_embedder("bundled"))
     cases = [Case(**json.loads(line)) for line in CASES.read_text(encoding="utf-8").splitlines()]
     outcomes = [answer_case(case, embedder) for case in cases]
     VECTORS.write_bytes(pickle.dumps(embedder.vectors))

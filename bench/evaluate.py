@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
@@ -107,7 +107,7 @@ def main() -> None:
     for system in ("naive", "hybrid"):
         for gold in (False, True):
             with tempfile.TemporaryDirectory() as folder:
-                print(asyncio.run(measure(system, questions, embedder_named(name), Path(folder), gold=gold)))
+                print(asyncio.run(measure(system, questions, choose_embedder(name), Path(folder), gold=gold)))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.language.usage import meter
@@ -164,7 +164,7 @@ def main() -> None:
     options = parser.parse_args()
     if not MEMORY.is_file():
         sys.exit(f"{MEMORY} is absent: this bench needs the recorded replies of a strong model")
-    embedder = embedder_named("bundled")
+    embedder = choose_embedder("bundled")
     with tempfile.TemporaryDirectory() as folder:
         place = options.tome or Path(folder) / "story.tome"
         if not place.exists():

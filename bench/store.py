@@ -90,7 +90,7 @@ def time_changes(path: Path) -> None:
     rng = np.random.default_rng(2)
     store = SqliteStore.open(path)
     store.vectors(FACTS)
-    with store.reading() as connection:
+    with store.read() as connection:
         known = [row[0] for row in connection.exec_driver_sql("SELECT id FROM nodes WHERE layer = ?", (ENTITIES,))]
     before = hash(tuple(export(store))) if "--export" in sys.argv else 0
     for turn in range(3):
@@ -114,7 +114,7 @@ def time_changes(path: Path) -> None:
         store.node_keys("passages")
         store.intake("graph:x")
     with print_time("untaken('passages')"):
-        store.untaken("graph:x", ["passages"])
+        store.pending_keys("graph:x", ["passages"])
     print(f"    peak resident {_read_peak_memory():.0f} MB")
     store.close()
 

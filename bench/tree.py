@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
@@ -122,7 +122,7 @@ async def main() -> None:
     parser.add_argument("--embedder", default="bundled")
     options = parser.parse_args()
     reduction = Reduction("pca", reduce_by_pca) if options.pca else choose_reduction()
-    timed = TimedEmbedder(embedder_named(options.embedder))
+    timed = TimedEmbedder(choose_embedder(options.embedder))
     text = options.path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         store = await make_filled_store(Path(folder) / "a.tome", text, timed)

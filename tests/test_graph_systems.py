@@ -153,7 +153,7 @@ async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: st
     system = assemble("cogitorag", Kit(store, model, EMBEDDER), **settings)
     await build(system.layers, store, quiet)
     evidence = (await check_loop(system.loop, Question(text=QUESTION, force=True))).evidence
-    sizes = [size + FENCE for size in token_counter(EMBEDDER)([f"{one.title}\n{one.text}" for one in evidence])]
+    sizes = [size + FENCE for size in make_token_counter(EMBEDDER)([f"{one.title}\n{one.text}" for one in evidence])]
     assert room - max(sizes) < sum(sizes) <= room, "context is what bounds each carrier, a pair counted whole"
     store.close()
 

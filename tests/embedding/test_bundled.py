@@ -1,4 +1,4 @@
-"""The bundled embedder against a slow forward pass in NumPy, and against Sentence Transformers where it is there."""
+"""The bundled embedder, compared with a slow forward pass in NumPy, and with Sentence Transformers if installed."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from scipy.special import erf
 
 from tomewise.embedding import bundled
-from tomewise.embedding.bundled import BundledMiniLM, batches
+from tomewise.embedding.bundled import BundledMiniLM, split_into_batches
 from tomewise.errors import MissingDependency, TomewiseError
 from tomewise.types import Embedder
 
@@ -105,7 +105,7 @@ def test_keeps_the_contract(embedder):
 
 
 @needs_weights
-def test_a_vector_does_not_depend_on_its_company(embedder):
+def test_a_vector_does_not_depend_on_the_other_texts(embedder):
     texts = [f"{first} {second}" for first in ("red", "blue", "old") for second in ("house", "river", "queen")]
     together = embedder.embed([*texts, *TEXTS])
     for row, text in zip(together, [*texts, *TEXTS], strict=True):
@@ -128,12 +128,12 @@ def test_lone_surrogates_are_embedded(embedder):
 def test_threads_share_one_embedder(embedder):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: embedder.embed(TEXTS), range(4)))
-    assert all(np.array_equal(found[0], other) for other in found)
+    assert all(np.array_equal(found[0], rows) for rows in found)
 
 
 @needs_weights
 @pytest.mark.parametrize("damage", [b"", None])
-def test_a_damaged_file_is_made_anew(embedder, cache, tmp_path, damage):
+def test_a_damaged_file_is_written_again(embedder, cache, tmp_path, damage):
     expected = embedder.embed(["a text"])
     (good,) = cache.glob("*.onnx")
     (tmp_path / good.name).write_bytes(good.read_bytes()[:1_000_000] if damage is None else damage)
@@ -166,7 +166,7 @@ def test_missing_weights_name_the_command(monkeypatch, tmp_path):
 
 @given(st.lists(st.integers(2, 256), min_size=1, max_size=60), st.integers(1, 8))
 def test_batches_hold_each_text_once_and_only_equal_lengths(lengths, cores):
-    found = list(batches(lengths, 512, cores))
+    found = list(split_into_batches(lengths, 512, cores))
     assert sorted(int(index) for batch in found for index in batch) == list(range(len(lengths)))
     for batch in found:
         assert len({lengths[index] for index in batch}) == 1

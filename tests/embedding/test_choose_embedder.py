@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import UnknownName
 
 
@@ -22,32 +22,32 @@ from tomewise.errors import UnknownName
     ],
 )
 def test_a_name_gives_an_embedder_whose_name_gives_it_again(spec, kind):
-    embedder = embedder_named(spec)
+    embedder = choose_embedder(spec)
     assert type(embedder).__name__ == kind
-    again = embedder_named(embedder.name)
+    again = choose_embedder(embedder.name)
     assert (type(again), again.name) == (type(embedder), embedder.name)
 
 
 def test_the_dimensions_in_a_name_are_asked_for():
-    assert embedder_named("hash:128").dimensions == 128
-    assert embedder_named("openai:text-embedding-3-small@256").dimensions == 256
-    assert embedder_named("openai:text-embedding-3-small").dimensions == 1536
+    assert choose_embedder("hash:128").dimensions == 128
+    assert choose_embedder("openai:text-embedding-3-small@256").dimensions == 256
+    assert choose_embedder("openai:text-embedding-3-small").dimensions == 1536
 
 
 @pytest.mark.parametrize(
     ("wrong", "offer"),
-    [("bundeld", "'bundled'"), ("openia:x", "'openai:MODEL'"), ("fastembed", "'fastembed:MODEL'"), ("?", "'hash'")],
+    [("bundeld", "'bundled'"), ("openia:x", "'openai:MODEL'"), ("fastembed", "'fastembed:MODEL'"), ("?", "hash, ")],
 )
 def test_an_unknown_name_offers_the_nearest(wrong, offer):
     with pytest.raises(UnknownName) as caught:
-        embedder_named(wrong)
+        choose_embedder(wrong)
     assert repr(wrong) in str(caught.value)
     assert offer in str(caught.value)
 
 
 def test_choosing_loads_nothing_heavy():
     code = (
-        "import sys; from tomewise.embedding.choose_embedder import embedder_named as e\n"
+        "import sys; from tomewise.embedding.choose_embedder import choose_embedder as e\n"
         "for n in ('bundled', 'hash', 'fastembed:m', 'sentence-transformers:m', 'openai:m'): e(n)\n"
         "print([m for m in ('onnxruntime', 'onnx', 'tokenizers', 'openai', 'fastembed', 'torch') if m in sys.modules])"
     )

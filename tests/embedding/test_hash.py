@@ -12,7 +12,7 @@ from tomewise.types import Embedder
 
 
 @given(st.lists(st.text(max_size=40), max_size=6))
-def test_unit_rows_that_do_not_depend_on_company(texts):
+def test_unit_rows_do_not_depend_on_the_other_texts(texts):
     embedder = HashEmbedder(64)
     found = embedder.embed(texts)
     assert found.shape == (len(texts), 64)
@@ -50,6 +50,6 @@ def test_the_tokenizer_counts_words_and_marks():
     assert len(HashEmbedder().tokenizer.encode("Who, then, was it?").ids) == 7
 
 
-def test_no_dimensions_are_refused():
+def test_zero_dimensions_are_refused():
     with pytest.raises(UsageError, match="0 dimensions"):
         HashEmbedder(0)

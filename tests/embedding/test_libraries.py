@@ -1,4 +1,4 @@
-"""FastEmbed and Sentence Transformers, played by stand-ins: their weights are not on this machine."""
+"""FastEmbed and Sentence Transformers, replaced by fakes, because tests have no weights."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -90,7 +90,7 @@ def test_weights_out_of_reach(kind):
         kind[0]("far").embed(["a"])
 
 
-def test_fastembed_tells_an_unknown_name_apart(monkeypatch):
+def test_fastembed_names_an_unknown_model(monkeypatch):
     stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
     with pytest.raises(UnknownName, match="'nonsense'"):
         FastEmbed("nonsense").embed(["a"])

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible embedder against a small server on this machine."""
+"""The OpenAI-compatible embedder with a small server on this machine."""
 
 import json
 import threading
@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder, is_local
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.types import Embedder
@@ -25,7 +25,7 @@ def status(code):
     return lambda asked: (code, [])
 
 
-def shuffled(asked):
+def shuffle(asked):
     return 200, good(asked)[1][::-1]
 
 
@@ -42,7 +42,7 @@ def no_numbers(asked):
 
 
 class Server:
-    """Plays `script`, one entry per request, and the last one ever after."""
+    """Replies with the entries of `script`, one per request, and then always with the last one."""
 
     def __init__(self):
         self.script, self.asked = [good], []
@@ -148,7 +148,7 @@ def test_a_refused_request_is_named(server, embedder):
 
 def test_the_index_orders_the_vectors(server, embedder):
     expected = embedder.embed(["a", "bbb"])
-    server.script = [shuffled]
+    server.script = [shuffle]
     assert np.array_equal(embedder.embed(["a", "bbb"]), expected)
 
 
@@ -163,7 +163,7 @@ def test_a_bad_reply_is_refused(server, embedder, wrong):
 def test_the_key_and_the_address_may_come_from_the_environment(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", " of-the-environment\n")
     monkeypatch.setenv("OPENAI_BASE_URL", server.address)
-    embedder = embedder_named("openai:m@3")
+    embedder = choose_embedder("openai:m@3")
     assert embedder.embed(["a"]).shape == (1, 3)
     embedder._client.close()
     assert server.asked[0]["key"] == "Bearer of-the-environment"
@@ -176,7 +176,7 @@ def test_without_a_key_the_variable_is_named(monkeypatch):
         OpenAIEmbedder("text-embedding-3-small").embed(["a"])
 
 
-def test_nobody_at_the_address(monkeypatch):
+def test_an_address_without_a_server(monkeypatch):
     monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
     embedder = OpenAIEmbedder("m", base_url="http://127.0.0.1:9/v1", dimensions=3)
     with pytest.raises(ModelUnavailable, match="check the address"):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tomewise.embedding.unit_rows import rows, unit_rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows, unit_rows
 from tomewise.errors import BadReply
 
 
@@ -12,14 +12,21 @@ def test_each_distinct_text_is_embedded_once_and_comes_back_in_order():
         asked.extend(texts)
         return np.array([[len(text), 1.0] for text in texts], np.float32)
 
-    found = rows(["aa", "b", "aa"], 2, 10, embed)
+    found = embed_as_unit_rows(["aa", "b", "aa"], 2, 10, embed)
     assert asked == ["aa", "b"]
     assert found == pytest.approx(np.array([[2, 1], [1, 1], [2, 1]]) / np.sqrt([[5], [2], [5]]))
 
 
 def test_long_texts_are_cut_before_they_are_embedded():
     lengths = []
-    rows(["x" * 1_000_000], 1, 10, lambda texts: lengths.extend(map(len, texts)) or np.ones((1, 1), np.float32))
+
+    def embed(texts):
+        lengths.extend(map(len, texts))
+        return np.ones((1, 1), np.float32)
+
+    embed_as_unit_rows(
+        ["x" * 1_000_000], 1, 10, lambda texts: lengths.extend(map(len, texts)) or np.ones((1, 1), np.float32)
+    )
     assert lengths == [200]
 
 
@@ -31,4 +38,4 @@ def test_a_vector_without_direction_is_refused(row):
 
 def test_a_wrong_shape_is_refused():
     with pytest.raises(BadReply, match=r"\(1, 3\)"):
-        rows(["a"], 2, 10, lambda texts: np.ones((1, 3), np.float32))
+        embed_as_unit_rows(["a"], 2, 10, lambda texts: np.ones((1, 3), np.float32))

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from tomewise.embedding.choose_embedder import embedder_named
+from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
 from tomewise.errors import MissingDependency, UnknownName, UsageError
 from tomewise.settings import load
@@ -100,7 +100,7 @@ def test_the_command_says_how_to_go_on(command, received, model, library):
 def test_a_folder_that_the_user_names_is_loaded_without_its_code(received, model, library):
     with Tome.open(received("sentence-transformers:./model"), embedder="sentence-transformers:./model"):
         pass
-    assert embedder_named("sentence-transformers:./model").dimensions == 2
+    assert choose_embedder("sentence-transformers:./model").dimensions == 2
     assert library.loaded == [(("./model",), {"trust_remote_code": False})]
 
 
@@ -154,7 +154,7 @@ def test_later_versions_are_used(library, version):
 )
 def test_other_names_of_a_tome_are_refused_by_name(received, name):
     with pytest.raises(UnknownName):
-        embedder_named(name)
+        choose_embedder(name)
     if name:
         with pytest.raises(UnknownName):
             Tome.open(received(name))

@@ -22,35 +22,35 @@ def quiet(_: Progress) -> None:
     pass
 
 
-def stated(given: Any) -> dict[str, object]:
+def list_facts(given: Any) -> dict[str, object]:
     lines = [line.split(" > ") for line in given.text.splitlines()]
     names = [line[0] for line in lines if len(line) == 1]
     return {"entities": names, "triples": [line for line in lines if len(line) > 1]}
 
 
-async def built(folder: Path, *texts: str) -> SqliteStore:
+async def build_store(folder: Path, *texts: str) -> SqliteStore:
     """A tome of one document `d<number>` and one passage for each text."""
     store = SqliteStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
         put(store, EMBEDDER, document_of(f"d{number}", text))
-    await rebuilt(store)
+    await rebuild(store)
     return store
 
 
-async def rebuilt(store: SqliteStore) -> None:
-    layer = GraphLayer(store, ScriptedModel({"extract_facts": stated}), EMBEDDER)
+async def rebuild(store: SqliteStore) -> None:
+    layer = GraphLayer(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)
     await build([layer], store, quiet)
 
 
-async def added(store: SqliteStore, name: str, text: str) -> None:
+async def add_and_build(store: SqliteStore, name: str, text: str) -> None:
     put(store, EMBEDDER, document_of(name, text))
-    await rebuilt(store)
+    await rebuild(store)
 
 
-async def removed(store: SqliteStore, name: str) -> None:
+async def remove_and_build(store: SqliteStore, name: str) -> None:
     with store.write() as change:
         change.remove_document(name)
-    await rebuilt(store)
+    await rebuild(store)
 
 
 def vertices(store: SqliteStore, index: GraphIndex) -> list[str]:

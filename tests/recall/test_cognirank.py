@@ -1,4 +1,4 @@
-"""Seeds and scores, worked out by hand from the papers' equations."""
+"""Seeds and scores, compared with values computed by hand from the papers' equations."""
 
 import math
 from fractions import Fraction
@@ -91,7 +91,7 @@ def test_seeds_agree_with_plain_loops(drawn: list[tuple[int, int, int]]) -> None
     assert hippo == pytest.approx({v: float(sum(x) / len(x)) for v, x in parts.items()})
 
 
-def ranked(text: str) -> list[tuple[str, float]]:
+def parse_ranking(text: str) -> list[tuple[str, float]]:
     """ "a9 b5" as [("a", 0.9), ("b", 0.5)]."""
     return [(item[0], int(item[1:]) / 10) for item in text.split()]
 
@@ -112,7 +112,7 @@ def ranked(text: str) -> list[tuple[str, float]]:
     ],
 )
 def test_merge(rankings: list[str], limit: int, expected: str) -> None:
-    assert "".join(node for node, _ in merge([ranked(text) for text in rankings], limit)) == expected
+    assert "".join(node for node, _ in merge([parse_ranking(text) for text in rankings], limit)) == expected
 
 
 def test_an_id_counts_with_its_best_score() -> None:

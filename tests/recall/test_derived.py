@@ -38,13 +38,13 @@ def grow(store, embedder, nodes):
         change.put_vectors(LAYER, [keys[node.id] for node in made], embedder.embed([node.text for node in made]))
 
 
-def cosine(one, other):
-    return sum(a == b for a, b in zip(one, other, strict=True)) / 2 - 1
+def cosine(signs, other_signs):
+    return sum(a == b for a, b in zip(signs, other_signs, strict=True)) / 2 - 1
 
 
 @st.composite
 def forests(draw):
-    """Texts of passages; nodes over them and over each other; documents to remove; nodes that come after that."""
+    """Texts of passages, nodes made from passages and from other nodes, and the numbers of documents to remove."""
     passages = draw(st.lists(st.sampled_from(SIGNS), min_size=2, max_size=6))
     below = [f"p{number}" for number in range(len(passages))]
     nodes = []
@@ -64,11 +64,11 @@ async def test_the_nearest_are_those_of_a_slow_reading(forest, query, limit):
     embedder = Signs()
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore.open(Path(folder) / "a.tome")
-        for number, text in enumerate(passages):  # the later a document comes, the earlier it stands
+        for number, text in enumerate(passages):  # later documents come earlier in document order
             put(store, embedder, document_of(f"d{9 - number}", text))
         place = {passage.document: passage.id for passage in store.passages().values()}
         ids = {f"p{number}": place[f"d{9 - number}"] for number in range(len(passages))}
-        made_of = {name: tuple(ids.get(one, one) for one in sources) for name, _, sources, _ in nodes}
+        made_of = {name: tuple(ids.get(source, source) for source in sources) for name, _, sources, _ in nodes}
         grow(store, embedder, [(name, text, made_of[name], level) for name, text, _, level in nodes])
         retriever = DenseDerived(store, embedder, LAYER)
         assert len(await retriever.retrieve(query, limit)) == min(limit, len(nodes))  # now its arrays are warm
@@ -103,7 +103,7 @@ def store(tmp_path):
     ids = {}
     for name, text in (("a", "Ada kept the light."), ("b", "Tom sold a boat."), ("c", "A judge sat.")):
         put(made, embedder, document_of(name, text))
-        ids[name] = next(one.id for one in made.passages().values() if one.document == name)
+        ids[name] = next(passage.id for passage in made.passages().values() if passage.document == name)
     grow(made, embedder, [("low", "Ada and Tom.", (ids["b"], ids["a"]), 1)])
     grow(made, embedder, [("mixed", "All of them.", ("low", ids["c"], ids["a"]), 2)])
     grow(made, embedder, [("high", "The town.", ("mixed",), 3)])
@@ -113,7 +113,7 @@ def store(tmp_path):
 
 def test_grounds_are_the_passages_of_all_levels_below_each_once_in_document_order(store):
     keys = store.keys_of(["low", "mixed", "high"])
-    below = Grounds(store, LAYER).below(keys.values())
+    below = Grounds(store, LAYER).passages_below(keys.values())
     documents = {passage.id: passage.document for passage in store.passages().values()}
     found = {name: [documents[passage] for passage in below[key]] for name, key in keys.items()}
     assert found == {"low": ["a", "b"], "mixed": ["a", "b", "c"], "high": ["a", "b", "c"]}

@@ -7,18 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, added, built, removed, vertices
+from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
 from tomewise.recall.cognirank import merge, norm
-from tomewise.recall.diffusion import CogniRank, Decomposed, Diffusion, one_step, walked
+from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
 from tomewise.recall.flat import Dense
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
-    Asked,
     CogitoSeeds,
     ExpandedPassageSeeds,
+    GraphQuestion,
     HippoSeeds,
     MentionSeeds,
     PassageSeeds,
@@ -36,12 +36,12 @@ TEXTS = (
     "nothing of note",
     "a lone boat",
 )
-ALONE = {"d9", "d10"}  # no fact ties these to anything
+ALONE = {"d9", "d10"}  # passages without facts
 
 
 @pytest.fixture
 async def store(tmp_path):
-    made = await built(tmp_path, *TEXTS)
+    made = await build_store(tmp_path, *TEXTS)
     yield made
     made.close()
 
@@ -50,7 +50,7 @@ def hippo(store):
     return SumOfSeeds([HippoSeeds(), PassageSeeds(store)])
 
 
-def diffusion(store, *, seeding=None, linking=None, links="facts", spreading=walked):
+def diffusion(store, *, seeding=None, linking=None, links="facts", spreading=walk_to_end):
     facts = linking or NearestFacts(store, GRAPH)
     indexes = GraphIndexes(store, GRAPH, links=links)
     return Diffusion(store, EMBEDDER, indexes, facts, seeding or hippo(store), spreading=spreading)
@@ -75,11 +75,11 @@ def cosines(store, query=QUERY):
 
 
 async def exact(store, seeding, query=QUERY):
-    """The mass of each passage by power iteration, as a part of the greatest; none for those never reached."""
+    """The mass of each passage by power iteration, divided by the greatest; without passages of mass 0."""
     index = GraphIndexes(store, GRAPH).current()
     vector = EMBEDDER.embed([query])[0]
-    hits = await NearestFacts(store, GRAPH).hits(query, vector)
-    where, weights = await seeding.seeds(Asked(query, vector, hits), index)
+    hits = await NearestFacts(store, GRAPH).find_hits(query, vector)
+    where, weights = await seeding.find_seeds(GraphQuestion(query, vector, hits), index)
     start = np.zeros(index.walk.graph.nodes)
     np.add.at(start, where, weights)
     masses = power_iteration(index.walk.graph, start)[len(index.entities) :]
@@ -105,7 +105,7 @@ async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_k
     seeds = {"ada marsh": 0.5, "boat": 0.25, "d3": 1.0, "d9": 2.0, "nothing of note": 2.0}
     where = np.array([names.index(name) for name in seeds])
     weights = np.array(list(seeds.values()))
-    reached = one_step(index, where, weights)
+    reached = walk_one_step(index, where, weights)
     graph = index.walk.graph
     slow = {}
     for a, b, weight in zip(*(array.tolist() for array in graph.edges()), strict=True):
@@ -139,14 +139,14 @@ async def test_passages_that_no_walk_reaches_follow_by_cosine(store):
 class Nowhere:
     """Seeds that weigh nothing."""
 
-    async def seeds(self, asked, index):
+    async def find_seeds(self, question, index):
         return np.arange(2), np.zeros(2)
 
 
-class Unheard:
-    """Hits of facts that no index knows."""
+class UnknownFact:
+    """Hits of a fact that the index does not have."""
 
-    async def hits(self, query, vector):
+    async def find_hits(self, query, vector):
         return Hits(np.array([10**6]), ("x",), np.ones(1), np.ones(1))
 
 
@@ -156,19 +156,19 @@ async def test_without_seeds_passages_rank_by_cosine(tmp_path, store):
     without = {
         "zero seeds": diffusion(store, seeding=Nowhere()),
         "no fact kept": diffusion(store, linking=RecognisedFacts(NearestFacts(store, GRAPH), none)),
-        "unheard-of facts": diffusion(store, seeding=CogitoSeeds(), linking=Unheard()),
+        "an unknown fact": diffusion(store, seeding=CogitoSeeds(), linking=UnknownFact()),
     }
     for name, retriever in without.items():
         assert await retriever.retrieve(QUERY, 7) == dense, name
         assert await CogniRank(store, retriever).retrieve(QUERY, 7) == dense, name
     (tmp_path / "b").mkdir()
-    bare = await built(tmp_path / "b", "boat", "a boat for Tom Hale", "light")
+    bare = await build_store(tmp_path / "b", "boat", "a boat for Tom Hale", "light")
     assert await diffusion(bare).retrieve(QUERY, 5) == await Dense(bare, EMBEDDER).retrieve(QUERY, 5)
     bare.close()
 
 
 async def test_an_empty_tome_has_nothing(tmp_path):
-    empty = await built(tmp_path)
+    empty = await build_store(tmp_path)
     with empty.write() as change:
         change.set_meta("dimensions", str(EMBEDDER.dimensions))
     for retriever in (diffusion(empty), ours(empty), CogniRank(empty, diffusion(empty))):
@@ -193,8 +193,8 @@ def piece(node, score=0.0):
     return Evidence(node=node, layer="passages", text=node, score=score, sources=(node,))
 
 
-class ByPart:
-    """What each query finds."""
+class FixedLists:
+    """A retriever with a fixed list of nodes for each query."""
 
     def __init__(self, **lists):
         self.lists = lists
@@ -211,18 +211,18 @@ def parts(*names):
     return ScriptedModel({"decompose": lambda given: {"subqueries": list(names)}})
 
 
-async def test_two_and_two_and_the_best_of_the_rest():
-    found = await Decomposed(ByPart(p="abcdef", r="axyz"), parts("p", "r")).retrieve("whole", 5)
+async def test_each_part_gives_two_passages_and_the_best_of_the_rest_follows():
+    found = await DecomposedRecall(FixedLists(p="abcdef", r="axyz"), parts("p", "r")).retrieve("whole", 5)
     # p gives a and b, r gives x and y (a is taken), and c scores highest of the rest.
-    assert [one.node for one in found] == ["a", "b", "x", "c", "y"]
-    assert [one.score for one in found] == pytest.approx([1, 0.9, 0.89, 0.8, 0.79])
+    assert [piece.node for piece in found] == ["a", "b", "x", "c", "y"]
+    assert [piece.score for piece in found] == pytest.approx([1, 0.9, 0.89, 0.8, 0.79])
 
 
 async def test_a_short_part_leaves_its_places_to_the_others():
-    found = await Decomposed(ByPart(p="a", r="axyz"), parts("p", "r")).retrieve("whole", 5)
-    assert [one.node for one in found] == ["a", "x", "y", "z"]
+    found = await DecomposedRecall(FixedLists(p="a", r="axyz"), parts("p", "r")).retrieve("whole", 5)
+    assert [piece.node for piece in found] == ["a", "x", "y", "z"]
     lists = [[("a", 1.0)], [("a", 0.99), ("x", 0.89), ("y", 0.79), ("z", 0.69)]]
-    assert [(one.node, pytest.approx(one.score)) for one in found] == merge(lists, 5)
+    assert [(piece.node, pytest.approx(piece.score)) for piece in found] == merge(lists, 5)
 
 
 @pytest.mark.parametrize(
@@ -237,25 +237,25 @@ async def test_a_short_part_leaves_its_places_to_the_others():
     ],
 )
 async def test_a_question_that_is_not_taken_apart_is_asked_whole(model):
-    inner = ByPart(whole="abc")
-    found = await Decomposed(inner, model).retrieve("whole", 2)
+    inner = FixedLists(whole="abc")
+    found = await DecomposedRecall(inner, model).retrieve("whole", 2)
     assert inner.asked == ["whole"]
-    assert [one.node for one in found] == ["a", "b"]
+    assert [piece.node for piece in found] == ["a", "b"]
 
 
 async def test_no_more_parts_than_asked_for():
-    inner = ByPart(p="a", r="b", s="c")
-    await Decomposed(inner, parts("p", "r", "s")).retrieve("whole", 5)
+    inner = FixedLists(p="a", r="b", s="c")
+    await DecomposedRecall(inner, parts("p", "r", "s")).retrieve("whole", 5)
     assert inner.asked == ["p", "r"]
     inner.asked.clear()
-    await Decomposed(inner, parts("p", "r", "s"), parts=3).retrieve("whole", 5)
+    await DecomposedRecall(inner, parts("p", "r", "s"), parts=3).retrieve("whole", 5)
     assert inner.asked == ["p", "r", "s"]
 
 
-async def test_a_model_that_is_away_is_an_error():
+async def test_an_unavailable_model_is_an_error():
     model = ScriptedModel({"decompose": [ModelUnavailable("down")]})
     with pytest.raises(ModelUnavailable):
-        await Decomposed(ByPart(whole="a"), model).retrieve("whole", 2)
+        await DecomposedRecall(FixedLists(whole="a"), model).retrieve("whole", 2)
 
 
 @pytest.mark.parametrize("kind", ["hippo", "cogito", "ours", "one step", "cognirank", "decomposed"])
@@ -264,14 +264,14 @@ async def test_contract(store, kind):
         "hippo": lambda: diffusion(store),
         "cogito": lambda: diffusion(store, seeding=CogitoSeeds()),
         "ours": lambda: ours(store),
-        "one step": lambda: diffusion(store, spreading=one_step),
+        "one step": lambda: diffusion(store, spreading=walk_one_step),
         "cognirank": lambda: CogniRank(store, diffusion(store)),
-        "decomposed": lambda: Decomposed(CogniRank(store, diffusion(store)), parts("Who sold?", "What boat?")),
+        "decomposed": lambda: DecomposedRecall(CogniRank(store, diffusion(store)), parts("Who sold?", "What boat?")),
     }[kind]()
     await check_retriever(retriever, QUERY)
     everything = await retriever.retrieve(QUERY, 50)
     assert len(everything) == len(TEXTS)
-    order = [(-one.score, one.node) for one in everything]
+    order = [(-piece.score, piece.node) for piece in everything]
     assert order == sorted(order)
 
 
@@ -279,14 +279,14 @@ NEW = "Zoe Quill > forged > the Vellum Codex\nZoe Quill > fled to > Ghent"
 
 
 @pytest.mark.parametrize("make", [diffusion, ours, lambda store: CogniRank(store, diffusion(store))])
-async def test_a_warm_retriever_finds_what_came_and_forgets_what_went(store, make):
+async def test_a_retriever_in_use_finds_new_documents_and_forgets_removed_ones(store, make):
     retriever = make(store)
     question = "Who forged the Vellum Codex?"
     before = await retriever.retrieve(question, 20)
-    await added(store, "new", NEW)
+    await add_and_build(store, "new", NEW)
     assert homes(store, await retriever.retrieve(question, 3))[0] == "new"
     assert await retriever.retrieve(question, 20) == await make(store).retrieve(question, 20)
-    await removed(store, "new")
+    await remove_and_build(store, "new")
     assert await retriever.retrieve(question, 20) == before
 
 
@@ -300,9 +300,9 @@ async def test_retrievers_in_threads_while_documents_come_and_go(store):
     with ThreadPoolExecutor(2) as pool:
         asking = [pool.submit(ask) for _ in range(2)]
         for number in range(3):
-            await added(store, "guest", f"Guest {number} > ate > bread {number}")
-            await removed(store, "guest")
-        found = [one for some in asking for one in await asyncio.wrap_future(some)]
-    assert {len(one) for one in found} == {4}
-    assert [one.node for one in found[-1]] == [one.node for one in expected]
+            await add_and_build(store, "guest", f"Guest {number} > ate > bread {number}")
+            await remove_and_build(store, "guest")
+        found = [evidence for future in asking for evidence in await asyncio.wrap_future(future)]
+    assert {len(evidence) for evidence in found} == {4}
+    assert [piece.node for piece in found[-1]] == [piece.node for piece in expected]
     assert await retriever.retrieve(QUERY, 4) == expected

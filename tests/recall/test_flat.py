@@ -8,7 +8,7 @@ from tests.texts import prose
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
-from tomewise.recall.ranking import top
+from tomewise.recall.ranking import find_top
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_retriever, document_of, put
 from tomewise.types import Evidence
@@ -110,7 +110,7 @@ async def test_an_empty_tome_has_nothing(here, name):
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 1.0, -np.inf]), max_size=20), st.integers(0, 25))
 def test_top_holds_the_best_and_their_ties(values, limit):
     scores = np.array(values, np.float64)
-    found = set(top(scores, limit).tolist())
+    found = set(find_top(scores, limit).tolist())
     best = sorted(range(len(values)), key=lambda index: -values[index])[:limit]
     assert set(best) <= found | {i for i in best if any(abs(values[i] - values[j]) <= 1e-6 for j in found)}
     assert len(found) >= min(limit, len(values))

@@ -1,4 +1,4 @@
-"""The graph as arrays, against a slow reading of the same rows, and as documents come and go."""
+"""The graph as arrays, compared with a slow reading of the same rows, while documents are added and removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recall.graph_tomes import GRAPH, NAMES, added, built, rebuilt, removed, vertices
+from tests.recall.graph_tomes import GRAPH, NAMES, add_and_build, build_store, rebuild, remove_and_build, vertices
 
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.store.sqlite.store import SqliteStore
@@ -22,30 +22,32 @@ TWINS = ["the old stone tower house", "the old stone tower houses", "the old sto
 PEOPLE = ["Ada Marsh", "Tom Hale", "Skerry", *TWINS]
 
 
-def slow(store: SqliteStore, links: str, between: float) -> dict[tuple[str, str], float]:
-    """The weights of the graph by names, worked out from the rows one by one."""
+def weigh_slowly(store: SqliteStore, links: str, between: float) -> dict[tuple[str, str], float]:
+    """The weights of the graph by names, computed from the rows one by one."""
     entities = {key: node.text for key, node in store.nodes(NAMES.entities).items()}
     homes = {key: passage.document for key, passage in store.passages().items()}
-    stating = store.sources(store.nodes(NAMES.facts), NAMES.facts)
-    holding = store.sources(entities, NAMES.entities)
+    fact_sources = store.sources(store.nodes(NAMES.facts), NAMES.facts)
+    entity_sources = store.sources(entities, NAMES.entities)
     ends: dict[int, list[int]] = {}
     for fact, entity, _ in store.edges(NAMES.ends).rows.tolist():
         ends.setdefault(int(fact), []).append(int(entity))
     weights: Counter[tuple[str, str]] = Counter()
-    ties = {(entity, passage) for entity, some in holding.items() for passage in some}
+    entity_links = {(entity, passage) for entity, passages in entity_sources.items() for passage in passages}
     if links == "facts":
-        ties = {(end, passage) for fact, some in stating.items() for passage in some for end in ends[fact]}
-    for entity, passage in ties:
+        entity_links = {
+            (end, passage) for fact, passages in fact_sources.items() for passage in passages for end in ends[fact]
+        }
+    for entity, passage in entity_links:
         weights[entities[entity], homes[passage]] += 1
     for fact, pair in ends.items():
         if len(pair) == 2:
-            weights[tuple(sorted(entities[end] for end in pair))] += between * len(stating[fact])
+            weights[tuple(sorted(entities[end] for end in pair))] += between * len(fact_sources[fact])
     for a, b, cosine in store.edges(NAMES.synonyms).rows.tolist():
         weights[tuple(sorted((entities[int(a)], entities[int(b)])))] += between * cosine
     return dict(weights)
 
 
-def told(store: SqliteStore, index: GraphIndex) -> dict[tuple[str, str], float]:
+def read_weights(store: SqliteStore, index: GraphIndex) -> dict[tuple[str, str], float]:
     names = vertices(store, index)
     entities = len(index.entities)
     edges = zip(*(array.tolist() for array in index.walk.graph.edges()), strict=True)
@@ -71,20 +73,21 @@ def lines() -> st.SearchStrategy[str]:
     links=st.sampled_from(["facts", "extracted"]),
     between=st.sampled_from([1.0, 2.0]),
 )
-def test_the_arrays_hold_what_the_rows_say(texts, gone, links, between):
+def test_the_arrays_agree_with_the_rows(texts, gone, links, between):
     with TemporaryDirectory() as folder:
-        asyncio.run(compared(Path(folder), texts, gone, links, between))
+        asyncio.run(compare_arrays(Path(folder), texts, gone, links, between))
 
 
-async def compared(folder, texts, gone, links, between):
-    store = await built(folder, *("\n".join([*some, f"text {at}"]) for at, some in enumerate(texts)))
+async def compare_arrays(folder, texts, gone, links, between):
+    contents = ["\n".join([*text_lines, f"text {at}"]) for at, text_lines in enumerate(texts)]
+    store = await build_store(folder, *contents)
     indexes = GraphIndexes(store, GRAPH, links=links, between=between)
-    assert told(store, indexes.current()) == pytest.approx(slow(store, links, between))
+    assert read_weights(store, indexes.current()) == pytest.approx(weigh_slowly(store, links, between))
     for number in gone & set(range(len(texts))):
-        await removed(store, f"d{number}")
+        await remove_and_build(store, f"d{number}")
     index = indexes.current()
-    assert told(store, index) == pytest.approx(slow(store, links, between))
-    ties = Counter(name for (name, home), _ in told(store, index).items() if home.startswith("d"))
+    assert read_weights(store, index) == pytest.approx(weigh_slowly(store, links, between))
+    ties = Counter(name for (name, home), _ in read_weights(store, index).items() if home.startswith("d"))
     assert spreads(store, index) == {name: ties[name] for name in vertices(store, index)[: len(index.entities)]}
     assert index.is_passage.tolist() == [False] * len(index.entities) + [True] * len(index.passages)
     assert index.facts.tolist() == sorted(store.nodes(NAMES.facts))
@@ -92,9 +95,9 @@ async def compared(folder, texts, gone, links, between):
 
 
 async def test_by_hand(tmp_path):
-    store = await built(tmp_path, "Ada > met > Tom\nSkerry", "Ada > met > Tom\nTom > is > Tom", "nothing")
+    store = await build_store(tmp_path, "Ada > met > Tom\nSkerry", "Ada > met > Tom\nTom > is > Tom", "nothing")
     index = GraphIndexes(store, GRAPH).current()
-    assert told(store, index) == {
+    assert read_weights(store, index) == {
         ("ada", "tom"): 2,
         ("ada", "d0"): 1,
         ("tom", "d0"): 1,
@@ -103,8 +106,8 @@ async def test_by_hand(tmp_path):
     }
     assert spreads(store, index) == {"ada": 2, "tom": 2, "skerry": 0, "nothing": 0}
     more = GraphIndexes(store, GRAPH, links="extracted", between=2.0).current()
-    assert told(store, more) == {
-        **told(store, index),
+    assert read_weights(store, more) == {
+        **read_weights(store, index),
         ("ada", "tom"): 4,
         ("skerry", "d0"): 1,
         ("nothing", "d2"): 1,
@@ -119,35 +122,35 @@ async def test_by_hand(tmp_path):
     }
 
 
-async def test_it_is_made_anew_only_when_the_graph_changed(tmp_path):
-    store = await built(tmp_path, "Ada > met > Tom")
+async def test_it_is_built_again_only_when_the_graph_has_changed(tmp_path):
+    store = await build_store(tmp_path, "Ada > met > Tom")
     indexes = GraphIndexes(store, GRAPH)
     first = indexes.current()
     assert indexes.current() is first
     store.save_trace(asked="now", question="who?", record={})
     assert indexes.current() is first
-    await added(store, "later", "Ida > met > Ada")
-    grown = told(store, indexes.current())
+    await add_and_build(store, "later", "Ida > met > Ada")
+    grown = read_weights(store, indexes.current())
     assert ("ada", "ida") in grown
-    await removed(store, "later")
-    assert told(store, indexes.current()) == told(store, first)
-    other = SqliteStore.open(store.path)  # as another process would
-    await added(other, "later", "Ida > met > Ada")
-    other.close()
-    assert told(store, indexes.current()) == grown
+    await remove_and_build(store, "later")
+    assert read_weights(store, indexes.current()) == read_weights(store, first)
+    second = SqliteStore.open(store.path)  # as another process would
+    await add_and_build(second, "later", "Ida > met > Ada")
+    second.close()
+    assert read_weights(store, indexes.current()) == grown
 
 
 async def test_a_tome_without_a_graph_has_an_empty_one(tmp_path):
     store = SqliteStore.open(tmp_path / "a.tome")
     index = GraphIndexes(store, GRAPH).current()
     assert (len(index.entities), len(index.passages), len(index.facts), index.walk.graph.nodes) == (0, 0, 0, 0)
-    await rebuilt(store)
+    await rebuild(store)
     assert len(GraphIndexes(store, GRAPH, links="extracted").current().passages) == 0
 
 
 async def test_readers_never_see_half_a_change(tmp_path):
-    """An index mixed of two versions would tie entities to the wrong passages, or fall off an array."""
-    store = await built(tmp_path, *(f"Name {number} > met > Name {number + 1}" for number in range(8)))
+    """An index of mixed versions would link entities to the wrong passages, or raise an IndexError."""
+    store = await build_store(tmp_path, *(f"Name {number} > met > Name {number + 1}" for number in range(8)))
     indexes = GraphIndexes(store, GRAPH, links="extracted")
     done = threading.Event()
 
@@ -155,8 +158,8 @@ async def test_readers_never_see_half_a_change(tmp_path):
         odd = []
         while not done.is_set():
             index = indexes.current()
-            # Each passage here states one fact of two entities, and so has two links. A document is added first and
-            # read by the graph layer after: then it has none yet.
+            # Each passage here states one fact of two entities, so it has two links. A document is added before the
+            # graph layer reads it; until then its passage has no links.
             links = np.diff(index.walk.graph.indptr)[len(index.entities) :].tolist()
             if links.count(2) != len(index.facts) or len(index.facts) < len(links) - 1:
                 odd.append(links)
@@ -165,7 +168,7 @@ async def test_readers_never_see_half_a_change(tmp_path):
     with ThreadPoolExecutor(2) as pool:
         readers = [pool.submit(read) for _ in range(2)]
         for number in range(8):
-            await added(store, f"new{number}", f"Fresh {number} > met > Fresher {number}")
-            await removed(store, f"d{number}")
+            await add_and_build(store, f"new{number}", f"Fresh {number} > met > Fresher {number}")
+            await remove_and_build(store, f"d{number}")
         done.set()
         assert [reader.result() for reader in readers] == [[], []]

@@ -1,4 +1,4 @@
-"""Several layers asked at once: each its own answers, in order, whoever is first."""
+"""Several layers searched concurrently: each gives its own evidence in order, whichever is first."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Layer:
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         await asyncio.sleep(self._delay)
         ids = [f"{self._name}:{query}:{rank}" for rank in range(limit)]
-        return [Evidence(node=one, layer=self._name, text=one, score=1.0, sources=()) for one in ids]
+        return [Evidence(node=node, layer=self._name, text=node, score=1.0, sources=()) for node in ids]
 
 
 class Meeting:
-    """Replies once all that are expected have been asked."""
+    """Returns once the expected number of calls are waiting."""
 
     def __init__(self, expected: int) -> None:
         self._barrier = asyncio.Barrier(expected)
@@ -47,10 +47,11 @@ async def test_each_query_gets_what_each_layer_gives_best_first():
     recall = LayeredRecall({name: Layer(name) for name in ("veridical", "semantic", "episodic")})
     assert recall.layers == ("veridical", "semantic", "episodic")
     found = await recall.retrieve(["b", "a", "b"], 2)
-    assert [{layer: [piece.node for piece in some] for layer, some in one.items()} for one in found] == [
+    nodes = [{layer: [piece.node for piece in pieces] for layer, pieces in layers.items()} for layers in found]
+    assert nodes == [
         {layer: [f"{layer}:{query}:0", f"{layer}:{query}:1"] for layer in recall.layers} for query in ("b", "a", "b")
     ]
-    assert [list(one) for one in found] == [list(recall.layers)] * 3
+    assert [list(layers) for layers in found] == [list(recall.layers)] * 3
 
 
 async def test_no_query_finds_nothing():
@@ -64,6 +65,6 @@ async def test_all_queries_and_layers_are_asked_side_by_side():
     assert found == [{"semantic": [], "episodic": []}] * 3
 
 
-async def test_a_layer_that_fails_is_an_error_and_no_empty_layer():
+async def test_a_layer_that_fails_is_an_error_and_not_an_empty_layer():
     with pytest.raises(ModelUnavailable, match="gone"):
         await LayeredRecall({"veridical": Layer("veridical"), "semantic": Away()}).retrieve(["a"], 1)

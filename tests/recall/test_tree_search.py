@@ -1,4 +1,4 @@
-"""Recall over the tree: all levels as one against a plain search, and the way down from the top."""
+"""Recall over the tree: all levels together, compared with a plain search, and from the top down."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUMMARIES = (
 
 
 def grow(store: SqliteStore, embedder: Embedder) -> None:
-    """Put the summaries above over the passages of the texts above."""
+    """Add the nodes of SUMMARIES, which were made from the passages of TEXTS."""
     passages = {passage.document: passage.id for passage in store.passages().values()}
     ids = {number: passages[f"d{number}"] for number in range(len(TEXTS))}
     for name, text, members, level in SUMMARIES:
@@ -100,7 +100,7 @@ async def test_without_summaries_the_passages_are_searched(tmp_path: Path) -> No
 
 async def test_what_was_removed_is_not_found(store: SqliteStore) -> None:
     with store.write() as change:
-        change.remove_document("d0")  # and with it the summaries above
+        change.remove_document("d0")  # and with it the summaries made from it
     for retriever in (CollapsedTree(store, EMBEDDER), TreeTraversal(store, EMBEDDER, top_k=20)):
         nodes = {piece.node for piece in await retriever.retrieve("Ada and the sea", 20)}
         assert nodes.isdisjoint({"light", "shore"})
@@ -118,14 +118,14 @@ def test_grounds_are_read_once_and_again_when_the_tree_has_changed(store: Sqlite
     watched = Watched.open(store.path)
     keys = watched.keys_of(["light", "shore", "town"])
     passages = [passage.id for passage in watched.passages().values()]
-    below = Grounds(watched, "tree")
+    tree_grounds = Grounds(watched, "tree")
     expected = {keys["light"]: tuple(passages[:2]), keys["shore"]: tuple(passages[:4])}
-    assert below.below(expected) == expected
+    assert tree_grounds.passages_below(expected) == expected
     asked.clear()
-    assert below.below(expected) == expected
+    assert tree_grounds.passages_below(expected) == expected
     assert asked == []
-    assert below.below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
+    assert tree_grounds.passages_below([keys["town"]]) == {keys["town"]: tuple(passages[4:])}
     with store.write() as change:
         change.remove_document("d4")
         (made,) = change.put_nodes([Node(id="rest", layer="tree", text="rest", sources=(passages[5],))]).values()
-    assert below.below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}
+    assert tree_grounds.passages_below([keys["town"], made]) == {keys["town"]: (), made: (passages[5],)}

@@ -1,4 +1,4 @@
-"""The push against power iteration, python-igraph and a dense solve written from the definition."""
+"""The push, compared with power iteration, python-igraph and a dense solve of the definition."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tomewise.errors import UsageError
 from tomewise.recall.csr import CsrGraph
-from tomewise.recall.walk import Visited, Walk, power_iteration
+from tomewise.recall.walk import VisitedNodes, Walk, power_iteration
 
 Edge = tuple[int, int, float]
 FINE = 1e-7
 
 
-def solved(nodes: int, edges: list[Edge], seeds: NDArray[np.float64], restart: float) -> NDArray[np.float64]:
-    """The walk by a linear solve of its definition: isolated nodes return all they hold to the seeds."""
+def solve(nodes: int, edges: list[Edge], seeds: NDArray[np.float64], restart: float) -> NDArray[np.float64]:
+    """The walk as the solution of its linear equation: isolated nodes return all their mass to the seeds."""
     adjacency = np.zeros((nodes, nodes))
     for a, b, weight in edges:
         if a != b:
@@ -31,12 +31,12 @@ def solved(nodes: int, edges: list[Edge], seeds: NDArray[np.float64], restart: f
     return np.linalg.solve(np.eye(nodes) - (1 - restart) * step.T, restart * r)
 
 
-def built(nodes: int, edges: list[Edge]) -> CsrGraph:
+def build_graph(nodes: int, edges: list[Edge]) -> CsrGraph:
     rows, cols, weights = zip(*edges, strict=True) if edges else ((), (), ())
     return CsrGraph.from_edges(nodes, rows, cols, weights)
 
 
-def spread(visited: Visited, nodes: int) -> NDArray[np.float64]:
+def spread(visited: VisitedNodes, nodes: int) -> NDArray[np.float64]:
     assert np.unique(visited.nodes).size == visited.nodes.size
     values = np.zeros(nodes)
     values[visited.nodes] = visited.values
@@ -66,7 +66,7 @@ def test_push_and_power_iteration_solve_the_definition(
     case: tuple[int, list[Edge], NDArray[np.float64], float],
 ) -> None:
     nodes, edges, seeds, restart = case
-    exact, graph = solved(nodes, edges, seeds, restart), built(nodes, edges)
+    exact, graph = solve(nodes, edges, seeds, restart), build_graph(nodes, edges)
     iterated = power_iteration(graph, seeds, restart=restart)
     np.testing.assert_allclose(iterated, exact, atol=1e-7)  # weights are stored as float32
     assert iterated.sum() == pytest.approx(1)
@@ -135,18 +135,18 @@ def test_a_walk_stays_in_its_component_and_near_its_seeds() -> None:
 
 def test_isolated_seeds_send_their_mass_back() -> None:
     # Nodes 0 - 1, and 2 alone. With seeds half at 0 and half at 2: d = x2, x0 + x1 + x2 = 1, x2 = (1 + d) / 4.
-    visited = Walk(built(3, [(0, 1, 1.0)])).push([0, 2], [1.0, 1.0])
+    visited = Walk(build_graph(3, [(0, 1, 1.0)])).push([0, 2], [1.0, 1.0])
     assert spread(visited, 3) == pytest.approx([4 / 9, 2 / 9, 1 / 3], abs=1e-5)
-    only = Walk(built(3, [(0, 1, 1.0)])).push([2], [7.0])
+    only = Walk(build_graph(3, [(0, 1, 1.0)])).push([2], [7.0])
     assert spread(only, 3) == pytest.approx([0, 0, 1])
-    assert spread(Walk(built(2, [])).push([1], [1.0]), 2) == pytest.approx([0, 1])
+    assert spread(Walk(build_graph(2, [])).push([1], [1.0]), 2) == pytest.approx([0, 1])
 
 
 def test_weights_count_by_their_ratio_alone() -> None:
     edges = [(0, 1, 1.0), (0, 2, 3.0), (2, 3, 0.5)]
-    plain = spread(Walk(built(4, edges)).push([0], [1.0]), 4)
-    scaled = spread(Walk(built(4, [(a, b, w * 1024) for a, b, w in edges])).push([0], [8.0]), 4)
-    np.testing.assert_array_equal(plain, scaled)
+    plain = spread(Walk(build_graph(4, edges)).push([0], [1.0]), 4)
+    scaled_values = spread(Walk(build_graph(4, [(a, b, w * 1024) for a, b, w in edges])).push([0], [8.0]), 4)
+    np.testing.assert_array_equal(plain, scaled_values)
     assert plain[2] > 2.9 * plain[1]
 
 
@@ -157,9 +157,9 @@ def test_walks_leave_nothing_behind() -> None:
     walk.push(np.arange(2000), np.ones(2000))
     walk.push([1999], [1.0], among=np.zeros(2000, np.bool_))
     again, fresh = walk.push([1, 2, 3], [1, 2, 3]), Walk(graph).push([1, 2, 3], [1, 2, 3])
-    for other in (again, fresh):
-        np.testing.assert_array_equal(first.nodes, other.nodes)
-        np.testing.assert_array_equal(first.values, other.values)
+    for repeated in (again, fresh):
+        np.testing.assert_array_equal(first.nodes, repeated.nodes)
+        np.testing.assert_array_equal(first.values, repeated.values)
 
 
 def test_walks_run_side_by_side() -> None:
@@ -182,7 +182,7 @@ def test_repeated_seeds_add_up() -> None:
 
 
 def test_best_orders_by_value_then_node() -> None:
-    visited = Visited(np.array([8, 3, 5, 1], np.int32), np.array([0.2, 0.2, 0.9, 0.1], np.float32))
+    visited = VisitedNodes(np.array([8, 3, 5, 1], np.int32), np.array([0.2, 0.2, 0.9, 0.1], np.float32))
     assert visited.best(2).nodes.tolist() == [5, 3]
     assert visited.best(10).nodes.tolist() == [5, 3, 8, 1]
     assert visited.best(0).nodes.tolist() == []
@@ -202,11 +202,11 @@ def test_best_orders_by_value_then_node() -> None:
 )
 def test_impossible_seeds_are_refused(nodes: list[int], weights: list[float], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        Walk(built(3, [(0, 1, 1.0)])).push(nodes, weights)
+        Walk(build_graph(3, [(0, 1, 1.0)])).push(nodes, weights)
 
 
 def test_impossible_settings_are_refused() -> None:
-    graph = built(2, [(0, 1, 1.0)])
+    graph = build_graph(2, [(0, 1, 1.0)])
     for wrong in ({"restart": 0.0}, {"restart": 1.0}, {"precision": 0.0}):
         with pytest.raises(UsageError):
             Walk(graph, **wrong)
@@ -222,7 +222,7 @@ def test_impossible_settings_are_refused() -> None:
 )
 def test_impossible_edges_are_refused(edge: Edge, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        built(3, [edge])
+        build_graph(3, [edge])
     with pytest.raises(UsageError, match="shapes"):
         CsrGraph.from_edges(3, [0], [1, 2], [1.0])
 
@@ -230,7 +230,7 @@ def test_impossible_edges_are_refused(edge: Edge, says: str) -> None:
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 9)), max_size=40))
 def test_edges_make_a_symmetric_graph_and_come_back(drawn: list[tuple[int, int, int]]) -> None:
-    graph = built(8, [(a, b, float(w)) for a, b, w in drawn])
+    graph = build_graph(8, [(a, b, float(w)) for a, b, w in drawn])
     sums: dict[tuple[int, int], int] = {}
     for a, b, weight in drawn:
         if a != b:

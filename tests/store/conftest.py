@@ -1,4 +1,4 @@
-"""Stores to test."""
+"""Fixtures: stores in a temporary folder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tomewise.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
-    """Opens stores under this test's folder, by name; closes them in the end."""
+def open_store(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
+    """A function that opens stores in this test's folder, by name. They are closed at the end."""
     stores: list[SqliteStore] = []
 
     def make(name: str | None = None) -> SqliteStore:
@@ -25,5 +25,5 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., SqliteStore]]:
 
 
 @pytest.fixture
-def store(opened: Callable[..., SqliteStore]) -> SqliteStore:
-    return opened("test.tome")
+def store(open_store: Callable[..., SqliteStore]) -> SqliteStore:
+    return open_store("test.tome")

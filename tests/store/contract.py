@@ -1,4 +1,4 @@
-"""What every store must do, whatever it is built on: small pieces to make memories from, and checks on one store."""
+"""What every store must do: functions that fill a small store, and checks of one store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIMENSIONS = 4
 MakeStore = Callable[[], SqliteStore]
 
 
-def cut(document: Document, size: int = 12) -> list[Passage]:
+def cut_passages(document: Document, size: int = 12) -> list[Passage]:
     """Passages of `size` characters."""
     starts = range(0, len(document.text), size)
     texts = [document.text[start : start + size] for start in starts]
@@ -42,9 +42,9 @@ def vectors_of(texts: Sequence[str]) -> np.ndarray:
     return np.array(rows, np.float32).reshape(-1, DIMENSIONS) / 255
 
 
-def put(change: Write, document: Document) -> list[int]:
-    """A document with its passages, a gist of each two passages, and the words of each passage as shared nodes."""
-    passages = cut(document)
+def put_memory(change: Write, document: Document) -> list[int]:
+    """Add a document: passages, a gist for every two passages, and the words of each passage as shared nodes."""
+    passages = cut_passages(document)
     keys = change.put_document(document, document.text, passages)
     change.put_vectors("passages", keys, vectors_of([passage.text for passage in passages]))
     pairs = [passages[place : place + 2] for place in range(0, len(passages), 2)]
@@ -72,7 +72,7 @@ def add(store: SqliteStore, *documents: Document) -> None:
     for document in documents:
         with store.write() as change:
             change.set_meta("dimensions", str(DIMENSIONS))
-            put(change, document)
+            put_memory(change, document)
 
 
 def remove(store: SqliteStore, document: str) -> list[int]:
@@ -81,16 +81,16 @@ def remove(store: SqliteStore, document: str) -> list[int]:
 
 
 def assert_arrays_follow(store: SqliteStore) -> None:
-    """The arrays hold what the tables hold, whichever way they came about."""
-    with store.reading() as connection:
-        kept = connection.exec_driver_sql("SELECT space, key, vector FROM vectors ORDER BY key").all()
+    """The arrays are equal to the tables."""
+    with store.read() as connection:
+        vectors = connection.exec_driver_sql("SELECT space, key, vector FROM vectors ORDER BY key").all()
         edges = connection.exec_driver_sql("SELECT space, key, a, b, weight FROM edges ORDER BY key").all()
         touched = connection.exec_driver_sql("SELECT space FROM spaces").scalars().all()
-    assert touched, "nothing was ever put here"
+    assert touched, "nothing was ever stored here"
     for space in touched:
         kind, name = space.split("/", 1)
         columns = store.vectors(name) if kind == "vectors" else store.edges(name)
-        rows = kept if kind == "vectors" else edges
+        rows = vectors if kind == "vectors" else edges
         expected = {
             row.key: np.frombuffer(row.vector, np.float32).tolist() if kind == "vectors" else [row.a, row.b, row.weight]
             for row in rows
@@ -105,7 +105,7 @@ def assert_arrays_follow(store: SqliteStore) -> None:
 
 
 def check_documents(make: MakeStore) -> None:
-    """Documents come, are found again, are replaced and go."""
+    """Documents are added, found, replaced and removed."""
     store = make()
     document = Document(id="one", text="the harbour lay in fog", title="Fog", source="memory")
     assert not store.holds_documents()
@@ -115,7 +115,7 @@ def check_documents(make: MakeStore) -> None:
     assert store.digest("one") == document.text
     (record,) = store.documents()
     assert (record.characters, record.passages, record.title) == (22, 2, "Fog")
-    assert list(store.passages().values()) == cut(document)
+    assert list(store.passages().values()) == cut_passages(document)
     add(store, Document(id="one", text="the harbour lay in sun"))
     assert store.document("one").text == "the harbour lay in sun"
     assert "".join(passage.text for passage in store.passages().values()) == "the harbour lay in sun"
@@ -128,7 +128,7 @@ def check_documents(make: MakeStore) -> None:
 
 
 def check_derivations(make: MakeStore) -> None:
-    """What is made of something dies with it, level by level; what is merely seen in it dies with the last sight."""
+    """A node is removed with any of its sources, level by level; a shared node is removed with its last source."""
     store = make()
     add(store, Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat"))
     words = {node.text for node in store.nodes("words").values()}
@@ -153,30 +153,30 @@ def check_failure(make: MakeStore) -> None:
     add(store, Document(id="one", text="a cat sat on a mat"))
     before = list(export(store)), store.version("vectors/passages")
     with pytest.raises(KeyboardInterrupt):
-        _interrupted(store)
+        _interrupt_write(store)
     assert (list(export(store)), store.version("vectors/passages")) == before
     assert_arrays_follow(store)
 
 
-def _interrupted(store: SqliteStore) -> None:
+def _interrupt_write(store: SqliteStore) -> None:
     with store.write() as change:
-        put(change, Document(id="two", text="a dog sat"))
+        put_memory(change, Document(id="two", text="a dog sat"))
         change.remove_document("one")
         raise KeyboardInterrupt
 
 
 def check_history(make: MakeStore) -> None:
-    """Equal memories export equally, in whatever order they came about, and after what came and went."""
-    one, two = Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat on the cat")
+    """Equal memories have equal exports, whatever the order of additions and whatever was removed since."""
+    first, second = Document(id="one", text="a cat sat on a mat"), Document(id="two", text="a dog sat on the cat")
     forward, backward = make(), make()
-    add(forward, one, two)
-    add(backward, two, Document(id="three", text="no cat"), Document(id="one", text="another text"), one)
+    add(forward, first, second)
+    add(backward, second, Document(id="three", text="no cat"), Document(id="one", text="another text"), first)
     remove(backward, "three")
     assert list(export(forward)) == list(export(backward))
 
 
 def check_keys(make: MakeStore) -> None:
-    """Keys are never used twice, also when the last of them is gone."""
+    """Keys are never used twice, even after the last key was removed."""
     store = make()
     add(store, Document(id="one", text="a cat sat on a mat"))
     seen = set(store.node_keys("passages")) | set(store.edges("seen-in:words").keys.tolist())

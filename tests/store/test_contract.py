@@ -1,4 +1,4 @@
-"""The SQLite store keeps what every store promises."""
+"""The SQLite store passes the checks of every store."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DOCUMENTS = st.dictionaries(st.sampled_from("abcde"), WORDS.map(" ".join), min_s
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_keeps(check: Callable[[MakeStore], None], opened: MakeStore) -> None:
-    check(opened)
+def test_keeps(check: Callable[[MakeStore], None], open_store: MakeStore) -> None:
+    check(open_store)
 
 
 @settings(max_examples=8, deadline=None)
@@ -31,13 +31,13 @@ def test_any_order_of_adding_gives_the_same_memory(texts: dict[str, str], chance
     shuffled = list(documents)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     with TemporaryDirectory() as folder:
-        forward, other = (SqliteStore.open(Path(folder) / name) for name in ("a.tome", "b.tome"))
-        add(forward, *documents)
-        add(other, *shuffled)
-        assert list(export(forward)) == list(export(other))
-        assert_arrays_follow(other)
-        forward.close()
-        other.close()
+        in_order, in_other_order = (SqliteStore.open(Path(folder) / name) for name in ("a.tome", "b.tome"))
+        add(in_order, *documents)
+        add(in_other_order, *shuffled)
+        assert list(export(in_order)) == list(export(in_other_order))
+        assert_arrays_follow(in_other_order)
+        in_order.close()
+        in_other_order.close()
 
 
 @settings(max_examples=8, deadline=None)
@@ -57,13 +57,13 @@ def test_adding_and_removing_leaves_what_was_there(texts: dict[str, str], guest:
         store.close()
 
 
-def test_stores_share_nothing(opened: MakeStore) -> None:
-    one, other = opened(), opened()
-    add(one, Document(id="one", text="a cat sat"))
-    assert not other.holds_documents()
-    assert len(other.vectors("passages").keys) == 0
-    with one.exclusive(), other.exclusive():
-        add(other, Document(id="two", text="a dog sat"))
-    assert [record.id for record in one.documents()] == ["one"]
-    assert one.lexical("dog", 5) == []
-    assert one.version("vectors/passages") != other.version("vectors/passages")
+def test_stores_share_nothing(open_store: MakeStore) -> None:
+    first, second = open_store(), open_store()
+    add(first, Document(id="one", text="a cat sat"))
+    assert not second.holds_documents()
+    assert len(second.vectors("passages").keys) == 0
+    with first.exclusive(), second.exclusive():
+        add(second, Document(id="two", text="a dog sat"))
+    assert [record.id for record in first.documents()] == ["one"]
+    assert first.lexical("dog", 5) == []
+    assert first.version("vectors/passages") != second.version("vectors/passages")

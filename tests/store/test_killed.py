@@ -1,4 +1,4 @@
-"""A writer that is killed at any moment leaves what it had committed, and a tome that goes on."""
+"""A writer that is killed at any moment leaves all that it had committed, and a tome that still works."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ with store.exclusive():
 """
 
 
-def test_killed_at_random_moments(opened: MakeStore) -> None:
-    path = opened("test.tome").path
+def test_killed_at_random_moments(open_store: MakeStore) -> None:
+    path = open_store("test.tome").path
     chance = random.Random(4)
     finished = -1
     for _ in range(4):
@@ -40,20 +40,20 @@ def test_killed_at_random_moments(opened: MakeStore) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
-            said = [int(writer.stdout.readline()) for _ in range(chance.randint(1, 8))]
+            printed = [int(writer.stdout.readline()) for _ in range(chance.randint(1, 8))]
             time.sleep(chance.uniform(0, 0.03))
             writer.kill()
-            said += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
-        finished = max(said)
-        store = opened("test.tome")
-        held = {record.id for record in store.documents()}
-        assert {f"d{number:04}" for number in said if number % 3 != 1} <= held
+            printed += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
+        finished = max(printed)
+        store = open_store("test.tome")
+        documents = {record.id for record in store.documents()}
+        assert {f"d{number:04}" for number in printed if number % 3 != 1} <= documents
         assert_arrays_follow(store)
         with store.exclusive():
             add(store, Document(id="d0000", text="text number 0 of many"))
-        with store.reading() as connection:
+        with store.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
-    store, undisturbed = opened("test.tome"), opened("undisturbed.tome")
+    store, undisturbed = open_store("test.tome"), open_store("undisturbed.tome")
     for record in store.documents():
         add(undisturbed, store.document(record.id))
     assert list(export(store)) == list(export(undisturbed))

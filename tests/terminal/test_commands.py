@@ -300,11 +300,11 @@ def test_a_file_that_is_not_a_tome(command, log, here, words):
     assert (here / "memory.tome").read_text() == "I am a text"
 
 
-def test_an_sqlite_file_that_is_not_a_tome(command, log, here):
-    with closing(sqlite3.connect(here / "memory.tome")) as connection:
-        connection.execute("CREATE TABLE mine (x)")
-    assert_one_line(command("add", log), 4, "no tome")
-    assert_one_line(command("ask", "Who?"), 4, "no tome")
+def test_an_sqlite_file_that_is_no_tome(command, log, here):
+    with closing(sqlite3.connect(here / "memory.tome")) as other:
+        other.execute("CREATE TABLE mine (x)")
+    one_line(command("add", log), 4, "not a tome")
+    one_line(command("ask", "Who?"), 4, "not a tome")
 
 
 def test_a_folder_is_not_a_tome(command, log, here):
@@ -399,8 +399,8 @@ def test_options_that_do_not_make_a_choice(command, added_log, options):
     assert_one_line(command("ask", "Which?", *words), 2, "option")
 
 
-def test_asking_a_tome_that_is_missing_or_empty(command, here):
-    assert_one_line(command("ask", "Who?"), 4, "there is no tome", "tome -m")
+def test_asking_where_nothing_is(command, here):
+    one_line(command("ask", "Who?"), 4, "found no tome", "tome -m")
     assert not (here / "memory.tome").exists()
     Tome.open("memory.tome", embedder="hash").close()
     assert_one_line(command("ask", "Who?"), 4, "holds no document", "tome add")

@@ -1,1 +1,1 @@
-"""Text to vectors, behind one protocol."""
+"""Embedders: texts to vectors, behind one protocol."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import MissingDependency, TomewiseError
 from tomewise.settings import cache_folder
 
@@ -30,18 +30,18 @@ HASHES = {
 }
 LAYERS, HEADS, DIMENSIONS, MAX_TOKENS = 6, 12, 384, 256
 BATCH_TOKENS = 512  # about 0.15 s on one core: an interruption waits no longer than that
-GRAPH_VERSION = 1  # raise it whenever `onnx_graph` builds something else
+GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph` builds
 
 
 class BundledMiniLM:
     """all-MiniLM-L6-v2 in float32: mean of the last hidden states, scaled to length one; 384 dimensions, 256 tokens.
 
-    Nothing is loaded before it is needed. The ONNX file (90 MB) is made once in `cache` (`settings.cache_folder()` when
-    None), after the weights and the tokenizer were checked against their SHA-256; a damaged file is made anew. Texts
-    are batched by equal length, one batch per core at a time, so a text's vector is bit for bit the same whatever it is
-    embedded with. A single short text keeps one core busy. Raises MissingDependency when the weights are not installed,
-    TomewiseError when they are not the official ones or the cache cannot be written. Source: Reimers and Gurevych,
-    "Sentence-BERT", 2019, section 3 (mean pooling).
+    Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to `cache` (`settings.cache_folder()`
+    if None), after the weights and the tokenizer were checked against their SHA-256; a damaged file is written again.
+    Texts are batched by equal length, one batch per core at a time, so a text's vector is bit for bit the same,
+    whatever texts are embedded with it. A single short text uses one core. Raises MissingDependency when the weights
+    are not installed, TomewiseError when they are not the official ones or the cache cannot be written. Source: Reimers
+    and Gurevych, "Sentence-BERT", 2019, section 3 (mean pooling).
     """
 
     name = NAME
@@ -56,26 +56,26 @@ class BundledMiniLM:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The model's own, without truncation and padding, so that it counts all of a text."""
+        """The model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         with self._lock:
             if self._tokenizer is None:
                 self._tokenizer = _load_tokenizer()
             return self._tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return rows(texts, DIMENSIONS, MAX_TOKENS, self._embed_distinct)
+        return embed_as_unit_rows(texts, DIMENSIONS, MAX_TOKENS, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
         session = self._ready_session()
-        ids = [_truncated(encoding.ids) for encoding in self.tokenizer.encode_batch_fast(texts)]
+        ids = [_truncate(encoding.ids) for encoding in self.tokenizer.encode_batch_fast(texts)]
         pooled = np.empty((len(texts), DIMENSIONS), np.float32)
 
         def run(batch: NDArray[np.intp]) -> None:
             tokens = np.array([ids[text] for text in batch], np.int32)
-            # Pooled here because the graph's own mean sums in another order when a batch holds a single text.
+            # The mean is taken here, because ONNX Runtime sums in another order when a batch holds a single text.
             pooled[batch] = session.run(None, {"ids": tokens})[0].mean(axis=1)
 
-        _side_by_side(run, batches([len(row) for row in ids], BATCH_TOKENS, usable_cores()))
+        _run_concurrently(run, split_into_batches([len(row) for row in ids], BATCH_TOKENS, usable_cores()))
         return pooled
 
     def _ready_session(self) -> Any:
@@ -85,24 +85,24 @@ class BundledMiniLM:
             return self._session
 
 
-def batches(lengths: Sequence[int], budget: int, cores: int) -> Iterator[NDArray[np.intp]]:
+def split_into_batches(lengths: Sequence[int], budget: int, cores: int) -> Iterator[NDArray[np.intp]]:
     """Indices of texts of equal length, at most `budget` tokens at a time (one text at least), longest first."""
     counts = np.asarray(lengths)
-    share = max(64, min(budget, int(counts.sum()) // cores))  # little work is spread over the cores too
+    share = max(64, min(budget, int(counts.sum()) // cores))  # little work: smaller batches, for all cores
     for length in np.unique(counts)[::-1]:
-        alike = np.flatnonzero(counts == length)
+        same_length = np.flatnonzero(counts == length)
         size = max(1, share // int(length))
-        yield from (alike[start : start + size] for start in range(0, len(alike), size))
+        yield from (same_length[start : start + size] for start in range(0, len(same_length), size))
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
+    """The number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _side_by_side(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
-    # One thread per batch rather than many per operation: cores then never wait for one another at each of the
-    # hundred operations, which on a busy machine halves the speed.
+def _run_concurrently(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
+    # One thread per batch, not several threads per operation: otherwise the threads wait for each other at each of the
+    # hundred operations, which halves the speed on a busy machine.
     pool = ThreadPoolExecutor(usable_cores())
     try:
         for future in [pool.submit(run, batch) for batch in work]:
@@ -111,13 +111,13 @@ def _side_by_side(run: Any, work: Iterator[NDArray[np.intp]]) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-def _truncated(ids: list[int]) -> list[int]:
+def _truncate(ids: list[int]) -> list[int]:
     return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 
 def weights_folder() -> Path:
     """The folder with the model files of the installed package. Raises MissingDependency."""
-    # Found without importing it: its modules may import torch.
+    # `find_spec` does not import the package, whose modules may import torch.
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise MissingDependency(
@@ -130,13 +130,13 @@ def weights_folder() -> Path:
 def _load_tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(_verified("tokenizer.json").decode("utf-8"))
+    tokenizer = Tokenizer.from_str(_read_verified("tokenizer.json").decode("utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def _verified(file: str) -> bytes:
+def _read_verified(file: str) -> bytes:
     path = weights_folder() / file
     try:
         content = path.read_bytes()
@@ -154,7 +154,7 @@ def _open_session(cache: Path) -> Any:
     from onnxruntime.capi import onnxruntime_pybind11_state as problems
 
     weights_folder()
-    # The hash in the name says which weights it was made from: they are hashed when it is made, not at each start.
+    # The name contains the hash of the weights. The weights are hashed when the file is written, not at each start.
     path = cache / f"{NAME}-{HASHES['model.safetensors'][:12]}-{GRAPH_VERSION}.onnx"
     if not path.exists():
         _make_graph(path)
@@ -178,7 +178,7 @@ def _session(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what fails is raised; a warning on standard error helps nobody
+    options.log_severity_level = 4  # no warnings on standard error; failures raise errors
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
@@ -187,8 +187,8 @@ def _make_graph(path: Path) -> None:
 
     from tomewise.embedding.onnx_graph import build, write
 
-    _verified("tokenizer.json")
-    model = build(load(_verified("model.safetensors")), layers=LAYERS, heads=HEADS)
+    _read_verified("tokenizer.json")
+    model = build(load(_read_verified("model.safetensors")), layers=LAYERS, heads=HEADS)
     try:
         write(model, path)
     except OSError as error:

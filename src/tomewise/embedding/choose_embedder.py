@@ -1,4 +1,4 @@
-"""Which embedder a name means."""
+"""Choosing an embedder by its name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "op
 _DIMENSIONS = re.compile(r"[0-9]{1,6}")
 
 
-def embedder_named(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
-    """The embedder that `name` means: one of `NAMES`; "hash:N" and "openai:MODEL@N" ask for N dimensions.
+def choose_embedder(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
+    """The embedder of a name in `NAMES`; "hash:N" and "openai:MODEL@N" choose N dimensions.
 
-    `base_url` and `api_key` go to the openai one, which else looks in the environment. Nothing is loaded or fetched
-    yet, and the `name` of what is returned gives an equal embedder when passed here again. Raises
-    UnknownName, offering the nearest names.
+    `base_url` and `api_key` are for the OpenAI embedder, which otherwise reads the environment. Nothing is loaded or
+    fetched yet. The returned embedder's own `name` gives an equal embedder when passed here again. Raises UnknownName,
+    which suggests the nearest names.
     """
     kind, _, model = name.partition(":")
     if name in BUNDLED:
@@ -43,16 +43,11 @@ def embedder_named(name: str, *, base_url: str | None = None, api_key: str | Non
     if kind == "openai" and model:
         from tomewise.embedding.openai import OpenAIEmbedder
 
-        model, dimensions = _dimensions(model)
+        model, dimensions = _split_dimensions(model)
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, dimensions=dimensions)
-    raise UnknownName(_unknown(name))
+    raise UnknownName(f"no embedder has the name {name!r}: {suggest(kind, NAMES)}known are {', '.join(NAMES)}")
 
 
-def _dimensions(model: str) -> tuple[str, int | None]:
+def _split_dimensions(model: str) -> tuple[str, int | None]:
     stem, at, digits = model.rpartition("@")
     return (stem, int(digits)) if at and stem and _DIMENSIONS.fullmatch(digits) else (model, None)
-
-
-def _unknown(name: str) -> str:
-    kinds = [known.split(":")[0] for known in NAMES]
-    return f"there is no embedder {name!r}: {suggest(name.split(':')[0], kinds)}known are {', '.join(NAMES)}"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-LONGEST = 512  # passages are no longer, whatever the model could take
+LONGEST = 512  # tokens; passages are never longer, even if the model can take more
 BATCH = 32
 
 
@@ -47,7 +47,7 @@ class FastEmbed:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """A copy of the model's own, without truncation and padding, so that it counts all of a text."""
+        """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         from tokenizers import Tokenizer
 
         copy = Tokenizer.from_str(self._own_tokenizer.to_str())
@@ -56,10 +56,10 @@ class FastEmbed:
         return copy
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
+        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # alike in length, so little padding
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # similar lengths need little padding
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         vectors[order] = list(self._model.embed([texts[index] for index in order], batch_size=BATCH))
         return vectors
@@ -70,7 +70,7 @@ class FastEmbed:
 
     @cached_property
     def _model(self) -> Any:
-        _ = self.dimensions  # an unknown name is told apart from weights that cannot be fetched
+        _ = self.dimensions  # raises UnknownName, before an attempt to fetch the weights raises ModelUnavailable
         try:
             return _library()(self._model_name)
         except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""A weightless embedder: hashed words and their character trigrams. For tests, and where no weights may be had."""
+"""An embedder without weights: hashed words and character trigrams. For tests, and if no weights are available."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ DEFAULT_DIMENSIONS = 256
 
 
 class HashEmbedder:
-    """Texts that share words, or parts of words, have a high cosine. The same vectors on every machine.
+    """Texts that share words, or parts of words, have a high cosine. The vectors are the same on every machine.
 
-    A text is the set of its words, lower-cased; each word adds itself (weight 2) and, when it has more than three
-    letters, its trigrams (weight 1), each to one dimension with one sign, both taken from a hash. A text without
-    words has a vector of its own. Source: Weinberger et al., "Feature Hashing for Large Scale Multitask Learning",
+    A text is the set of its words in lower case. The features of a word are the word itself (weight 2) and, if it has
+    more than three letters, its trigrams (weight 1). A hash gives each feature one dimension and one sign. A text
+    without words has a fixed vector. Source: Weinberger et al., "Feature Hashing for Large Scale Multitask Learning",
     2009, section 2 (signed hashing).
     """
 
@@ -43,7 +43,7 @@ class HashEmbedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """Counts words and punctuation marks; its ids mean nothing, since every word is the unknown one."""
+        """A tokenizer that counts words and punctuation marks. All its ids are that of the unknown word."""
         from tokenizers import Tokenizer, models, pre_tokenizers
 
         tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
@@ -51,13 +51,13 @@ class HashEmbedder:
         return tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
+        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
             words = set(WORD.findall(text.lower())[: self.max_tokens])
-            # Sums of small whole numbers are exact, so the order of a set does not show.
+            # Sums of small whole numbers are exact, so they do not depend on the order of the set.
             vectors[row] = sum((_word_vector(word, self.dimensions) for word in words), np.zeros(self.dimensions))
             if not vectors[row].any():
                 vectors[row] = _word_vector("", self.dimensions)
@@ -76,6 +76,6 @@ def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
 def _features(word: str) -> Iterator[tuple[str, float]]:
     yield f"word {word}", 2.0
     if len(word) > 3:
-        edged = f"<{word[:100]}>"
-        for start in range(len(edged) - 2):
-            yield edged[start : start + 3], 1.0
+        marked = f"<{word[:100]}>"  # marks the first and the last trigram
+        for start in range(len(marked) - 2):
+            yield marked[start : start + 3], 1.0

@@ -1,9 +1,9 @@
 """A BERT encoder as an ONNX graph for ONNX Runtime on CPUs, made from safetensors weights.
 
-All sequences of a batch have one length, so the graph needs no mask: nothing is spent on padding, and the vectors of a
-text do not depend on what shares its batch. The nodes are the fused ones of ONNX Runtime (domain com.microsoft).
-Source: Devlin et al., "BERT", 2019, section 3; Vaswani et al., "Attention Is All You Need", 2017, section 3. The
-segment embedding, the same for every token of a single text, is added to the position embeddings beforehand.
+All sequences of a batch have the same length, so the graph needs no mask and no padding, and the vectors of a text do
+not depend on the other texts of its batch. The nodes are the fused ones of ONNX Runtime (domain com.microsoft). The
+segment embedding is the same for every token of a single text; it is added to the position embeddings here. Source:
+Devlin et al., "BERT", 2019, section 3; Vaswani et al., "Attention Is All You Need", 2017, section 3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Weights = Mapping[str, "NDArray[np.float32]"]
 def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> onnx.ModelProto:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
-    `weights` are named as in a BertModel of Hugging Face Transformers.
+    `weights` have the names of a BertModel of Hugging Face Transformers.
     """
     graph = _Graph(weights, heads, epsilon)
     states = graph.embeddings()
@@ -38,7 +38,7 @@ def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) 
 
 
 def write(model: onnx.ModelProto, path: Path) -> None:
-    """Write the model under a temporary name, then rename: whoever reads `path` finds all of it or nothing."""
+    """Write the model under a temporary name, then rename it, so that readers of `path` find all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".partial", delete=False) as file:
         try:
@@ -53,7 +53,7 @@ def write(model: onnx.ModelProto, path: Path) -> None:
 
 
 class _Graph:
-    """The nodes and tensors made so far."""
+    """The nodes and tensors built so far."""
 
     def __init__(self, weights: Weights, heads: int, epsilon: float) -> None:
         self._weights = weights
@@ -85,7 +85,7 @@ class _Graph:
         prefix = f"encoder.layer.{layer}"
         weight, bias = self._dense(f"{prefix}.intermediate.dense")
         wide = self._node("MatMul", [states, weight], f"{prefix}.wide", domain="")
-        active = self._node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as the weights were trained
+        active = self._node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
         return self._residual(f"{prefix}.output", active, states)
 
     def model(self, states: str) -> onnx.ModelProto:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tomewise.credentials import know_credentials
-from tomewise.embedding.unit_rows import rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import key, variable
@@ -29,20 +29,21 @@ BATCH = 64  # texts of one request
 IN_FLIGHT = 4  # requests
 RETRIES = 4
 TIMEOUT = 60.0  # seconds
-PIECE = 6  # characters
+PIECE = 6  # characters of the longest token of the approximate tokenizer
 
 
 class OpenAIEmbedder:
     """The embedding model `model` at `base_url` (any address that speaks the OpenAI API).
 
-    Left out, `base_url` and `api_key` are OPENAI_BASE_URL, else OpenAI's own address, and OPENAI_API_KEY.
-    `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256"). Left out, they
-    are what the model gives, learnt by embedding one word unless the model is a known one. Time-outs, 429 and 5xx are
-    retried with growing pauses. Raises ModelUnavailable (no key for an address that is not local, no connection, key
-    refused, retries spent), ModelError (request refused), BadReply (wrong count or dimensions).
+    Without `base_url`, the address is OPENAI_BASE_URL, or else OpenAI's own. Without `api_key`, the key is
+    OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
+    Without it, the model's own dimensions are used: they are known for some models; for others, one word is embedded.
+    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises ModelUnavailable (no key for an
+    address that is not local, no connection, key refused, all retries failed), ModelError (request refused), BadReply
+    (wrong count or dimensions).
     """
 
-    max_tokens = 512  # by the approximate `tokenizer`; passages are no longer, whatever the model could take
+    max_tokens = 512  # counted by the approximate `tokenizer`; passages are never longer
 
     def __init__(
         self, model: str, base_url: str | None = None, api_key: str | None = None, dimensions: int | None = None
@@ -68,9 +69,10 @@ class OpenAIEmbedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """An approximation: words and marks, words cut every 6 characters, ideographs one by one.
+        """An approximation: words (split every 6 characters), punctuation marks, and single ideographs.
 
-        The model's own tokenizer is not known here; this one counts English text a little high, so that passages fit.
+        The model's own tokenizer is not available. For English text this one counts a few tokens too many, so that
+        passages fit.
         """
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -83,11 +85,11 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
-        return rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
+        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
-        given = [self._fitting(text) for text in texts]
-        requests = [given[start : start + BATCH] for start in range(0, len(given), BATCH)]
+        cut_texts = [self._cut_to_limit(text) for text in texts]
+        requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
         pool = ThreadPoolExecutor(min(IN_FLIGHT, len(requests)))
         try:
             futures = [pool.submit(self._request, request) for request in requests]
@@ -102,7 +104,7 @@ class OpenAIEmbedder:
                 )
         return np.array(vectors, np.float32)
 
-    def _fitting(self, text: str) -> str:
+    def _cut_to_limit(self, text: str) -> str:
         offsets = self.tokenizer.encode(text).offsets
         cut = text[: offsets[self.max_tokens - 1][1]] if len(offsets) > self.max_tokens else text
         return cut if cut.strip() else "."  # the API refuses empty texts
@@ -110,16 +112,16 @@ class OpenAIEmbedder:
     def _request(self, texts: list[str]) -> list[list[float]]:
         import openai
 
-        asked = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
+        options = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
         where = f"{self._model!r} at {self._address}"
         try:
-            # As plain numbers, since not every compatible server knows the client's default, base64.
+            # "float", because some compatible servers do not support base64, the client's default.
             reply: Any = self._client.embeddings.create(
-                model=self._model, input=texts, encoding_format="float", extra_body=asked
+                model=self._model, input=texts, encoding_format="float", extra_body=options
             )
         except (openai.APIConnectionError, openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ModelUnavailable(
-                f"{where} could not be asked ({error}): check the address, the network and {VARIABLE}"
+                f"{where} could not be reached ({error}): check the address, the network and {VARIABLE}"
             ) from error
         except (openai.RateLimitError, openai.InternalServerError, openai.NotFoundError) as error:
             raise ModelUnavailable(f"{where} does not answer ({error}): check the name, or try again later") from error
@@ -146,7 +148,7 @@ class OpenAIEmbedder:
 
 
 def is_local(address: str) -> bool:
-    """Whether the address is on this machine or in a private network, where servers commonly ask for no key."""
+    """Whether the address is on this machine or in a private network, where servers usually need no key."""
     host = urlsplit(address).hostname or ""
     try:
         return ip_address(host).is_private
@@ -155,7 +157,7 @@ def is_local(address: str) -> bool:
 
 
 def _vectors(reply: Any, expected: int, where: str) -> list[Any]:
-    """The vectors of a reply in the order of the texts, by their `index`."""
+    """The vectors of a reply in the order of the texts, sorted by their `index`. Raises BadReply."""
     entries = {getattr(entry, "index", None): entry for entry in getattr(reply, "data", None) or ()}
     if set(entries) != set(range(expected)):
         raise BadReply(f"{where} gave {len(entries)} embeddings for {expected} texts, or not one for each")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.embedding.unit_rows import rows
+from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import MissingDependency, ModelUnavailable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-LONGEST = 512  # passages are no longer, whatever the model could take
+LONGEST = 512  # tokens; passages are never longer, even if the model can take more
 BATCH = 32
-LEAST = 6  # the first version that runs no code of a local folder unasked
+LEAST = 6  # the first major version that never runs code of a local folder without consent
 
 
 class SentenceTransformersEmbedder:
@@ -44,7 +44,7 @@ class SentenceTransformersEmbedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """A copy of the model's own, without truncation and padding, so that it counts all of a text."""
+        """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         from tokenizers import Tokenizer
 
         own = getattr(self._model.tokenizer, "backend_tokenizer", None)
@@ -56,7 +56,7 @@ class SentenceTransformersEmbedder:
         return copy
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
+        return embed_as_unit_rows(texts, self.dimensions, self.max_tokens, self._embed_distinct)
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
         vectors: NDArray[np.float32] = self._model.encode(
@@ -76,7 +76,7 @@ class SentenceTransformersEmbedder:
 
 
 def _library() -> Any:
-    """The library, if it is one that asks before it runs a model's code: earlier ones ran what a folder brought."""
+    """The library, if its version asks before it runs a model's code; earlier ones run the code of a folder."""
     try:
         import sentence_transformers
     except ImportError as error:
@@ -87,7 +87,7 @@ def _library() -> Any:
     major = version.partition(".")[0]
     if not major.isdecimal() or int(major) < LEAST:
         raise MissingDependency(
-            f"Sentence Transformers {version or 'of an unknown version'} is too old, since it runs code that a model "
-            f"brings: run `pip install 'sentence-transformers>={LEAST}'`"
+            f"Sentence Transformers {version or 'of an unknown version'} is too old, because it runs code that comes "
+            f"with a model: run `pip install 'sentence-transformers>={LEAST}'`"
         )
     return sentence_transformers

@@ -1,4 +1,4 @@
-"""Rows: one unit vector per text, each distinct text embedded once."""
+"""Unit rows: one vector of length one for each text; each distinct text is embedded once."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 CHARACTERS_PER_TOKEN = 20
 
 
-def rows(
+def embed_as_unit_rows(
     texts: Sequence[str], dimensions: int, max_tokens: int, embed: Callable[[list[str]], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
-    """What `embed` gives for the distinct texts, as unit rows in the order of `texts`: (len(texts), dimensions).
+    """The vectors of `embed` as unit rows in the order of `texts`: (len(texts), dimensions).
 
-    Each text is cut to `CHARACTERS_PER_TOKEN` characters per token first, so that a text of megabytes is not tokenised
-    whole; text in which tokens are longer than that on average (long runs of white space) loses its end. Lone
-    surrogates become question marks. Raises BadReply when the vectors have another shape or no direction.
+    `embed` gets each distinct text once. Each text is first cut to `CHARACTERS_PER_TOKEN * max_tokens` characters, so
+    that a text of megabytes is not tokenised as a whole; if its tokens are longer on average (long runs of white
+    space), its end is lost. Lone surrogates become question marks. Raises BadReply when the vectors have another shape
+    or a length that is zero or not finite.
     """
     places: dict[str, int] = {}
-    order = [places.setdefault(_legible(text, max_tokens * CHARACTERS_PER_TOKEN), len(places)) for text in texts]
+    order = [places.setdefault(_clean(text, max_tokens * CHARACTERS_PER_TOKEN), len(places)) for text in texts]
     if not order:
         return np.zeros((0, dimensions), np.float32)
     vectors = np.asarray(embed(list(places)), np.float32)
@@ -43,5 +44,5 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def _legible(text: str, characters: int) -> str:
+def _clean(text: str, characters: int) -> str:
     return text[:characters].encode("utf-8", "replace").decode("utf-8")

@@ -181,7 +181,7 @@ class Probe:
         yield Event(name="updated", step=course.step, detail=detail)
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
-        """The best answer. Where there is none and the question asks for a guess, one more call that may not decline."""
+        """The best answer; where there is none and the question asks for a guess, a call that may not decline."""
         best = course.best
         done = best is not None and best.resolved
         if done or not self._bounds.cycles or not self._bounds.forces(course.question):

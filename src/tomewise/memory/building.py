@@ -71,10 +71,10 @@ async def estimate(layers: Sequence[Layer], store: SqliteStore) -> list[Estimate
 
 def find_changes(layer: Layer, store: SqliteStore) -> Change:
     """Find what changed in the layers below this layer since its last update."""
-    seen_now = store.seen(layer.name)
+    seen_now = store.count_intake(layer.name)
     record = store.builds().get(layer.name, {})
     return Change(
-        added=tuple(store.untaken(layer.name, layer.needs)),
+        added=tuple(store.pending_keys(layer.name, layer.needs)),
         removed=record.get("seen", seen_now) != seen_now,
     )
 

@@ -187,7 +187,7 @@ class EpisodesLayer:
         front = {key for passages in documents.values() for key in passages}
         above: set[int] = set()
         while front:
-            parents = self._store.made_of(front, f"made-of:{self.name}").values()
+            parents = self._store.find_derived(front, f"made-of:{self.name}").values()
             front = {key for keys in parents for key in keys} - above
             above |= front
         return _Base(documents, self._store.nodes_at(sorted(above)))

@@ -1,1 +1,1 @@
-"""Finding evidence, one way a file."""
+"""Ways to find evidence, one in each file."""

@@ -19,36 +19,39 @@ if TYPE_CHECKING:
 
 
 class WithGists:
-    """Each passage found, followed by the gist that was made of it. A gist equal to its passage is not shown again.
+    """Each passage found, followed by its gist. A gist equal to its passage is left out.
 
-    With `added`, only those sentences of a gist are shown that add something: whose words, stop words apart, are not
-    all in one sentence of the passage (ours).
+    With `only_new_sentences`, a gist shows only the sentences that add something to the passage (ours). A sentence
+    adds something unless one sentence of the passage has all its words; stop words do not count.
     """
 
-    def __init__(self, retriever: Retriever, store: SqliteStore, *, layer: str = "gists", added: bool = False) -> None:
+    def __init__(
+        self, retriever: Retriever, store: SqliteStore, *, layer: str = "gists", only_new_sentences: bool = False
+    ) -> None:
         self._retriever = retriever
         self._store = store
         self._layer = layer
-        self._added = added
+        self._only_new_sentences = only_new_sentences
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """Passages with gists; a passage without one stands alone."""
+        """Passages with their gists; a passage without a gist is returned as it is."""
         found = await self._retriever.retrieve(query, limit)
-        return await asyncio.to_thread(self._paired, found)
+        return await asyncio.to_thread(self._add_gists, found)
 
-    def _paired(self, found: Sequence[Evidence]) -> list[Evidence]:
-        gists = texts_made_of(self._store, found, f"made-of:{self._layer}")
-        return [replace(piece, text=self._pair(piece.text, gists[piece.node])) for piece in found]
+    def _add_gists(self, found: Sequence[Evidence]) -> list[Evidence]:
+        gists = find_derived_texts(self._store, found, f"made-of:{self._layer}")
+        return [replace(piece, text=self._join(piece.text, gists[piece.node])) for piece in found]
 
-    def _pair(self, passage: str, gists: Sequence[str]) -> str:
-        shown = [added(gist, passage) for gist in gists] if self._added else gists
-        return "\n\n".join((passage, *(gist for gist in shown if gist and not _are_equal(gist, passage))))
+    def _join(self, passage: str, gists: Sequence[str]) -> str:
+        if self._only_new_sentences:
+            gists = [select_new_sentences(gist, passage) for gist in gists]
+        return "\n\n".join((passage, *(gist for gist in gists if gist and not _are_equal(gist, passage))))
 
 
 class SelectedFacts:
-    """In place of passages, the facts that the question selects (CogitoRAG, table 12, "Triples-as-Carrier").
+    """The facts that the question hits, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 
-    One piece of evidence a fact, with all the passages that state it. `linking` decides which facts, and how many.
+    Each fact is one piece of evidence, and its sources are all passages that state it. `linking` finds the facts.
     """
 
     def __init__(self, store: SqliteStore, embedder: Embedder, linking: Linking, graph: str) -> None:
@@ -58,54 +61,55 @@ class SelectedFacts:
         self._layer = f"facts:{graph}"
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` first facts; scores are cosines."""
+        """The first `limit` facts; scores are cosines."""
         (vector,) = await asyncio.to_thread(self._embedder.embed, [query])
-        hits = await self._linking.hits(query, vector)
+        hits = await self._linking.find_hits(query, vector)
         return await asyncio.to_thread(self._evidence, hits, limit)
 
     def _evidence(self, hits: Hits, limit: int) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
-        nodes, below = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
-        passages = self._store.passages({key for some in below.values() for key in some})
+        nodes, sources = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
+        passages = self._store.passages({source for fact_sources in sources.values() for source in fact_sources})
         return [
             Evidence(
                 node=nodes[key].id,
                 layer="facts",
                 text=text,
                 score=round(cosine, 6),
-                sources=tuple(passages[one].id for one in below[key] if one in passages),
+                sources=tuple(passages[source].id for source in sources[key] if source in passages),
             )
             for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)
-            if key in nodes  # one may have been removed since
+            if key in nodes  # a fact may have been removed since
         ]
 
 
-def added(gist: str, passage: str) -> str:
-    """The sentences of a gist whose words, stop words apart, are not all in one sentence of its passage."""
-    said = [_words(sentence.text) for sentence in split_sentences(passage)]
-    kept = [sentence.text for sentence in split_sentences(gist) if _adds(_words(sentence.text), said)]
-    return " ".join(kept)
+def select_new_sentences(gist: str, passage: str) -> str:
+    """The sentences of a gist that add something: no sentence of its passage has all their words but stop words."""
+    passage_words = [_words(sentence.text) for sentence in split_sentences(passage)]
+    new = [sentence.text for sentence in split_sentences(gist) if _is_new(_words(sentence.text), passage_words)]
+    return " ".join(new)
 
 
-def _adds(words: frozenset[str], said: Sequence[frozenset[str]]) -> bool:
-    return bool(words) and not any(words <= there for there in said)
+def _is_new(words: frozenset[str], passage_words: Sequence[frozenset[str]]) -> bool:
+    return bool(words) and not any(words <= sentence_words for sentence_words in passage_words)
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(normalise_name(text).split()) - STOP
 
 
-def _are_equal(one: str, other: str) -> bool:
-    return one.split() == other.split()
+def _are_equal(first: str, second: str) -> bool:
+    return first.split() == second.split()
 
 
-def texts_made_of(store: SqliteStore, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
-    """For each piece of evidence that is a passage, the texts of the nodes made of it, ordered by id."""
+def find_derived_texts(store: SqliteStore, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
+    """For each piece of evidence that is a passage, the texts of the nodes made from it, ordered by node id."""
     keys = store.keys_of(piece.node for piece in found)
-    above = store.made_of(keys.values(), space)
-    nodes = store.nodes_at({key for some in above.values() for key in some})
+    derived_keys = store.find_derived(keys.values(), space)
+    derived_nodes = store.nodes_at({derived for group in derived_keys.values() for derived in group})
     texts: dict[str, list[str]] = defaultdict(list)
     for node, key in keys.items():
-        there = [nodes[up] for up in above[key] if up in nodes]  # one may have been removed since
-        texts[node] = [made.text for made in sorted(there, key=lambda made: made.id)]
+        # A node may have been removed since.
+        group = [derived_nodes[derived] for derived in derived_keys[key] if derived in derived_nodes]
+        texts[node] = [derived.text for derived in sorted(group, key=lambda derived: derived.id)]
     return texts

@@ -1,7 +1,8 @@
-"""The formulas around the walk: where it starts (seeds of entities) and what its outcome is worth (CogniRank).
+"""The formulas around the walk: where it starts (entity seeds) and how its result is scored (CogniRank).
 
-Pure functions of arrays and ids. Entities are numbered by the caller. The facts hit by a question come as `ends`, int
-(facts, 2), the subject and the object of each, and `coverage`, int (facts, 2), in how many passages these two stand.
+Pure functions of arrays and ids; the caller numbers the entities. The facts that a question hits are given as `ends`,
+int (facts, 2), the subject and the object of each fact, and `coverage`, int (facts, 2), the number of passages that
+contain the subject and the object.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 Id = TypeVar("Id", int, str)
 Floats = NDArray[np.float64]
-Seeds = tuple[NDArray[np.int64], Floats]  # entities and their weights, heaviest first, ties by entity
+Seeds = tuple[NDArray[np.int64], Floats]  # entities and their weights, highest weight first, ties by entity
 
 
 def min_max(scores: ArrayLike) -> Floats:
-    """Scores moved to 0..1. Equal scores all become 1 (as in HippoRAG 2), unless they are 0: those stay 0."""
+    """Scores scaled to 0..1. Equal scores all become 1 (as in HippoRAG 2), but scores that are all 0 stay 0."""
     x = np.asarray(scores, dtype=np.float64)
     if not x.any():
         return np.zeros_like(x)
@@ -34,7 +35,7 @@ def norm(scores: ArrayLike, delta: float = 1e-12) -> Floats:
 
 
 def cognirank(diffusion: ArrayLike, cosines: ArrayLike, *, blend: float = 0.95) -> Floats:
-    """CogitoRAG, equation 18: S(p) of each candidate passage; `blend`, the paper's epsilon, is diffusion's part."""
+    """CogitoRAG, equation 18: S(p) of each candidate passage; `blend`, the paper's epsilon, weighs the diffusion."""
     return blend * norm(diffusion) + (1 - blend) * norm(cosines)
 
 
@@ -43,39 +44,41 @@ def cogito_seeds(
 ) -> Seeds:
     """CogitoRAG, equations 13 to 15: the initial activation of each entity of the hit facts.
 
-    The mean cosine of the facts that hold it, times 1 + alpha (1 - exp(-beta hits)), by the passages it stands in.
-    The paper leaves negative cosines open: they count as 0 here. A fact whose ends are one entity holds it once.
+    The mean cosine of the entity's facts, times 1 + alpha (1 - exp(-beta hits)), divided by the number of passages that
+    contain the entity. The paper does not define the case of negative cosines: here they count as 0. A fact whose
+    subject and object are the same entity counts once.
     """
-    entities, covered, facts = _occurrences(ends, coverage)
-    # One row for each pair of entity and fact: subject and object may be one entity.
-    pairs, first = np.unique(np.stack((entities, facts)), axis=1, return_index=True)
-    which, place = np.unique(pairs[0], return_inverse=True)
+    ends_flat, passage_counts, facts = _flatten_ends(ends, coverage)
+    # One row for each pair of entity and fact: the subject and the object may be the same entity.
+    pairs, first = np.unique(np.stack((ends_flat, facts)), axis=1, return_index=True)
+    entities, place = np.unique(pairs[0], return_inverse=True)
     clipped = np.maximum(np.asarray(cosines, dtype=np.float64), 0)
     hits = np.bincount(place)
     evidence = np.bincount(place, weights=clipped[pairs[1]]) / hits
-    passages = np.zeros(which.size)
-    np.maximum.at(passages, place, covered[first])
-    return _heaviest(which, evidence * (1 + alpha * (1 - np.exp(-beta * hits))) / np.maximum(1, passages))
+    passages = np.zeros(entities.size)
+    np.maximum.at(passages, place, passage_counts[first])
+    return _sort_by_weight(entities, evidence * (1 + alpha * (1 - np.exp(-beta * hits))) / np.maximum(1, passages))
 
 
 def hippo_seeds(ends: ArrayLike, scores: ArrayLike, coverage: ArrayLike, *, keep: int = 5) -> Seeds:
-    """HippoRAG 2: the mean, over the occurrences of an entity as an end of a fact, of score / passages it stands in.
+    """HippoRAG 2: the weight of each entity of the hit facts, for the `keep` entities of highest weight.
 
-    Only the `keep` heaviest stay. A weight may be 0; the released code fails there.
+    Each time the entity is the subject or object of a fact gives the fact's score divided by the number of passages
+    that contain the entity; the weight is the mean of these. A weight may be 0, where the released code fails.
     """
-    entities, covered, facts = _occurrences(ends, coverage)
-    parts = np.asarray(scores, dtype=np.float64)[facts] / np.maximum(1, covered)
-    which, place = np.unique(entities, return_inverse=True)
-    found, weights = _heaviest(which, np.bincount(place, weights=parts) / np.bincount(place))
-    return found[:keep], weights[:keep]
+    ends_flat, passage_counts, facts = _flatten_ends(ends, coverage)
+    parts = np.asarray(scores, dtype=np.float64)[facts] / np.maximum(1, passage_counts)
+    entities, place = np.unique(ends_flat, return_inverse=True)
+    best, weights = _sort_by_weight(entities, np.bincount(place, weights=parts) / np.bincount(place))
+    return best[:keep], weights[:keep]
 
 
 def merge(rankings: Sequence[Sequence[tuple[Id, float]]], limit: int) -> list[tuple[Id, float]]:
     """One ranking of at most `limit` ids from those of several sub-questions, each (id, score) best first.
 
-    CogitoRAG's 2+2+1 for any number m of sub-questions: each in turn gives its best id not yet taken, until it gave
-    max(1, (limit - 1) // m); the places left go to the highest scores. An id counts with its best score; the outcome
-    is ordered by score, ties by id.
+    CogitoRAG's rule 2+2+1, for any number m of sub-questions. In turn, each sub-question gives its best id that is not
+    yet taken, until each has given max(1, (limit - 1) // m) ids. The highest scores fill the remaining places. An id
+    counts with its best score. The result is ordered by score, ties by id.
     """
     best: dict[Id, float] = {}
     for ranking in rankings:
@@ -93,13 +96,13 @@ def merge(rankings: Sequence[Sequence[tuple[Id, float]]], limit: int) -> list[tu
     return sorted(((node, best[node]) for node in taken), key=lambda entry: (-entry[1], entry[0]))
 
 
-def _occurrences(ends: ArrayLike, coverage: ArrayLike) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
-    """Entities, the passages they stand in, and the fact, of each end of each fact."""
+def _flatten_ends(ends: ArrayLike, coverage: ArrayLike) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """For each end of each fact: the entity, the number of passages that contain it, and the fact."""
     entities = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
     facts = np.repeat(np.arange(len(entities)), 2)
     return entities.ravel(), np.asarray(coverage, dtype=np.float64).ravel(), facts
 
 
-def _heaviest(entities: NDArray[Any], weights: Floats) -> Seeds:
+def _sort_by_weight(entities: NDArray[Any], weights: Floats) -> Seeds:
     order = np.lexsort((entities, -weights))
     return entities[order], weights[order]

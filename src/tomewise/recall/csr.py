@@ -27,9 +27,8 @@ class CsrGraph:
     def from_edges(cls, nodes: int, rows: ArrayLike, cols: ArrayLike, weights: ArrayLike) -> CsrGraph:
         """The graph of `nodes` nodes with the undirected edges rows[i] - cols[i].
 
-        Weights of parallel edges, in whichever direction, add up (in float64); self-loops are left out. There is no
-        incremental form on purpose: this takes about 0.1 s for a million edges, so a changed graph is made anew,
-        from `edges()` of the old one and what came or went.
+        Weights of parallel edges in either direction add up (in float64); self-loops are left out. A graph cannot be
+        changed: building a new one takes about 0.1 s for a million edges.
 
         Raises `UsageError` when the arrays differ in length, a node is not in 0..nodes - 1, or a weight is not a
         positive finite number.
@@ -39,9 +38,9 @@ class CsrGraph:
         a, b, w = np.asarray(rows), np.asarray(cols), np.asarray(weights, dtype=np.float64)
         _check(nodes, a, b, w)
         a, b = a.astype(np.int32), b.astype(np.int32)
-        apart = a != b
-        if not apart.all():
-            a, b, w = a[apart], b[apart], w[apart]
+        not_loop = a != b
+        if not not_loop.all():
+            a, b, w = a[not_loop], b[not_loop], w[not_loop]
         both = (np.concatenate((a, b)), np.concatenate((b, a)))
         matrix = coo_array((np.concatenate((w, w)), both), shape=(nodes, nodes)).tocsr()
         matrix.sort_indices()
@@ -58,7 +57,7 @@ class CsrGraph:
         """The sum of the weights at each node, shape (nodes,); 0 for an isolated node."""
         rows = np.repeat(np.arange(self.nodes), np.diff(self.indptr))
         sums = np.bincount(rows, weights=self.weights, minlength=self.nodes)
-        return sums.astype(np.float64, copy=False)  # without edges it counts in integers
+        return sums.astype(np.float64, copy=False)  # without edges `bincount` gives integers
 
     def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
         """Each edge once, as (rows, cols, weights) with row < col, in ascending order."""

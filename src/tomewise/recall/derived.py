@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.grounds import find_grounds
-from tomewise.recall.ranking import top
+from tomewise.recall.ranking import find_top
 from tomewise.types import Embedder, Evidence, PassageId
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class DenseDerived:
-    """Nodes of one layer by cosine with the query, all levels searched as one (RAPTOR's collapsed tree).
+    """Nodes of one layer, ranked by cosine with the query; all levels together (RAPTOR's collapsed tree).
 
-    `layer` names the nodes, their vectors and the layer of the evidence. Scores are cosines.
+    `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence.
     """
 
     def __init__(self, store: SqliteStore, embedder: Embedder, layer: str) -> None:
@@ -29,7 +29,7 @@ class DenseDerived:
         self._grounds = Grounds(store, layer)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` nearest nodes with the passages below them."""
+        """The `limit` nearest nodes, each with the passages it was made from as sources; scores are cosines."""
         return await asyncio.to_thread(self._retrieve, query, limit)
 
     def _retrieve(self, query: str, limit: int) -> list[Evidence]:
@@ -39,47 +39,48 @@ class DenseDerived:
         scores = columns.stored_rows @ self._embedder.embed([query])[0]
         if columns.live is not None:
             scores = np.where(columns.live, scores, -np.inf)
-        best = top(scores, limit)
+        best = find_top(scores, limit)
         nearest = dict(zip(columns.stored_keys[best].tolist(), scores[best].tolist(), strict=True))
         nodes = self._store.nodes_at(nearest)
         order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
-        below = self._grounds.below(order)
+        sources = self._grounds.passages_below(order)
         return [
             Evidence(
                 node=nodes[key].id,
                 layer=self._layer,
                 text=nodes[key].text,
                 score=round(nearest[key], 6),
-                sources=below[key],
+                sources=sources[key],
             )
             for key in order
         ]
 
 
 class Grounds:
-    """The passages that nodes of one layer rest on, read once for as long as the layer stays as it is."""
+    """The passages from which nodes of one layer were made. They are cached until the layer changes."""
 
     def __init__(self, store: SqliteStore, layer: str) -> None:
         self._store = store
         self._layer = layer
-        self._known: tuple[int, dict[int, tuple[PassageId, ...]]] = (0, {})  # of which version
+        self._cache: tuple[int, dict[int, tuple[PassageId, ...]]] = (0, {})  # the layer's version, passages by node
 
-    def below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
-        """For each node the passages, however many levels down, in document order."""
+    def passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
+        """For each node the passages at the bottom of its tree, however many levels down, in document order."""
         wanted = list(keys)
         version = self._store.version(f"edges/made-of:{self._layer}")
-        if self._known[0] != version:
-            self._known = (version, {})
-        known = self._known[1]  # should another thread replace it now, this one is right nonetheless
-        known.update(self._read([key for key in wanted if key not in known]))
-        return {key: known[key] for key in wanted}
+        if self._cache[0] != version:
+            self._cache = (version, {})
+        cache = self._cache[1]  # stays correct for `version` even if another thread now replaces `self._cache`
+        cache.update(self._read([key for key in wanted if key not in cache]))
+        return {key: cache[key] for key in wanted}
 
     def _read(self, roots: Sequence[int]) -> dict[int, tuple[PassageId, ...]]:
-        found = find_grounds(self._store, roots, self._layer)
-        passages = self._store.passages({key for some in found.values() for key in some})
+        leaves = find_grounds(self._store, roots, self._layer)
+        passages = self._store.passages({leaf for root_leaves in leaves.values() for leaf in root_leaves})
         order = {key: (passage.document, passage.position) for key, passage in passages.items()}
-        # A passage may have gone between two reads.
-        left = {
-            root: sorted((key for key in some if key in order), key=order.__getitem__) for root, some in found.items()
+        # A passage may have been removed between the two reads.
+        existing = {
+            root: sorted((leaf for leaf in root_leaves if leaf in order), key=order.__getitem__)
+            for root, root_leaves in leaves.items()
         }
-        return {root: tuple(passages[key].id for key in some) for root, some in left.items()}
+        return {root: tuple(passages[leaf].id for leaf in root_leaves) for root, root_leaves in existing.items()}

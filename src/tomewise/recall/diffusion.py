@@ -1,4 +1,4 @@
-"""Diffusion recall: from the facts a question hits, through the graph, to passages (HippoRAG 2; CogitoRAG, 3.3)."""
+"""Diffusion recall: from the facts that a question hits through the graph to passages (HippoRAG 2; CogitoRAG, 3.3)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.linking import Linking
-from tomewise.recall.ranking import ranked, top
-from tomewise.recall.seeding import Asked, Seeding
+from tomewise.recall.ranking import find_top, rank_passages
+from tomewise.recall.seeding import GraphQuestion, Seeding
 from tomewise.recall.similarity import cosines, cosines_at
-from tomewise.recall.walk import Visited, Walk
+from tomewise.recall.walk import VisitedNodes, Walk
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from tomewise.store.sqlite.store import SqliteStore
 
-Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]"], Visited]
+Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]"], VisitedNodes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reached:
-    """Passages that a question's walk came to, in no order: their keys, their masses as parts of the greatest (as they
+class ReachedPassages:
+    """The passages that a question's walk reached, in no order; empty if no fact was hit.
 
-    are tiny on a large graph), and the question's vector. None where no fact was hit.
+    `masses` are divided by the greatest mass, since masses are tiny on a large graph. `vector` is the question's.
     """
 
     keys: NDArray[np.int64]
@@ -43,34 +43,34 @@ class Reached:
     vector: NDArray[np.float32]
 
 
-def walked(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> Visited:
-    """The whole walk."""
+def walk_to_end(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> VisitedNodes:
+    """Walk until the mass has settled."""
     return index.walk.push(vertices, weights, among=index.is_passage)
 
 
-def one_step(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> Visited:
-    """No diffusion (CogitoRAG, table 8): one step of equation 16, so that mass goes no further than one edge.
+def walk_one_step(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> VisitedNodes:
+    """Without diffusion (CogitoRAG, table 8): one step of equation 16, so mass moves along at most one edge.
 
-    A passage that is seeded keeps the share of its mass that the walk returns to its seeds; entities hand theirs on.
+    A seed passage keeps the `restart` share of its mass. A seed entity passes the other share on to its neighbours.
     """
     graph, restart = index.walk.graph, index.walk.restart
     mass = np.zeros(len(index.is_passage))
-    own = index.is_passage[vertices]
-    np.add.at(mass, vertices[own], restart * weights[own])
-    entities, handed = vertices[~own], (1 - restart) * weights[~own]
-    for vertex, weight in zip(entities.tolist(), handed.tolist(), strict=True):  # the ends of a few facts
+    is_passage = index.is_passage[vertices]
+    np.add.at(mass, vertices[is_passage], restart * weights[is_passage])
+    entities, moved_mass = vertices[~is_passage], (1 - restart) * weights[~is_passage]
+    for vertex, weight in zip(entities.tolist(), moved_mass.tolist(), strict=True):  # few: the ends of the hit facts
         row = slice(graph.indptr[vertex], graph.indptr[vertex + 1])
         if row.start < row.stop:
             mass[graph.indices[row]] += weight * graph.weights[row] / graph.weights[row].sum()
     reached = np.flatnonzero(index.is_passage & (mass > 0))
-    return Visited(reached.astype(np.int32), mass[reached].astype(np.float32))
+    return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
 class Diffusion:
-    """Passages by the mass that a walk from the question's seeds brings them.
+    """Passages ranked by the mass that a walk from the question's seeds brings to them.
 
-    Without any seed, where no fact was hit, passages are ranked by cosine alone. Where the walk reached fewer than
-    were asked for, the nearest of the others follow.
+    If the question hits no fact there are no seeds, and passages are ranked by cosine alone. If the walk reaches fewer
+    passages than the limit, the nearest of the other passages follow.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Diffusion:
         linking: Linking,
         seeding: Seeding,
         *,
-        spreading: Spreading = walked,
+        spreading: Spreading = walk_to_end,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -91,43 +91,44 @@ class Diffusion:
         self._spreading = spreading
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` best passages; scores are masses relative to the best, cosine - 1 where no walk came."""
+        """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
         reached = await self.spread(query)
-        best = top(reached.masses, limit)
+        best = find_top(reached.masses, limit)
         return await asyncio.to_thread(_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit)
 
-    async def spread(self, query: str) -> Reached:
-        """All passages that the walk from this question comes to; none is a fallback, as recall then goes by cosine."""
-        reached = await self._reached(query)
+    async def spread(self, query: str) -> ReachedPassages:
+        """All passages that the walk from this question reaches. If there are none, this records a fallback."""
+        reached = await self._walk(query)
         if not len(reached.keys):
             record_fallback(NO_WALK)
         return reached
 
-    async def _reached(self, query: str) -> Reached:
-        # The first question loads an embedder, an index and compiled code: side by side.
+    async def _walk(self, query: str) -> ReachedPassages:
+        # The first question loads an embedder, an index and compiled code: load them concurrently.
         (vector,), index, _ = await asyncio.gather(
             asyncio.to_thread(self._embedder.embed, [query]),
             asyncio.to_thread(self._indexes.current),
             asyncio.to_thread(_load_walk),
         )
-        nowhere = Reached(np.empty(0, np.int64), np.empty(0), vector)
-        hits = await self._linking.hits(query, vector)
+        nowhere = ReachedPassages(np.empty(0, np.int64), np.empty(0), vector)
+        hits = await self._linking.find_hits(query, vector)
         if not len(hits.keys):
             return nowhere
-        vertices, weights = await self._seeding.seeds(Asked(query, vector, hits), index)
+        vertices, weights = await self._seeding.find_seeds(GraphQuestion(query, vector, hits), index)
         if not weights.sum() > 0:
             return nowhere
         visited = await asyncio.to_thread(self._spreading, index, vertices, weights)
         if not visited.nodes.size:
             return nowhere
         masses = visited.values.astype(np.float64)
-        return Reached(index.passages[visited.nodes - len(index.entities)], masses / masses.max(), vector)
+        return ReachedPassages(index.passages[visited.nodes - len(index.entities)], masses / masses.max(), vector)
 
 
 class CogniRank:
-    """Candidates of the diffusion, their mass blended with their cosine (CogitoRAG, equations 17 and 18).
+    """The best passages of the diffusion, ranked by mass and cosine together (CogitoRAG, equations 17 and 18).
 
-    `blend` is the paper's epsilon; `candidates` the size of P_c, which the paper leaves open (200, as released).
+    `blend` is the paper's epsilon. `candidates` is the size of P_c; the paper does not give it, the released code has
+    200.
     """
 
     def __init__(self, store: SqliteStore, diffusion: Diffusion, *, blend: float = 0.95, candidates: int = 200) -> None:
@@ -137,23 +138,23 @@ class CogniRank:
         self._candidates = candidates
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` best passages; scores are S(p), 0 to 1, and cosine - 1 where no walk came."""
-        return await asyncio.to_thread(self._blended, await self._diffusion.spread(query), limit)
+        """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
+        return await asyncio.to_thread(self._rank, await self._diffusion.spread(query), limit)
 
-    def _blended(self, reached: Reached, limit: int) -> list[Evidence]:
-        candidates = top(reached.masses, max(self._candidates, limit))
+    def _rank(self, reached: ReachedPassages, limit: int) -> list[Evidence]:
+        candidates = find_top(reached.masses, max(self._candidates, limit))
         keys, masses = reached.keys[candidates], reached.masses[candidates]
-        held, scores = cosines_at(self._store.vectors("passages"), keys, reached.vector)
-        blended = cognirank(masses[held], scores, blend=self._blend)
-        best = top(blended, limit)
-        return _evidence(self._store, reached, keys[held][best], blended[best], limit)
+        exists, cosine_scores = cosines_at(self._store.vectors("passages"), keys, reached.vector)
+        scores = cognirank(masses[exists], cosine_scores, blend=self._blend)
+        best = find_top(scores, limit)
+        return _evidence(self._store, reached, keys[exists][best], scores[best], limit)
 
 
-class Decomposed:
-    """Recall by the parts of a question, merged so that each part keeps its place (CogitoRAG, section 3.3).
+class DecomposedRecall:
+    """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
-    The rule 2 + 2 + 1 for two parts and five passages, generalised; see `cognirank.merge`. A question that the model
-    cannot take apart is asked whole.
+    `cognirank.merge` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that the
+    model cannot decompose is searched as a whole.
     """
 
     def __init__(self, retriever: Retriever, model: LanguageModel, *, parts: int = 2) -> None:
@@ -162,15 +163,16 @@ class Decomposed:
         self._parts = parts
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` best passages of all parts; each counts with its best score."""
-        lists = await asyncio.gather(*(self._retriever.retrieve(part, limit) for part in await self._decomposed(query)))
-        if len(lists) == 1:
-            return lists[0]
-        found = {piece.node: piece for some in reversed(lists) for piece in some}
-        best = merge([[(piece.node, piece.score) for piece in some] for some in lists], limit)
+        """The `limit` best passages over all parts; each passage has its best score."""
+        parts = await self._decompose(query)
+        rankings = await asyncio.gather(*(self._retriever.retrieve(part, limit) for part in parts))
+        if len(rankings) == 1:
+            return rankings[0]
+        found = {piece.node: piece for ranking in reversed(rankings) for piece in ranking}
+        best = merge([[(piece.node, piece.score) for piece in ranking] for ranking in rankings], limit)
         return [replace(found[node], score=score) for node, score in best]
 
-    async def _decomposed(self, query: str) -> Sequence[str]:
+    async def _decompose(self, query: str) -> Sequence[str]:
         try:
             reply = await self._model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self._parts))
         except (BadReply, Refused):
@@ -182,21 +184,22 @@ class Decomposed:
 
 @cache
 def _load_walk() -> None:
-    """Load what walks are compiled to, which takes half a second once, with the smallest walk there is."""
+    """Load the compiled kernels by walking on a graph of two nodes; the first call takes half a second."""
     Walk(CsrGraph.from_edges(2, [0], [1], [1.0])).push([0], [1.0])
 
 
 def _evidence(
-    store: SqliteStore, reached: Reached, keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
+    store: SqliteStore, reached: ReachedPassages, keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
 ) -> list[Evidence]:
-    """The best passages, and where they are fewer than `limit` the nearest of those not reached."""
-    found = ranked(store, keys.tolist(), scores.tolist(), limit)
+    """The best passages; if they are fewer than `limit`, the nearest of the passages not reached follow."""
+    found = rank_passages(store, keys.tolist(), scores.tolist(), limit)
     if len(found) >= limit:
         return found
-    every, near = cosines(store.vectors("passages"), reached.vector)
+    other_keys, other_scores = cosines(store.vectors("passages"), reached.vector)
     if len(reached.keys):
-        others = ~np.isin(every, reached.keys)
-        every, near = every[others], near[others] - 1  # below whatever was reached
-    best = top(near, limit - len(found))
-    found += ranked(store, every[best].tolist(), near[best].tolist(), limit - len(found))
+        not_reached = ~np.isin(other_keys, reached.keys)
+        # Minus 1, so that these scores are below those of all passages reached.
+        other_keys, other_scores = other_keys[not_reached], other_scores[not_reached] - 1
+    best = find_top(other_scores, limit - len(found))
+    found += rank_passages(store, other_keys[best].tolist(), other_scores[best].tolist(), limit - len(found))
     return sorted(found, key=lambda piece: (-piece.score, piece.node))

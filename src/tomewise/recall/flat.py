@@ -1,4 +1,4 @@
-"""Flat recall over passages: dense, lexical, and both fused."""
+"""Flat recall over passages: dense, lexical, and a fusion of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.recall.ranking import evidence_of, ranked, top
+from tomewise.recall.ranking import as_evidence, find_top, rank_passages
 from tomewise.types import Embedder, Evidence, Retriever
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PASSAGES = "passages"
 
 
 class Dense:
-    """Passages by cosine with the query: one exact product over all vectors."""
+    """Passages ranked by cosine with the query: one exact matrix product over all vectors."""
 
     def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
         self._store = store
@@ -40,12 +40,12 @@ class Dense:
         scores: NDArray[np.float32] = columns.stored_rows @ vector
         if columns.live is not None:
             scores = np.where(columns.live, scores, -np.inf)
-        best = top(scores, limit)
-        return ranked(self._store, columns.stored_keys[best].tolist(), scores[best].tolist(), limit)
+        best = find_top(scores, limit)
+        return rank_passages(self._store, columns.stored_keys[best].tolist(), scores[best].tolist(), limit)
 
 
 class Lexical:
-    """Passages by BM25 over stemmed words."""
+    """Passages ranked by BM25 over stemmed words."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -55,15 +55,16 @@ class Lexical:
         return await asyncio.to_thread(self._retrieve, query, limit)
 
     def _retrieve(self, query: str, limit: int) -> list[Evidence]:
-        # A few more, so that a tie at the cut is broken by id and not by the order of insertion.
+        # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
         found = self._store.lexical(query, limit + 16)
-        return ranked(self._store, [key for key, _ in found], [score for _, score in found], limit)
+        return rank_passages(self._store, [key for key, _ in found], [score for _, score in found], limit)
 
 
 class Fused:
     """Several retrievers joined by reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009; k = 60).
 
-    Each list gives 1 / (k + rank) to what it ranks, rank counted from 1; each is asked for `depth` pieces of evidence.
+    A piece of evidence gets 1 / (k + rank) from each retriever, where ranks count from 1. Each retriever gives `depth`
+    pieces.
     """
 
     def __init__(self, retrievers: Sequence[Retriever], *, k: int = 60, depth: int = 100) -> None:
@@ -72,13 +73,13 @@ class Fused:
         self._depth = depth
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` best of all lists; scores are sums of reciprocal ranks."""
+        """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
         depth = max(limit, self._depth)
         lists = await asyncio.gather(*(retriever.retrieve(query, depth) for retriever in self._retrievers))
         scores: dict[str, float] = defaultdict(float)
         found: dict[str, Evidence] = {}
-        for some in lists:
-            for rank, evidence in enumerate(some, start=1):
+        for ranking in lists:
+            for rank, evidence in enumerate(ranking, start=1):
                 scores[evidence.node] += 1 / (self._k + rank)
                 found[evidence.node] = evidence
         best = sorted(found, key=lambda node: (-scores[node], node))[:limit]
@@ -86,7 +87,7 @@ class Fused:
 
 
 class Everything:
-    """All passages in document order, the first ones scoring highest: what a reader without a memory would take."""
+    """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -94,4 +95,4 @@ class Everything:
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The first `limit` passages of the tome."""
         passages = list((await asyncio.to_thread(self._store.passages)).values())
-        return [evidence_of(passage, 1 / rank) for rank, passage in enumerate(passages[:limit], start=1)]
+        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages[:limit], start=1)]

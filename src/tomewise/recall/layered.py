@@ -11,7 +11,7 @@ Found = Mapping[str, list[Evidence]]
 
 
 class LayeredRecall:
-    """One retriever a layer, all asked side by side. Layers keep the order in which they are given."""
+    """One retriever for each layer; all of them run concurrently. Layers keep the order in which they are given."""
 
     def __init__(self, retrievers: Mapping[str, Retriever]) -> None:
         self._retrievers = dict(retrievers)
@@ -21,7 +21,7 @@ class LayeredRecall:
         return tuple(self._retrievers)
 
     async def retrieve(self, queries: Sequence[str], limit: int) -> list[Found]:
-        """For each query what each layer gives, best first."""
+        """For each query the evidence from each layer, best first."""
         lists = await asyncio.gather(
             *(retriever.retrieve(query, limit) for query in queries for retriever in self._retrievers.values())
         )

@@ -11,8 +11,8 @@ import numpy as np
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
-from tomewise.recall.ranking import top
-from tomewise.recall.similarity import cosines, scaled
+from tomewise.recall.ranking import find_top
+from tomewise.recall.similarity import cosines, scale_to_all
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Hits:
     cosines: NDArray[np.float64]
     scores: NDArray[np.float64]
 
-    def only(self, places: list[int]) -> Hits:
-        """Some of the hits, in the order given."""
+    def select(self, places: list[int]) -> Hits:
+        """The hits at these places, in the order given."""
         return Hits(
             self.keys[places], tuple(self.texts[place] for place in places), self.cosines[places], self.scores[places]
         )
@@ -40,7 +40,7 @@ class Hits:
 class Linking(Protocol):
     """Finds the facts that a question hits."""
 
-    async def hits(self, query: str, vector: NDArray[np.float32]) -> Hits: ...
+    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits: ...
 
 
 class NearestFacts:
@@ -51,13 +51,13 @@ class NearestFacts:
         self._space = f"facts:{graph}"
         self._limit = limit
 
-    async def hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
-        """Facts by cosine, ties by id."""
+    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+        """Facts ranked by cosine, ties by id."""
         return await asyncio.to_thread(self._nearest, vector)
 
     def _nearest(self, vector: NDArray[np.float32]) -> Hits:
         keys, scores = cosines(self._store.vectors(self._space), vector)
-        best = top(scores, self._limit)
+        best = find_top(scores, self._limit)
         nodes = self._store.nodes_at(keys[best].tolist())
         order = sorted(
             (place for place in best.tolist() if int(keys[place]) in nodes),
@@ -65,22 +65,23 @@ class NearestFacts:
         )[: self._limit]
         texts = tuple(nodes[int(keys[place])].text for place in order)
         places = np.array(order, np.int64)
-        return Hits(keys[places], texts, scores[places].astype(np.float64), scaled(scores, places))
+        return Hits(keys[places], texts, scores[places].astype(np.float64), scale_to_all(scores, places))
 
 
 class RecognisedFacts:
-    """The facts that a model recognises as useful among those found (HippoRAG 2's recognition memory).
+    """The facts found that a model recognises as useful (HippoRAG 2's recognition memory).
 
-    A reply that cannot be read keeps all of them; an empty one keeps none, and recall then goes without the graph.
+    If the reply cannot be parsed, all facts are kept. If the reply is empty, none is kept, and recall ranks passages by
+    cosine.
     """
 
     def __init__(self, linking: Linking, model: LanguageModel) -> None:
         self._linking = linking
         self._model = model
 
-    async def hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
-        """The facts kept, the most useful first."""
-        found = await self._linking.hits(query, vector)
+    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+        """The facts that the model keeps, the most useful first."""
+        found = await self._linking.find_hits(query, vector)
         if not found.texts:
             return found
         try:
@@ -89,4 +90,4 @@ class RecognisedFacts:
             record_fallback(NOT_RECOGNISED)
             return found
         kept = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(found.texts))
-        return found.only(list(kept))
+        return found.select(list(kept))

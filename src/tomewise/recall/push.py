@@ -1,4 +1,4 @@
-"""The compiled kernels of the forward push. Importing this module imports Numba: only `walk` does so, lazily."""
+"""The compiled kernels of the forward push. This module imports Numba, so only `walk` imports it, and lazily."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numba.extending import intrinsic
 
 # The columns of `state`: one row of 16 bytes for each node, so that a visit to a node costs one access to memory.
 _RESIDUAL, _DEGREE, _SETTLED = 0, 1, 2
-# What is left at a node that was pushed: too little to matter, but not 0, which says "never touched".
+# The residual of a node after its push: too small to matter, but not 0, because 0 means "never touched".
 _TRACE = np.float32(1e-30)
 
 
-def _prefetching(typing_context: Any, array: Any, row: Any) -> Any:
-    """Ask the processor for `array[row]` ahead of its use; harmless when the row does not exist."""
+def _define_prefetch(typing_context: Any, array: Any, row: Any) -> Any:
+    """Tell the processor to load `array[row]` into its cache; harmless if the row does not exist."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
@@ -34,12 +34,12 @@ def _prefetching(typing_context: Any, array: Any, row: Any) -> Any:
     return types.void(array, row), generate
 
 
-_prefetch: Any = intrinsic(_prefetching)
+_prefetch: Any = intrinsic(_define_prefetch)
 
 
 @njit(cache=True, nogil=True)
 def seed(state: Any, queue: Any, touched: Any, nodes: Any, values: Any, precision: Any) -> Any:
-    """Put the seeds down as residuals; returns how many nodes were touched and how many wait in the queue."""
+    """Add the seeds to the residuals; returns the number of nodes touched and the number in the queue."""
     mask = queue.size - 1
     count = 0
     tail = 0
@@ -63,9 +63,9 @@ def spread(
 ) -> Any:  # fmt: skip
     """Push until no residual is above `precision` times its node's degree.
 
-    Returns how many nodes were touched and the sum of the residuals pushed. A node is in the queue exactly while its
-    residual is above the limit, so no flags are needed. The inner loop has no branch, and what the next nodes need is
-    asked for ahead: together 2.5 times as fast as the plain loop.
+    Returns the number of nodes touched and the sum of the residuals pushed. A node is in the queue exactly while its
+    residual is above the limit, so no flags are needed. The inner loop has no branch, and the data of the next nodes
+    are prefetched: together this is 2.5 times as fast as the plain loop.
     """
     mask = queue.size - 1
     head = 0
@@ -97,7 +97,10 @@ def spread(
 
 @njit(cache=True, nogil=True, inline="always")
 def _look_ahead(indptr: Any, indices: Any, weights: Any, state: Any, first: Any, second: Any) -> Any:
-    """Ask for the start of the row of the node after next, and for the neighbours of the next, whose row has come."""
+    """Prefetch the start of the `second` node's row, and the states of the `first` node's neighbours.
+
+    The row of the `first` node was prefetched one turn before.
+    """
     start = indptr[second]
     _prefetch(indices, start)
     _prefetch(weights, start)
@@ -110,10 +113,10 @@ def _look_ahead(indptr: Any, indices: Any, weights: Any, state: Any, first: Any,
 
 @njit(cache=True, nogil=True)
 def gather(state: Any, touched: Any, count: Any, among: Any, restart: Any, level: Any, values: Any) -> Any:
-    """Wipe the workspace; returns how many of the touched nodes are left after `among` (all are, if it is empty).
+    """Reset the workspace; returns how many of the touched nodes are in `among` (all of them, if it is empty).
 
-    Those move to the front of `touched`, and their estimates to `values`: what settled, the restart's share of what
-    lies there still, and `level` times the degree.
+    These nodes move to the front of `touched`, and their estimates to `values`. An estimate is the settled mass, plus
+    `restart` times the residual, plus `level` times the degree.
     """
     kept = 0
     everyone = among.size == 0

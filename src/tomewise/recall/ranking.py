@@ -1,4 +1,4 @@
-"""From scores to evidence: the one way in which every retriever ranks."""
+"""From scores to evidence: all retrievers rank passages in this way."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from tomewise.store.sqlite.store import SqliteStore
 
-# Sums of floats differ in their last bits with the place of a row; ties must not hang on them.
+# The last bits of a sum of floats depend on the row's position; ties must not depend on them.
 _DECIMALS = 6
 
 
-def top(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:
-    """Positions of the `limit` best scores and of all that tie with the last of them, in no order."""
+def find_top(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:
+    """Positions of the `limit` best scores and of all scores that tie with the last of these, in no order."""
     if limit >= len(scores):
         return np.arange(len(scores))
     if limit <= 0:
@@ -28,18 +28,18 @@ def top(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:
     return np.flatnonzero(scores >= least - 10.0**-_DECIMALS)
 
 
-def ranked(store: SqliteStore, keys: Sequence[int], scores: Iterable[float], limit: int) -> list[Evidence]:
-    """The best passages as evidence, ties broken by id."""
+def rank_passages(store: SqliteStore, keys: Sequence[int], scores: Iterable[float], limit: int) -> list[Evidence]:
+    """The `limit` best passages as evidence, ties by id."""
     passages = store.passages(keys)
     found = [
-        evidence_of(passages[key], round(float(score), _DECIMALS))
+        as_evidence(passages[key], round(float(score), _DECIMALS))
         for key, score in zip(keys, scores, strict=True)
         if key in passages
     ]
     return sorted(found, key=lambda evidence: (-evidence.score, evidence.node))[:limit]
 
 
-def evidence_of(passage: Passage, score: float) -> Evidence:
+def as_evidence(passage: Passage, score: float) -> Evidence:
     """A passage as evidence."""
     return Evidence(
         node=passage.id,

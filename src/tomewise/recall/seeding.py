@@ -16,8 +16,8 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
-from tomewise.recall.ranking import top
-from tomewise.recall.similarity import cosines, known, known_with, scaled
+from tomewise.recall.ranking import find_top
+from tomewise.recall.similarity import cosines, find_places, find_places_of_known, scale_to_all
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
 Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
-_LONGEST = 10  # words of an entity's name that a question is searched for
+_LONGEST = 10  # words of the longest entity names that are looked for in a question
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """A question on its way to the graph."""
+class GraphQuestion:
+    """A question with its vector and the facts that it hits."""
 
     text: str
     vector: NDArray[np.float32]
@@ -41,39 +41,39 @@ class Asked:
 class Seeding(Protocol):
     """Weights for some vertices of the graph."""
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds: ...
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds: ...
 
 
 class HippoSeeds:
-    """HippoRAG 2: entities of the hit facts by the mean score of their occurrences, rare ones more; the best `keep`."""
+    """HippoRAG 2: the `keep` best entities of the hit facts, by the mean score of their facts; rare ones weigh more."""
 
     def __init__(self, *, keep: int = 5) -> None:
         self._keep = keep
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """See `cognirank.hippo_seeds`."""
-        ends, places = _ends(asked.hits, index)
-        return hippo_seeds(ends, asked.hits.scores[places], index.spread[ends], keep=self._keep)
+        ends, places = _ends(question.hits, index)
+        return hippo_seeds(ends, question.hits.scores[places], index.spread[ends], keep=self._keep)
 
 
 class CogitoSeeds:
-    """CogitoRAG, equations 13 to 15: entities of the hit facts by mean cosine, rewarded for being hit often."""
+    """CogitoRAG, equations 13 to 15: entities of the hit facts by mean cosine; frequent ones get a reward."""
 
     def __init__(self, *, alpha: float = 2.0, beta: float = 1.0) -> None:
         self._alpha = alpha
         self._beta = beta
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """See `cognirank.cogito_seeds`."""
-        ends, places = _ends(asked.hits, index)
-        return cogito_seeds(ends, asked.hits.cosines[places], index.spread[ends], alpha=self._alpha, beta=self._beta)
+        ends, places = _ends(question.hits, index)
+        return cogito_seeds(ends, question.hits.cosines[places], index.spread[ends], alpha=self._alpha, beta=self._beta)
 
 
 class MentionSeeds:
-    """Ours: entities that the question names, rare ones more (weight 1 / passages they stand in).
+    """Ours: entities that the question names; the weight is 1 / (passages linked to the entity).
 
-    A name counts when it is a longest run of words of the question that is an entity, and holds a word other than the
-    question's first that is capitalised or has a digit.
+    A run of words of the question counts if it is the name of an entity, if no longer such name contains it, and if one
+    of its words, other than the question's first, is capitalised or has a digit.
     """
 
     def __init__(self, store: SqliteStore, names: GraphNames, *, weight: float = 1.0) -> None:
@@ -81,32 +81,32 @@ class MentionSeeds:
         self._names = names
         self._weight = weight
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
-        """No model is asked."""
-        keys = np.array(sorted(await asyncio.to_thread(self._mentioned, asked.text)), np.int64)
-        vertices = known(keys, index.entities)
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The entities named; calls no model."""
+        keys = np.array(sorted(await asyncio.to_thread(self._find_mentions, question.text)), np.int64)
+        vertices = find_places(keys, index.entities)
         return vertices, self._weight / np.maximum(1, index.spread[vertices])
 
-    def _mentioned(self, question: str) -> set[int]:
+    def _find_mentions(self, question: str) -> set[int]:
         words = _words(question)
-        telling = [place for place, word in enumerate(words) if place and _is_telling(word)]
+        name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
         runs = {
             (start, end): self._names.entity(normalise_name(" ".join(words[start:end])))
             for start in range(len(words))
             for end in range(start + 1, min(len(words), start + _LONGEST) + 1)
-            if any(start <= place < end for place in telling)
+            if any(start <= place < end for place in name_words)
         }
         keys = self._store.keys_of(set(runs.values()))
         found = [run for run, node in runs.items() if node in keys]
-        longest = [run for run in found if not any(_within(run, other) for other in found)]
+        longest = [run for run in found if not any(_is_inside(run, longer) for longer in found)]
         return {keys[runs[run]] for run in longest}
 
 
 class PassageSeeds:
-    """Passages by their cosine with the question scaled over all, times `weight`; the best `keep` of them.
+    """The `keep` passages nearest to the question; the weight is `weight` times the cosine scaled to 0..1 over all.
 
-    HippoRAG 2 seeds every passage (its weight is 0.05); beyond the first few hundred the rest only adds a haze that is
-    even everywhere and makes a local walk visit the whole graph.
+    HippoRAG 2 seeds every passage (its weight is 0.05). Passages beyond the first few hundred only add nearly equal
+    mass everywhere, and make a local walk visit the whole graph.
     """
 
     def __init__(self, store: SqliteStore, *, weight: float = 0.05, keep: int = 200) -> None:
@@ -114,17 +114,18 @@ class PassageSeeds:
         self._weight = weight
         self._keep = keep
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
-        """Cosines with the question."""
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The nearest passages; calls no model."""
         nearest = partial(_nearest_passages, self._store, keep=self._keep)
-        vertices, scores = await asyncio.to_thread(nearest, index, asked.vector)
+        vertices, scores = await asyncio.to_thread(nearest, index, question.vector)
         return vertices, self._weight * scores
 
 
 class ExpandedPassageSeeds:
-    """Ours: as `PassageSeeds`, each passage taking its best cosine over the question and its expansions.
+    """Ours: like `PassageSeeds`, but with each passage's best cosine over the question and its expansions.
 
-    An expansion is the question with the entities of one of the `facts` best facts that it lacks put before it.
+    There is one expansion for each of the `facts` best facts: the fact's entities that the question does not name,
+    followed by the question.
     """
 
     def __init__(
@@ -136,59 +137,60 @@ class ExpandedPassageSeeds:
         self._keep = keep
         self._facts = facts
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
-        """No model is asked; the expansions are embedded together."""
-        return await asyncio.to_thread(self._seeds, asked, index)
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The nearest passages; calls no model, and embeds all expansions together."""
+        return await asyncio.to_thread(self._find_seeds, question, index)
 
-    def _seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
-        vectors = asked.vector
-        if expansions := self._expansions(asked, index):
+    def _find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        vectors = question.vector
+        if expansions := self._expansions(question, index):
             vectors = np.vstack((vectors, self._embedder.embed(expansions)))
         vertices, scores = _nearest_passages(self._store, index, vectors, keep=self._keep)
         return vertices, self._weight * scores
 
-    def _expansions(self, asked: Asked, index: GraphIndex) -> list[str]:
-        places = known(asked.hits.keys[: self._facts], index.facts)
+    def _expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
+        places = find_places(question.hits.keys[: self._facts], index.facts)
         ends = [index.entities[[index.heads[place], index.tails[place]]].tolist() for place in places.tolist()]
         nodes = self._store.nodes_at({key for pair in ends for key in pair})
-        said = f" {normalise_name(asked.text)} "
+        question_words = f" {normalise_name(question.text)} "
         expansions = []
         for pair in ends:
-            names = [nodes[key].text for key in dict.fromkeys(pair) if key in nodes]  # one may have been removed since
-            if lacking := [name for name in names if f" {name} " not in said]:
-                expansions.append(" ".join((*lacking, asked.text)))
+            # An entity may have been removed since.
+            names = [nodes[key].text for key in dict.fromkeys(pair) if key in nodes]
+            if missing := [name for name in names if f" {name} " not in question_words]:
+                expansions.append(" ".join((*missing, question.text)))
         return expansions
 
 
 class SumOfSeeds:
-    """Several seedings at once; what falls on one vertex adds up."""
+    """The seeds of several seedings together; weights on the same vertex add up."""
 
     def __init__(self, parts: Sequence[Seeding]) -> None:
         self._parts = tuple(parts)
 
-    async def seeds(self, asked: Asked, index: GraphIndex) -> Seeds:
-        """All seeds; the walk adds up repeats."""
-        found = await asyncio.gather(*(part.seeds(asked, index) for part in self._parts))
+    async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
+        """The seeds of all parts; a vertex may occur several times, since the walk adds its weights up."""
+        found = await asyncio.gather(*(part.find_seeds(question, index) for part in self._parts))
         return np.concatenate([vertices for vertices, _ in found]), np.concatenate([weights for _, weights in found])
 
 
 def _ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Head and tail of each hit fact, (facts, 2), and which hits these are."""
-    places, held = known_with(hits.keys, index.facts)
-    return np.stack((index.heads[places], index.tails[places]), axis=1), held
+    """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
+    places, is_known = find_places_of_known(hits.keys, index.facts)
+    return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
 
 
 def _nearest_passages(store: SqliteStore, index: GraphIndex, vectors: NDArray[np.float32], *, keep: int) -> Seeds:
-    """The `keep` passages, and those that tie, of greatest cosine with any of the vectors, scaled over all."""
+    """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all."""
     keys, found = cosines(store.vectors("passages"), vectors)
     scores = found if found.ndim == 1 else found.max(axis=1)
-    best = top(scores, keep)
-    vertices, held = known_with(keys[best], index.passages)
-    return vertices + len(index.entities), scaled(scores, best)[held]
+    best = find_top(scores, keep)
+    vertices, is_known = find_places_of_known(keys[best], index.passages)
+    return vertices + len(index.entities), scale_to_all(scores, best)[is_known]
 
 
 def _words(question: str) -> list[str]:
-    """The question cut where `normalise_name` puts a space, in its own case: `Wesson's` is two words, `team` one."""
+    """The question split where `normalise_name` puts a space, with its capitals kept: `Wesson's` is two words."""
     signs = (
         sign
         if sign.isalnum() or unicodedata.category(sign)[0] == "M"
@@ -200,9 +202,9 @@ def _words(question: str) -> list[str]:
     return "".join(signs).split()
 
 
-def _is_telling(word: str) -> bool:
+def _looks_like_name(word: str) -> bool:
     return word[0].isupper() or any(sign.isdigit() for sign in word)
 
 
-def _within(run: tuple[int, int], other: tuple[int, int]) -> bool:
-    return run != other and other[0] <= run[0] and run[1] <= other[1]
+def _is_inside(run: tuple[int, int], longer: tuple[int, int]) -> bool:
+    return run != longer and longer[0] <= run[0] and run[1] <= longer[1]

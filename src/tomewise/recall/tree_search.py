@@ -1,4 +1,4 @@
-"""Recall over the summary tree: all levels as one, or from the top down (RAPTOR, section 3, "Querying")."""
+"""Recall over the summary tree: all levels together, or from the top down (RAPTOR, section 3, "Querying")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.recall.derived import Grounds
-from tomewise.recall.ranking import evidence_of, top
+from tomewise.recall.ranking import as_evidence, find_top
 from tomewise.types import Embedder, Evidence
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ _DECIMALS = 6
 
 
 class CollapsedTree:
-    """Passages and summaries of all levels ranked together by cosine with the query.
+    """Passages and summaries of all levels, ranked together by cosine with the query.
 
-    The paper fills a budget of tokens from this ranking and stops at the first text that overflows it. Here the loop
-    cuts to its budget (`loops.showing.fitting`) and, a deviation, passes over such a text to what still fits.
+    The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
+    the loop fills its own budget, and it skips such a text and continues with texts that fit.
     """
 
     def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
@@ -35,7 +35,7 @@ class CollapsedTree:
         self._grounds = Grounds(store, _TREE)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The `limit` nearest of all; scores are cosines."""
+        """The `limit` nearest passages and summaries; scores are cosines."""
         return await asyncio.to_thread(self._retrieve, query, limit)
 
     def _retrieve(self, query: str, limit: int) -> list[Evidence]:
@@ -46,17 +46,17 @@ class CollapsedTree:
             if len(columns.stored_keys):
                 scores = columns.stored_rows @ vector
                 scores = scores if columns.live is None else np.where(columns.live, scores, -np.inf)
-                places = top(scores, limit)
+                places = find_top(scores, limit)
                 best.update(zip(columns.stored_keys[places].tolist(), scores[places].tolist(), strict=True))
         return sorted(_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
 
 
 class TreeTraversal:
-    """From the highest level down: at each level the `top_k` nearest of the children of those kept above.
+    """From the highest level down: at each level, keep the `top_k` nearest of the children of the nodes kept above.
 
-    The way begins at the topmost level that exists, without summaries at the passages. Evidence comes from all levels,
-    best first. As in the paper there is no budget of tokens; the loop cuts to its own. A summary that lacks its
-    parent, since the call for that failed, is out of reach until the next build.
+    The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
+    all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
+    should make a parent failed, its children cannot be reached until the next build.
     """
 
     def __init__(self, store: SqliteStore, embedder: Embedder, *, top_k: int = 5) -> None:
@@ -77,17 +77,19 @@ class TreeTraversal:
             found = _evidence(self._store, self._grounds, self._scores(candidates, vector))
             best = dict(sorted(found.items(), key=lambda item: _rank(item[1]))[: self._top_k])
             kept |= best
-            candidates = sorted({child for some in self._store.sources(best, _TREE).values() for child in some})
+            children = self._store.sources(best, _TREE).values()
+            candidates = sorted({child for node_children in children for child in node_children})
         return sorted(kept.values(), key=_rank)[:limit]
 
     def _scores(self, candidates: Sequence[int], vector: NDArray[np.float32]) -> dict[int, float]:
-        """Cosines of nodes, whichever space their vectors lie in."""
+        """Cosines of the candidates, which may be passages or summaries."""
         found: dict[int, float] = {}
         for space in (_PASSAGES, _TREE):
             columns = self._store.vectors(space)
-            held = np.isin(columns.keys, candidates)
-            if held.any():
-                found.update(zip(columns.keys[held].tolist(), (columns.rows[held] @ vector).tolist(), strict=True))
+            is_candidate = np.isin(columns.keys, candidates)
+            if is_candidate.any():
+                cosines = columns.rows[is_candidate] @ vector
+                found.update(zip(columns.keys[is_candidate].tolist(), cosines.tolist(), strict=True))
         return found
 
     def _roots(self) -> list[int]:
@@ -99,12 +101,12 @@ class TreeTraversal:
 def _evidence(store: SqliteStore, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
     """Passages and summaries as evidence, by key."""
     passages = store.passages(scores)
-    found = {key: evidence_of(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
+    found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
     summaries = [key for key in scores if key not in passages]
-    below = grounds.below(summaries)
+    sources = grounds.passages_below(summaries)
     for key, node in store.nodes_at(summaries).items():
         score = round(scores[key], _DECIMALS)
-        found[key] = Evidence(node=node.id, layer=_TREE, text=node.text, score=score, sources=below[key])
+        found[key] = Evidence(node=node.id, layer=_TREE, text=node.text, score=score, sources=sources[key])
     return found
 
 

@@ -1,8 +1,8 @@
 """Personalised PageRank on an undirected weighted graph: a local push for questions, power iteration as its reference.
 
-Both solve pi = (1 - restart) (P'pi + d r) + restart r, where P is the adjacency matrix with rows scaled to sum 1, r the
-seeds scaled to sum 1, and d the mass that stands at isolated nodes, which goes back to r. This is the reading of
-CogitoRAG's equation 16 and of HippoRAG 2's walk that preserves mass (its damping is 1 - restart).
+Both solve pi = (1 - restart) (P'pi + d r) + restart r. P is the adjacency matrix with rows scaled to sum 1, r the seeds
+scaled to sum 1, and d the mass at isolated nodes, which returns to the seeds. This reading of CogitoRAG's equation 16
+and of HippoRAG 2's walk (its damping is 1 - restart) preserves the total mass.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from tomewise.recall.csr import CsrGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Visited:
-    """Where a walk came: `nodes` int32 in no order, each once, and their `values` float32, the mass there."""
+class VisitedNodes:
+    """The nodes that a walk reached: `nodes` int32 in no order, each once, and `values` float32, their mass."""
 
     nodes: NDArray[np.int32]
     values: NDArray[np.float32]
 
-    def best(self, limit: int) -> Visited:
+    def best(self, limit: int) -> VisitedNodes:
         """The `limit` nodes of greatest value, best first, ties by node number; fewer when fewer were visited."""
         nodes, values = self.nodes, self.values
         if nodes.size > limit > 0:
             least = np.partition(values, nodes.size - limit)[nodes.size - limit]
-            enough = values >= least
-            nodes, values = nodes[enough], values[enough]
+            is_best = values >= least
+            nodes, values = nodes[is_best], values[is_best]
         order = np.lexsort((nodes, -values))[: max(limit, 0)]
-        return Visited(nodes[order], values[order])
+        return VisitedNodes(nodes[order], values[order])
 
 
 class Walk:
-    """Walks on one graph, each at a cost that depends on the mass it moves and not on the size of the graph.
+    """Walks on one graph. The cost of a walk depends on the mass it moves and not on the size of the graph.
 
     Forward push (Andersen, Chung and Lang, "Local graph partitioning using PageRank vectors", 2006, with the restart of
     this module in place of their lazy walk): a node whose residual exceeds `precision` times its degree keeps `restart`
-    of it and hands the rest to its neighbours. Degrees count in units of the mean weight, so that scaling all weights
-    changes nothing.
+    of it and passes the rest to its neighbours. Degrees are in units of the mean weight, so scaling all weights changes
+    nothing.
 
-    Deviations: what is never pushed is not dropped. A node keeps `restart` of the residual that lies there, and the
-    remainder is shared out by degree, which is where a walk of many steps ends. Every estimate is so within
-    `precision` times the degree of the exact value, and far closer in rank (overlap of the best 200 among all nodes of
-    a power law with 129,000 nodes, `bench/walk.py`: 0.996 with it, 0.95 without).
+    Deviation: residuals that are never pushed are not dropped. A node keeps `restart` of its last residual, and the
+    rest is distributed over all nodes by degree, which is the limit of a long walk. Every estimate is then within
+    `precision` times the degree of the exact value, and the ranking is much closer to the exact one: the best 200 of
+    129,000 nodes in a power-law graph overlap by 0.996 with this and by 0.95 without (`bench/walk.py`).
 
-    Safe to use from many threads: each walk takes a workspace, and wipes only what it touched.
+    Safe to use from many threads: each walk takes a workspace and resets only the entries that it touched.
     """
 
     def __init__(self, graph: CsrGraph, *, restart: float = 0.5, precision: float = 5e-7) -> None:
@@ -62,11 +62,12 @@ class Walk:
         self.precision = precision
         self._idle: list[_Workspace] = []
 
-    def push(self, nodes: ArrayLike, weights: ArrayLike, *, among: NDArray[np.bool_] | None = None) -> Visited:
-        """Walk from the seeds `nodes` (repeats add up) with `weights` >= 0 of any sum; estimates of what was reached.
+    def push(self, nodes: ArrayLike, weights: ArrayLike, *, among: NDArray[np.bool_] | None = None) -> VisitedNodes:
+        """Walk from the seeds `nodes` with `weights`; returns the nodes reached and estimates of their mass.
 
-        `among`, shape (graph.nodes,), limits what is returned, not where the walk goes. Seeding every node is
-        allowed and correct, and costs as much as `power_iteration`: keep to some hundreds of seeds.
+        `weights` are >= 0 and may have any sum; weights of repeated nodes add up. `among`, shape (graph.nodes,), limits
+        the nodes returned, not the nodes visited. Seeding every node is correct but costs as much as
+        `power_iteration`: use a few hundred seeds.
 
         Raises `UsageError` when the seeds do not fit the graph or are all zero; rank without a graph then.
         """
@@ -78,7 +79,7 @@ class Walk:
             )
         seeds, shares = seeds[shares > 0], shares[shares > 0]
         isolated = float(shares[self._degrees[seeds] == 0].sum())
-        # Mass that returns from isolated seeds starts anew as r: the geometric series of those returns, summed.
+        # Mass at isolated seeds returns to the seeds again and again: this is the sum of that geometric series.
         returns = 1 / (1 - (1 - self.restart) * isolated)
         work = self._take()
         visited = self._run(work, seeds, shares * returns, (1 - isolated) * returns, among)
@@ -88,7 +89,7 @@ class Walk:
     def _run(
         self, work: _Workspace, seeds: NDArray[np.int64], shares: NDArray[np.float64], moving: float,
         among: NDArray[np.bool_] | None,
-    ) -> Visited:  # fmt: skip
+    ) -> VisitedNodes:  # fmt: skip
         from tomewise.recall import push
 
         graph, restart, volume = self.graph, np.float32(self.restart), self._volume or 1.0
@@ -101,7 +102,7 @@ class Walk:
         level = np.float32((1 - self.restart) * max(0.0, moving - self.restart * pushed) / volume)
         everyone = np.empty(0, np.bool_) if among is None else among
         kept = push.gather(work.state, work.touched, count, everyone, restart, level, work.values)
-        return Visited(work.touched[:kept].copy(), work.values[:kept].copy())
+        return VisitedNodes(work.touched[:kept].copy(), work.values[:kept].copy())
 
     @cached_property
     def _degrees(self) -> NDArray[np.float32]:
@@ -120,9 +121,10 @@ class Walk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Workspace:
-    """The arrays of one walk under way. Between walks all residuals and all that settled are 0.
+    """The arrays of one walk. Between walks all residuals and all settled masses are 0.
 
-    `state` float32 (nodes, 4): residual, degree, settled and nothing, in one row as they are read together.
+    The columns of `state`, float32 (nodes, 4), are residual, degree, settled mass, and one that is unused. They share a
+    row because they are read together.
     """
 
     state: NDArray[np.float32]
@@ -135,7 +137,7 @@ class _Workspace:
         nodes = degrees.size
         state = np.zeros((nodes, 4), np.float32)
         state[:, 1] = degrees
-        # The kernels write one place past what counts, hence the spare place; the queue is a ring of a power of two.
+        # The kernels write one place past the end, hence the spare place. The queue's length is a power of two.
         ring = 1 << (nodes + 1).bit_length()
         spare = nodes + 1
         return cls(state, np.empty(ring, np.int32), np.empty(spare, np.int32), np.empty(spare, np.float32))
@@ -144,9 +146,10 @@ class _Workspace:
 def power_iteration(
     graph: CsrGraph, seeds: ArrayLike, *, restart: float = 0.5, tolerance: float = 1e-12
 ) -> NDArray[np.float64]:
-    """The exact walk, shape (graph.nodes,), sum 1: iterated in float64 until a step moves at most `tolerance` in all.
+    """The exact mass of each node, shape (graph.nodes,), sum 1.
 
-    `seeds`, shape (graph.nodes,), are >= 0 and of any sum. Raises `UsageError` when they do not fit or are all zero.
+    Iterates in float64 until one step moves a mass of at most `tolerance` in total. `seeds`, shape (graph.nodes,), are
+    >= 0 and may have any sum. Raises `UsageError` when they do not fit the graph or are all zero.
     """
     from scipy.sparse import csr_array
 
@@ -175,5 +178,5 @@ def _shares(size: int, nodes: NDArray[np.int64], weights: NDArray[np.float64]) -
     if not np.isfinite(total) or (weights < 0).any():
         raise UsageError(f"the seed weights sum to {total} with a least of {weights.min()}: give finite numbers >= 0")
     if total == 0:
-        raise UsageError("every seed weight is 0, so there is nowhere to start: rank passages without the graph")
+        raise UsageError("every seed weight is 0, so a walk cannot start: rank passages without the graph")
     return np.asarray(weights / total)

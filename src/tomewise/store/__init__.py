@@ -1,1 +1,1 @@
-"""Where a tome lives."""
+"""Storage of tomes."""

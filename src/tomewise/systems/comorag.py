@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from tomewise.embedding.remembered import Remembered
+from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
@@ -126,7 +126,7 @@ def hybrid_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20,
 
 def with_query_cache(kit: Kit) -> Kit:
     """A kit for a loop that searches several layers for each probe."""
-    return replace(kit, embedder=Remembered(kit.embedder))
+    return replace(kit, embedder=CachedEmbedder(kit.embedder))
 
 
 def with_probe_loop(kit: Kit, system: System, probes: int, cycles: int, limit: int, context: int) -> System:

@@ -10,7 +10,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.recall.carriers import SelectedFacts, WithGists
-from tomewise.recall.diffusion import CogniRank, Decomposed, Diffusion, one_step, walked
+from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
 from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
 from tomewise.recall.seeding import (
@@ -88,7 +88,7 @@ def cogitorag(
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
     linking = link_facts(kit, graph, recognition, facts)
-    walks = {"walk": walked, "one step": one_step}
+    walks = {"walk": walk_to_end, "one step": walk_one_step}
     diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walks[spreading])
     ranked: Mapping[str, Retriever] = {
         "cognirank": CogniRank(kit.store, diffusion, blend=blend),
@@ -98,11 +98,11 @@ def cogitorag(
     bearing = ranked[ranking]
     if carrier == "triples":
         bearing = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    parts: Mapping[str, Retriever] = {"parts": Decomposed(bearing, kit.model), "whole": bearing}
+    parts: Mapping[str, Retriever] = {"parts": DecomposedRecall(bearing, kit.model), "whole": bearing}
     found = parts[asking]
     carriers: Mapping[Carrier, tuple[Retriever, int]] = {
         "passages and gists": (WithGists(found, kit.store), limit),
-        "passages and what gists add": (WithGists(found, kit.store, added=True), _PASSAGES_A_PAIR * limit),
+        "passages and what gists add": (WithGists(found, kit.store, only_new_sentences=True), _PASSAGES_A_PAIR * limit),
         "passages": (found, _PASSAGES_A_PAIR * limit),
         "triples": (found, _FACTS_A_PAIR * limit),
     }

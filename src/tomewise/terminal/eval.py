@@ -238,7 +238,7 @@ def _experiment(
     questions: int | None,
     retrieval_only: bool,
 ) -> Experiment:
-    from tomewise.embedding.choose_embedder import embedder_named
+    from tomewise.embedding.choose_embedder import choose_embedder
     from tomewise.evaluate.datasets import read_dataset
     from tomewise.evaluate.experiment import Experiment, of_evidence
     from tomewise.evaluate.judges import judge_named
@@ -255,7 +255,7 @@ def _experiment(
         metrics = default_metrics(dataset)
         metrics = of_evidence(metrics) if retrieval_only else metrics
     prompts = Path(chosen.prompts) if chosen.prompts else None
-    embedder = embedder_named(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
+    embedder = choose_embedder(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
 
     def model(name: str) -> Any:
         return model_named(

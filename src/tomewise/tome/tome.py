@@ -113,7 +113,7 @@ class Tome:
         max_tokens, max_cost.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.embedding.choose_embedder import embedder_named
+        from tomewise.embedding.choose_embedder import choose_embedder
         from tomewise.language.choose_model import check_model
         from tomewise.language.spec import check_address
 
@@ -129,7 +129,7 @@ class Tome:
             if embedder is None and made_with:
                 refuse_folder(made_with, str(path))  # the file may come from anyone
             if embedder is None or isinstance(embedder, str):
-                embedder = embedder_named(embedder or made_with or "bundled", base_url=embedder_base_url)
+                embedder = choose_embedder(embedder or made_with or "bundled", base_url=embedder_base_url)
             size = settle(store, embedder, passage_tokens, overlap)
             if isinstance(model, str):
                 from tomewise.language.choose_model import model_named

@@ -1,4 +1,4 @@
-"""Replies of models: durable when put returns, shared commits, errors that reach everybody."""
+"""Replies of models: on disk when put returns, shared commits, errors that reach all callers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tomewise.store.sqlite.calls import StoredCalls
 from tomewise.store.sqlite.store import SqliteStore
 
 
-def kept(path: Path) -> dict[str, str]:
-    """As another program sees it."""
+def read_replies(path: Path) -> dict[str, str]:
+    """The replies by key, read through another connection."""
     connection = sqlite3.connect(path)
     rows = dict(connection.execute("SELECT key, reply FROM calls").fetchall())
     connection.close()
@@ -26,7 +26,7 @@ def kept(path: Path) -> dict[str, str]:
 
 
 class Gate:
-    """Transactions that wait for a signal, and fail when told to; counted."""
+    """Transactions that wait for a signal, and then fail if `error` is set. `count` counts them."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
@@ -42,7 +42,7 @@ class Gate:
         assert self.passes.wait(10)
         if self.error:
             raise self.error
-        with self.store._writing() as connection:
+        with self.store._begin_write() as connection:
             yield connection
 
 
@@ -53,7 +53,7 @@ def gate(store: SqliteStore) -> Gate:
 
 @pytest.fixture
 def calls(gate: Gate) -> Iterator[StoredCalls]:
-    made = StoredCalls(gate.store.reading, gate.write)
+    made = StoredCalls(gate.store.read, gate.write)
     yield made
     gate.passes.set()
     made.close()
@@ -62,44 +62,44 @@ def calls(gate: Gate) -> Iterator[StoredCalls]:
 async def test_a_reply_is_on_disk_when_put_returns(store: SqliteStore) -> None:
     assert await store.calls.get("k") is None
     await store.calls.put("k", role="answer", model="m", reply='{"text": "潮"}')
-    assert kept(store.path) == {"k": '{"text": "潮"}'}
+    assert read_replies(store.path) == {"k": '{"text": "潮"}'}
     assert await store.calls.get("k") == '{"text": "潮"}'
     await store.calls.put("k", role="answer", model="m", reply="another", since="now")
-    assert kept(store.path) == {"k": "another"}
+    assert read_replies(store.path) == {"k": "another"}
     assert await store.calls.get("k", since="then") is None
     assert await store.calls.get("k", since="now") == await store.calls.get("k") == "another"
     await store.calls.drop("k")
-    assert kept(store.path) == {}
+    assert read_replies(store.path) == {}
 
 
-async def test_those_who_wait_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
+async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
     puts = [asyncio.create_task(calls.put(str(n), role="r", model="m", reply="x")) for n in range(200)]
     await asyncio.sleep(0)
     gate.passes.set()
     await asyncio.gather(*puts)
-    assert len(kept(gate.store.path)) == 200
+    assert len(read_replies(gate.store.path)) == 200
     assert gate.count <= 3
 
 
 async def test_many_puts_from_many_loops(store: SqliteStore) -> None:
-    async def some(loop: int) -> None:
+    async def put_many(loop: int) -> None:
         await asyncio.gather(*(store.calls.put(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
 
-    await asyncio.gather(*(asyncio.to_thread(asyncio.run, some(loop)) for loop in range(4)))
-    assert len(kept(store.path)) == 200
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, put_many(loop)) for loop in range(4)))
+    assert len(read_replies(store.path)) == 200
 
 
-async def test_an_error_reaches_all_who_wait_and_no_one_after(calls: StoredCalls, gate: Gate) -> None:
+async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: StoredCalls, gate: Gate) -> None:
     gate.error = Locked("busy")
     puts = [asyncio.create_task(calls.put(str(n), role="r", model="m", reply="x")) for n in range(5)]
     await asyncio.to_thread(gate.begun.wait, 10)
     gate.passes.set()
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
-    assert kept(gate.store.path) == {}
+    assert read_replies(gate.store.path) == {}
     gate.error = None
     await calls.put("later", role="r", model="m", reply="x")
-    assert list(kept(gate.store.path)) == ["later"]
+    assert list(read_replies(gate.store.path)) == ["later"]
 
 
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:
@@ -112,7 +112,7 @@ async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate
     await second
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert set(kept(gate.store.path)) == {"first", "second"}
+    assert set(read_replies(gate.store.path)) == {"first", "second"}
 
 
 async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteStore) -> None:
@@ -122,10 +122,10 @@ async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteSto
         assert not put.done()
         change.set_meta("a", "b")
     await put
-    assert list(kept(store.path)) == ["k"]
+    assert list(read_replies(store.path)) == ["k"]
 
 
-async def test_the_mean_length_is_told_once_there_is_enough(store: SqliteStore) -> None:
+async def test_the_mean_length_needs_enough_replies(store: SqliteStore) -> None:
     for number in range(8):
         assert store.calls.mean_reply_bytes("r", "m") is None
         await store.calls.put(str(number), role="r", model="m", reply="潮" * (number + 1))

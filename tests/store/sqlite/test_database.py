@@ -1,4 +1,4 @@
-"""Opening what is and what is not a tome; one writer, many readers."""
+"""Opening files that are tomes and files that are not; one writer, many readers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sqlite_file(path: Path, *statements: str) -> Path:
     return path
 
 
-def refused(path: Path, *, create: bool = True) -> str:
+def open_and_fail(path: Path, *, create: bool = True) -> str:
     with pytest.raises(StoreError) as caught:
         SqliteStore.open(path, create=create)
     assert str(path) in str(caught.value) or str(path.parent) in str(caught.value)
@@ -40,15 +40,15 @@ def refused(path: Path, *, create: bool = True) -> str:
 
 
 def test_missing_files_are_made_only_when_wanted(tmp_path: Path) -> None:
-    assert "add something first" in refused(tmp_path / "none.tome", create=False)
+    assert "add something first" in open_and_fail(tmp_path / "none.tome", create=False)
     assert not (tmp_path / "none.tome").exists()
-    assert "make it first" in refused(tmp_path / "no" / "none.tome")
-    assert "is a folder" in refused(tmp_path)
+    assert "make it first" in open_and_fail(tmp_path / "no" / "none.tome")
+    assert "is a folder" in open_and_fail(tmp_path)
 
 
 def test_empty_files_are_new_tomes(tmp_path: Path) -> None:
     (tmp_path / "empty.tome").touch()
-    assert "there is no tome" in refused(tmp_path / "empty.tome", create=False)
+    assert "found no tome" in open_and_fail(tmp_path / "empty.tome", create=False)
     store = SqliteStore.open(tmp_path / "empty.tome")
     assert store.documents() == []
     store.close()
@@ -58,13 +58,13 @@ def test_empty_files_are_new_tomes(tmp_path: Path) -> None:
 def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "some.pdf"
     path.write_bytes(content)
-    assert "is no tome" in refused(path)
+    assert "is not a tome" in open_and_fail(path)
     assert path.read_bytes() == content
 
 
 def test_other_databases_are_refused_and_left_alone(tmp_path: Path) -> None:
     path = sqlite_file(tmp_path / "some.db", "CREATE TABLE mine (a)")
-    assert "is an SQLite file but no tome" in refused(path)
+    assert "is an SQLite file but not a tome" in open_and_fail(path)
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
     connection.close()
@@ -74,29 +74,29 @@ def test_tomes_of_the_future_are_refused(tmp_path: Path) -> None:
     path = sqlite_file(
         tmp_path / "new.tome", f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {LATEST + 1}"
     )
-    message = refused(path)
+    message = open_and_fail(path)
     assert f"format {LATEST + 1}" in message
     assert "pip install -U" in message
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
-def test_cut_files_are_named_damaged(tmp_path: Path, opened: MakeStore, share: float) -> None:
-    store = opened("whole.tome")
+def test_cut_files_are_named_damaged(tmp_path: Path, open_store: MakeStore, share: float) -> None:
+    store = open_store("whole.tome")
     add(store, ONE)
     store.close()
     whole = store.path.read_bytes()
     path = tmp_path / "cut.tome"
     path.write_bytes(whole[: int(len(whole) * share)])
-    assert "damaged" in refused(path)
+    assert "damaged" in open_and_fail(path)
 
 
 def test_garbage_behind_a_good_header_is_named_damaged(tmp_path: Path) -> None:
     (tmp_path / "bad.tome").write_bytes(b"SQLite format 3\x00" + b"\x07" * 10_000)
-    assert "damaged" in refused(tmp_path / "bad.tome")
+    assert "damaged" in open_and_fail(tmp_path / "bad.tome")
 
 
-def test_damage_met_later_is_named_too(opened: MakeStore) -> None:
-    store = opened("test.tome")
+def test_damage_met_later_is_named_too(open_store: MakeStore) -> None:
+    store = open_store("test.tome")
     add(store, ONE)
     store.close()
     content = bytearray(store.path.read_bytes())
@@ -107,22 +107,22 @@ def test_damage_met_later_is_named_too(opened: MakeStore) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_what_may_not_be_written_is_said(opened: MakeStore) -> None:
-    store = opened("test.tome")
+def test_a_file_that_cannot_be_written_is_named(open_store: MakeStore) -> None:
+    store = open_store("test.tome")
     store.close()
     store.path.chmod(0o400)
     store.path.parent.chmod(0o500)
     try:
-        again = opened("test.tome")
+        again = open_store("test.tome")
         with pytest.raises(StoreError, match="check the permissions"), again.write():
             pass
     finally:
         store.path.parent.chmod(0o700)
 
 
-def test_a_read_only_database_is_said_as_such(store: SqliteStore) -> None:
+def test_a_read_only_database_is_named_as_such(store: SqliteStore) -> None:
     def fail() -> None:
-        with database.translated(store.path):
+        with database.translate_errors(store.path):
             raise sqlite3.OperationalError("attempt to write a readonly database")
 
     with pytest.raises(StoreError, match="check the permissions"):
@@ -148,7 +148,7 @@ def test_paths_may_hold_anything(tmp_path: Path) -> None:
 
 
 def test_migrations_from_blank_make_the_tables(store: SqliteStore) -> None:
-    with store.reading() as connection:
+    with store.read() as connection:
         assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
         for name, table in TABLES.tables.items():
@@ -159,9 +159,9 @@ def test_migrations_from_blank_make_the_tables(store: SqliteStore) -> None:
             }
 
 
-def test_opening_changes_nothing(store: SqliteStore, opened: MakeStore) -> None:
+def test_opening_changes_nothing(store: SqliteStore, open_store: MakeStore) -> None:
     add(store, ONE)
-    again = opened("test.tome")
+    again = open_store("test.tome")
     assert again.version("vectors/passages") == store.version("vectors/passages") != 0
     assert again.vectors("passages").rows.tolist() == store.vectors("passages").rows.tolist()
 
@@ -170,33 +170,33 @@ def test_opening_changes_nothing(store: SqliteStore, opened: MakeStore) -> None:
 
 
 @pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
-def test_a_second_writer_is_told_and_readers_go_on(
-    kind: str, opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+def test_a_second_writer_gets_an_error_and_readers_continue(
+    kind: str, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
-    store = opened("test.tome")
+    store = open_store("test.tome")
     add(store, ONE)
-    other = sqlite3.connect(store.path, isolation_level=None)
-    other.execute(f"BEGIN {kind}")
+    writer = sqlite3.connect(store.path, isolation_level=None)
+    writer.execute(f"BEGIN {kind}")
     try:
         with pytest.raises(Locked, match="another program"):
             add(store, Document(id="two", text="a dog sat"))
         assert [record.id for record in store.documents()] == ["one"]
-        assert opened("test.tome").document("one") == ONE
+        assert open_store("test.tome").document("one") == ONE
         assert len(store.vectors("passages").keys) == 2
     finally:
-        other.execute("ROLLBACK")
-        other.close()
+        writer.execute("ROLLBACK")
+        writer.close()
     add(store, Document(id="two", text="a dog sat"))
     assert len(store.documents()) == 2
 
 
-def test_only_one_is_exclusive_in_this_process(store: SqliteStore, opened: MakeStore) -> None:
-    twin = opened("test.tome")
+def test_only_one_is_exclusive_in_this_process(store: SqliteStore, open_store: MakeStore) -> None:
+    twin = open_store("test.tome")
     with store.exclusive():
-        for other in (store, twin):
+        for second in (store, twin):
             start = time.monotonic()
-            with pytest.raises(Locked), other.exclusive():
+            with pytest.raises(Locked), second.exclusive():
                 pass
             assert time.monotonic() - start < 1
         add(store, ONE)
@@ -223,11 +223,11 @@ except Locked:
     add(store, ONE)
     with store.exclusive():
         assert subprocess.run(command, input="", text=True, capture_output=True, check=True).stdout == "locked 1\n"
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "mine\n"
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "mine\n"
         with pytest.raises(Locked), store.exclusive():
             pass
-        other.kill()
-    with store.exclusive():  # a killed owner holds nothing back
+        owner.kill()
+    with store.exclusive():  # the lock of a killed process is free
         assert len(store.documents()) == 1

@@ -1,4 +1,4 @@
-"""Words find passages: stems, scripts, and nothing that FTS5 takes for an operator."""
+"""Full-text search: stems, scripts, and queries that contain operators of FTS5."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def add(store: SqliteStore, name: str, text: str, title: str = "") -> int:
 
 
 @pytest.fixture
-def filled(store: SqliteStore) -> SqliteStore:
+def filled_store(store: SqliteStore) -> SqliteStore:
     for name, text in TEXTS.items():
         add(store, name, text)
     return store
 
 
-def found(store: SqliteStore, query: str, limit: int = 10) -> str:
+def find_documents(store: SqliteStore, query: str, limit: int = 10) -> str:
     passages = store.passages(key for key, _ in store.lexical(query, limit))
     return "".join(passage.document for passage in passages.values())
 
@@ -47,34 +47,34 @@ def found(store: SqliteStore, query: str, limit: int = 10) -> str:
     [
         ("run", "a"),  # stems
         ("Lantern", "a"),
-        ("cafe", "b"),  # accents, however they are written
+        ("cafe", "b"),  # accents in any Unicode form
         ("CAFÉ", "b"),
         (unicodedata.normalize("NFD", "café"), "b"),
         ("天气", "c"),  # scripts without spaces
         ("京", "c"),
         ("ไทย", "f"),
-        ("where is the clock?", "b"),  # common words do not count beside others
+        ("where is the clock?", "b"),  # common words do not count if there are others
         ("lighthouse_keeper", "ea"),
         ("", ""),
         ('?!"*(): -- ^', ""),
         ("zebra", ""),
     ],
 )
-def test_finds(filled: SqliteStore, query: str, documents: str) -> None:
-    assert sorted(found(filled, query)) == sorted(documents)
+def test_finds(filled_store: SqliteStore, query: str, documents: str) -> None:
+    assert sorted(find_documents(filled_store, query)) == sorted(documents)
 
 
-def test_common_words_count_where_there_is_no_other(filled: SqliteStore) -> None:
-    assert found(filled, "what had they been").startswith("d")
+def test_common_words_count_if_there_are_no_others(filled_store: SqliteStore) -> None:
+    assert find_documents(filled_store, "what had they been").startswith("d")
 
 
 @pytest.mark.parametrize(
     "query",
     ['"', '""', "tide*", "NEAR(tide fog)", "text:tide", "tide NOT fog", "{text} : tide", "^tide", "(tide", "a\x00tide"],
 )
-def test_operators_are_words(filled: SqliteStore, query: str) -> None:
+def test_operators_are_words(filled_store: SqliteStore, query: str) -> None:
     expected = "e" if "tide" in query else ""
-    assert found(filled, query) == expected
+    assert find_documents(filled_store, query) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,11 +92,11 @@ def test_no_query_is_a_syntax_error(query: str) -> None:
     engine.dispose()
 
 
-def test_scores_fall_and_the_limit_holds(filled: SqliteStore) -> None:
-    scores = [score for _, score in filled.lexical("the clock lanterns pier quay", 10)]
+def test_scores_fall_and_the_limit_holds(filled_store: SqliteStore) -> None:
+    scores = [score for _, score in filled_store.lexical("the clock lanterns pier quay", 10)]
     assert len(scores) > 2
     assert scores == sorted(scores, reverse=True)
-    assert len(filled.lexical("the clock lanterns pier quay", 2)) == 2
+    assert len(filled_store.lexical("the clock lanterns pier quay", 2)) == 2
 
 
 def test_titles_are_found(store: SqliteStore) -> None:
@@ -106,13 +106,13 @@ def test_titles_are_found(store: SqliteStore) -> None:
     assert store.lexical("barometer nothing", 5) == []
 
 
-def test_what_is_removed_is_not_found_and_others_score_as_if_it_had_never_been(
-    filled: SqliteStore, opened: MakeStore
+def test_a_removed_document_is_not_found_and_does_not_change_scores(
+    filled_store: SqliteStore, open_store: MakeStore
 ) -> None:
-    before = filled.lexical("clock lantern tide", 10)
-    add(filled, "g", "A clock, a clock, a lantern.", title="Tides")
-    assert found(filled, "clock")[0] == "g"
-    remove(filled, "g")
-    assert filled.lexical("clock lantern tide", 10) == before
-    with filled.reading() as connection:
+    before = filled_store.lexical("clock lantern tide", 10)
+    add(filled_store, "g", "A clock, a clock, a lantern.", title="Tides")
+    assert find_documents(filled_store, "clock")[0] == "g"
+    remove(filled_store, "g")
+    assert filled_store.lexical("clock lantern tide", 10) == before
+    with filled_store.read() as connection:
         connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")

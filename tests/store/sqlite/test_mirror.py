@@ -1,4 +1,4 @@
-"""The arrays beside a tome: mapped when they hold what the database says, never believed otherwise."""
+"""The files with arrays beside a tome: mapped if they have the database's version, ignored otherwise."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     load = arrays.load
 
-    def counted(connection: Any, space: str) -> Any:
+    def count_load(connection: Any, space: str) -> Any:
         seen.append(space)
         return load(connection, space)
 
-    monkeypatch.setattr(arrays, "load", counted)
+    monkeypatch.setattr(arrays, "load", count_load)
     return seen
 
 
@@ -46,11 +46,11 @@ def is_mapped(rows: np.ndarray) -> bool:
     return isinstance(rows.base, np.memmap)
 
 
-def test_a_fresh_process_maps_the_files(opened: MakeStore, loads: list[str]) -> None:
-    store = opened("test.tome")
+def test_a_fresh_process_maps_the_files(open_store: MakeStore, loads: list[str]) -> None:
+    store = open_store("test.tome")
     add(store, ONE, TWO)
     remove(store, "one")
-    again = opened("test.tome")
+    again = open_store("test.tome")
     assert_arrays_follow(again)
     assert is_mapped(again.vectors("passages").stored_rows)
     assert loads == []
@@ -107,7 +107,7 @@ def empty_header(store: SqliteStore) -> None:
 
 
 def odd_header(store: SqliteStore) -> None:
-    files(store, "json")[0].write_bytes(mirror.sealed(["no", "header"]))  # type: ignore[arg-type]
+    files(store, "json")[0].write_bytes(mirror.encode_header(["no", "header"]))  # type: ignore[arg-type]
 
 
 def torn_header(store: SqliteStore) -> None:
@@ -119,20 +119,20 @@ def poor_header(store: SqliteStore) -> None:
     path = files(store, "json")[0]
     header = header_of(path)
     del header["parts"]["keys"]["size"]
-    path.write_bytes(mirror.sealed(header))
+    path.write_bytes(mirror.encode_header(header))
 
 
 def another_tome(store: SqliteStore) -> None:
     path = files(store, "json")[0]
-    path.write_bytes(mirror.sealed({**header_of(path), "tome": "another"}))
+    path.write_bytes(mirror.encode_header({**header_of(path), "tome": "another"}))
 
 
 def another_version(store: SqliteStore) -> None:
     path = files(store, "json")[0]
-    path.write_bytes(mirror.sealed({**header_of(path), "version": 7}))
+    path.write_bytes(mirror.encode_header({**header_of(path), "version": 7}))
 
 
-SPOILS = [
+DAMAGES = [
     delete_folder,
     delete_rows,
     cut_rows,
@@ -147,68 +147,68 @@ SPOILS = [
 ]
 
 
-@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
-def test_spoilt_files_are_read_anew_and_mended(
-    spoil: Callable[[SqliteStore], None], opened: MakeStore, loads: list[str]
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_files_are_ignored_and_repaired(
+    damage: Callable[[SqliteStore], None], open_store: MakeStore, loads: list[str]
 ) -> None:
-    store = opened("test.tome")
+    store = open_store("test.tome")
     add(store, ONE)
     expected = store.vectors("passages").rows.tolist()
-    spoil(store)
-    again = opened("test.tome")
+    damage(store)
+    again = open_store("test.tome")
     assert again.vectors("passages").rows.tolist() == expected
     assert loads == ["vectors/passages"]
-    third = opened("test.tome")
-    assert is_mapped(third.vectors("passages").stored_rows), "the second reader finds them mended"
+    third = open_store("test.tome")
+    assert is_mapped(third.vectors("passages").stored_rows), "the second reader finds them repaired"
     assert third.vectors("passages").rows.tolist() == expected
     assert loads == ["vectors/passages"]
 
 
-@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
-def test_spoilt_files_do_not_stop_a_writer(spoil: Callable[[SqliteStore], None], opened: MakeStore) -> None:
-    store = opened("test.tome")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_damaged_files_do_not_stop_a_writer(damage: Callable[[SqliteStore], None], open_store: MakeStore) -> None:
+    store = open_store("test.tome")
     add(store, ONE)
-    spoil(store)
+    damage(store)
     add(store, TWO)
     remove(store, "one")
     assert_arrays_follow(store)
-    assert_arrays_follow(opened("test.tome"))
+    assert_arrays_follow(open_store("test.tome"))
 
 
-def test_what_a_killed_writer_left_behind_is_cut_off(opened: MakeStore, loads: list[str]) -> None:
-    store = opened("test.tome")
+def test_bytes_that_a_killed_writer_left_behind_are_cut_off(open_store: MakeStore, loads: list[str]) -> None:
+    store = open_store("test.tome")
     add(store, ONE)
     for ending in ("rows", "keys", "dead"):
         with files(store, ending)[0].open("ab") as file:
             file.write(b"half a row")
     add(store, TWO)
-    assert_arrays_follow(opened("test.tome"))
+    assert_arrays_follow(open_store("test.tome"))
     assert loads == []
 
 
 def test_a_writer_killed_before_its_commit(
-    store: SqliteStore, opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(store, ONE)
 
-    def killed(*_: object) -> None:
+    def stop_after_follow(*_: object) -> None:
         follow(*_)
         raise SystemExit("killed")
 
     follow = store._arrays.follow
     with monkeypatch.context() as patch:
-        patch.setattr(store._arrays, "follow", killed)
+        patch.setattr(store._arrays, "follow", stop_after_follow)
         with pytest.raises(SystemExit):
             add(store, TWO)
     assert [record.id for record in store.documents()] == ["one"]
     assert_arrays_follow(store)
-    assert_arrays_follow(opened("test.tome"))
+    assert_arrays_follow(open_store("test.tome"))
     add(store, TWO)
-    assert_arrays_follow(opened("test.tome"))
+    assert_arrays_follow(open_store("test.tome"))
 
 
-def test_a_full_disk_costs_the_files_and_not_the_transaction(
-    store: SqliteStore, opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_breaks_the_files_but_not_the_transaction(
+    store: SqliteStore, open_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(store, ONE)
 
@@ -219,40 +219,40 @@ def test_a_full_disk_costs_the_files_and_not_the_transaction(
         patch.setattr(Mirror, "_append", full)
         add(store, TWO)
         assert_arrays_follow(store)
-    assert_arrays_follow(opened("test.tome"))
+    assert_arrays_follow(open_store("test.tome"))
 
 
-def test_a_restored_copy_is_not_taken_for_what_came_after(store: SqliteStore, opened: MakeStore) -> None:
+def test_files_of_a_later_state_are_ignored_after_a_copy_is_restored(store: SqliteStore, open_store: MakeStore) -> None:
     add(store, ONE)
     store.close()
     copy = store.path.read_bytes()
-    later = opened("test.tome")
+    later = open_store("test.tome")
     add(later, TWO)
     later.close()
     store.path.write_bytes(copy)
-    restored = opened("test.tome")
+    restored = open_store("test.tome")
     add(restored, Document(id="three", text="as many changes as before"))
     assert_arrays_follow(restored)
-    assert_arrays_follow(opened("test.tome"))
+    assert_arrays_follow(open_store("test.tome"))
 
 
-def test_another_store_on_the_file_sees_each_change(opened: MakeStore, loads: list[str]) -> None:
-    writer, reader = opened("test.tome"), opened("test.tome")
+def test_another_store_on_the_file_sees_each_change(open_store: MakeStore, loads: list[str]) -> None:
+    writer, reader = open_store("test.tome"), open_store("test.tome")
     for number in range(4):
         add(writer, Document(id=str(number), text=f"number {number} says so"))
         assert_arrays_follow(reader)
-    held = reader.vectors("passages")
-    rows = held.rows.tolist()
+    columns = reader.vectors("passages")
+    rows = columns.rows.tolist()
     add(reader, ONE)
     remove(reader, "0")
     assert_arrays_follow(writer)
-    assert held.rows.tolist() == rows, "who holds arrays keeps them as they were"
+    assert columns.rows.tolist() == rows, "arrays that were read do not change"
     assert loads == []
 
 
-def test_readers_and_a_writer_in_threads(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "_DEAD_LEAST", 1)  # so that files are written anew all the time
-    writer, reader = opened("test.tome"), opened("test.tome")
+def test_readers_and_a_writer_in_threads(open_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror, "_DEAD_LEAST", 1)  # so that files are written again all the time
+    writer, reader = open_store("test.tome"), open_store("test.tome")
     add(writer, ONE)
     expected = dict(
         zip(writer.node_keys("passages"), vectors_of([p.text for p in writer.passages().values()]), strict=True)
@@ -315,7 +315,7 @@ def test_columns_are_in_the_order_of_keys_and_without_the_dead() -> None:
     assert columns.keys.tolist() == [2, 5, 9]
     assert columns.rows.tolist() == [[6, 7], [0, 1], [4, 5]]
     whole = Columns(1, np.array([5, 6]), np.ones((2, 2)))
-    assert whole.rows is whole.stored_rows, "nothing is copied where nothing has to be"
+    assert whole.rows is whole.stored_rows, "nothing is copied if that is not needed"
 
 
 STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), min_size=1)), max_size=6)
@@ -337,9 +337,9 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
                 changes.add(np.array(fresh, np.int64), np.full((len(fresh), 1), value, np.float32))
                 truth |= dict.fromkeys(fresh, value)
             else:
-                held = sorted(keys & set(truth))
-                changes.remove(held)
-                truth = {key: kept for key, kept in truth.items() if key not in held}
+                removed = sorted(keys & set(truth))
+                changes.remove(removed)
+                truth = {key: kept_value for key, kept_value in truth.items() if key not in removed}
         assert files.follow(changes.delta(), version, version + 1)
     columns = files.read(len(history) + 1)
     assert columns is not None
@@ -358,7 +358,7 @@ def test_a_mirror_follows_only_from_what_it_holds(tmp_path: Path) -> None:
     assert Mirror(tmp_path, "vectors/x", "other", np.dtype(np.float32)).read(4) is None
 
 
-def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, opened: MakeStore) -> None:
+def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, open_store: MakeStore) -> None:
     add(store, ONE)
     with store.write() as change:
         made = change.put_nodes([Node(id=f"e{n}", layer="e", text="", sources=()) for n in range(4)])
@@ -368,29 +368,29 @@ def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, opened: Ma
         change.remove_vectors("e", keys[1:3])
         change.put_vectors("e", keys[1:2], vectors_of(["new"]))
         change.remove_vectors("e", [10_000])
-    for one in (store, opened("test.tome")):
-        assert one.vectors("e").rows.tolist() == vectors_of(["a", "new", "d"]).tolist()
-        assert_arrays_follow(one)
+    for opened in (store, open_store("test.tome")):
+        assert opened.vectors("e").rows.tolist() == vectors_of(["a", "new", "d"]).tolist()
+        assert_arrays_follow(opened)
     with pytest.raises(ValueError, match="one key for each"), store.write() as change:
         change.put_vectors("e", keys, vectors_of(["a"]))
 
 
-def test_rows_that_were_let_go_are_read_again(tmp_path: Path) -> None:
+def test_released_rows_are_read_again(tmp_path: Path) -> None:
     rows = np.arange(4096 * 256, dtype=np.float32).reshape(4096, 256)  # 4 MB
-    held = Mirror(tmp_path, "vectors/passages", "t", np.dtype(np.float32))
-    held.write(1, np.arange(4096), rows)
-    columns = held.read(1)
+    files = Mirror(tmp_path, "vectors/passages", "t", np.dtype(np.float32))
+    files.write(1, np.arange(4096), rows)
+    columns = files.read(1)
     assert columns is not None
     assert columns.stored_rows.sum() == rows.sum()
-    before = _mapped(columns)
-    columns.let_go()
-    assert _mapped(columns) < before or before == 0  # 0: not a system that tells
+    before = _mapped_kilobytes(columns)
+    columns.release_memory()
+    assert _mapped_kilobytes(columns) < before or before == 0  # 0: the system does not report it
     assert np.array_equal(columns.stored_rows, rows)
-    Columns(1, np.arange(2), rows[:2]).let_go()  # not mapped: stays
+    Columns(1, np.arange(2), rows[:2]).release_memory()  # not mapped: stays
 
 
-def _mapped(columns: Columns) -> int:
-    """Kilobytes of the rows' file that this process holds."""
+def _mapped_kilobytes(columns: Columns) -> int:
+    """The kilobytes of the rows' file that are in this process's memory; 0 if the system does not report it."""
     try:
         lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     except OSError:

@@ -1,10 +1,10 @@
-"""What follows from a change, by hand."""
+"""The effects of each change, compared with cases computed by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.store.contract import MakeStore, add, assert_arrays_follow, cut, remove
+from tests.store.contract import MakeStore, add, assert_arrays_follow, cut_passages, remove
 
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Document, Node
@@ -17,10 +17,10 @@ def node(name: str, *sources: str, layer: str = "made") -> Node:
 
 
 @pytest.fixture
-def filled(store: SqliteStore) -> SqliteStore:
+def filled_store(store: SqliteStore) -> SqliteStore:
     with store.write() as change:
         for document in DOCUMENTS:
-            change.put_document(document, "", cut(document, 100))
+            change.put_document(document, "", cut_passages(document, 100))
     return store
 
 
@@ -28,89 +28,90 @@ def ids(store: SqliteStore) -> list[str]:
     return [passage.id for passage in store.passages().values()]  # of one, three, two
 
 
-def test_a_cascade_reaches_every_level_by_either_way(filled: SqliteStore) -> None:
-    one, three, two = ids(filled)
-    with filled.write() as change:
-        change.put_nodes([node("a", one), node("b", two), node("both", one, two)])
+def test_a_removal_reaches_every_level_of_nodes_made_from_it(filled_store: SqliteStore) -> None:
+    first, third, second = ids(filled_store)
+    with filled_store.write() as change:
+        change.put_nodes([node("a", first), node("b", second), node("both", first, second)])
         change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
         change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], shared=True)
         change.put_nodes([node("on-lone", "lone")])
-    gone = remove(filled, "one")
-    left = {found.id for layer in ("made", "s") for found in filled.nodes(layer).values()}
+    gone = remove(filled_store, "one")
+    left = {found.id for layer in ("made", "s") for found in filled_store.nodes(layer).values()}
     assert left == {"b", "seen"}
     assert len(gone) == len(set(gone)) == 7  # the passage, a, both, aa, top, lone, on-lone
-    remove(filled, "two")
-    assert filled.nodes("s") == filled.nodes("made") == {}
-    assert ids(filled) == [three]
+    remove(filled_store, "two")
+    assert filled_store.nodes("s") == filled_store.nodes("made") == {}
+    assert ids(filled_store) == [third]
 
 
-def test_what_is_seen_in_all_that_leaves_at_once_goes(filled: SqliteStore) -> None:
-    one, three, two = ids(filled)
-    with filled.write() as change:
-        change.put_nodes([node("x", one, two, layer="s"), node("y", one, three, layer="s")], shared=True)
-    keys = filled.keys_of([one, two, "unknown"])
-    assert set(keys) == {one, two}
-    with filled.write() as change:
+def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(filled_store: SqliteStore) -> None:
+    first, third, second = ids(filled_store)
+    with filled_store.write() as change:
+        change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], shared=True)
+    keys = filled_store.keys_of([first, second, "unknown"])
+    assert set(keys) == {first, second}
+    with filled_store.write() as change:
         change.remove_nodes(keys.values())
-    assert [found.id for found in filled.nodes("s").values()] == ["y"]
+    assert [found.id for found in filled_store.nodes("s").values()] == ["y"]
 
 
-def test_nodes_that_exist_keep_their_text_and_gain_sources(filled: SqliteStore) -> None:
-    one, three, two = ids(filled)
-    with filled.write() as change:
-        first = change.put_nodes([node("x", two, layer="s")], shared=True)
-        again = Node(id="x", layer="s", text="other", sources=(one, two))
-        assert change.put_nodes([again, again, node("y", three, layer="s")], shared=True)["x"] == first["x"]
-    keys = filled.keys_of([one, two])
-    assert filled.nodes_at([first["x"]])[first["x"]].text == "x"
-    assert filled.sources([first["x"]], "s") == {first["x"]: [keys[one], keys[two]]}
-    assert filled.made_of([keys[one], 10_000], "seen-in:s") == {keys[one]: [first["x"]], 10_000: []}
+def test_nodes_that_exist_keep_their_text_and_gain_sources(filled_store: SqliteStore) -> None:
+    first, third, second = ids(filled_store)
+    with filled_store.write() as change:
+        shared = change.put_nodes([node("x", second, layer="s")], shared=True)
+        again = Node(id="x", layer="s", text="other", sources=(first, second))
+        assert change.put_nodes([again, again, node("y", third, layer="s")], shared=True)["x"] == shared["x"]
+    keys = filled_store.keys_of([first, second])
+    assert filled_store.nodes_at([shared["x"]])[shared["x"]].text == "x"
+    assert filled_store.sources([shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
+    assert filled_store.find_derived([keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
 
 
-def test_places_are_told_of_passages_alone(filled: SqliteStore) -> None:
-    _, three, two = ids(filled)
-    with filled.write() as change:
-        change.put_nodes([node("x", two)])
-    assert filled.places([two, "x", "unknown", three]) == {two: ("two", 0), three: ("three", 0)}
-    assert filled.places([]) == {}
+def test_only_passages_have_places(filled_store: SqliteStore) -> None:
+    _, third, second = ids(filled_store)
+    with filled_store.write() as change:
+        change.put_nodes([node("x", second)])
+    assert filled_store.places([second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
+    assert filled_store.places([]) == {}
 
 
-def test_an_id_belongs_to_one_layer(filled: SqliteStore) -> None:
-    with filled.write() as change:
+def test_an_id_belongs_to_one_layer(filled_store: SqliteStore) -> None:
+    with filled_store.write() as change:
         change.put_nodes([node("x")])
-    with pytest.raises(ValueError, match="'x' is the id of a node in 'made' and in 's'"), filled.write() as change:
+    message = "'x' is the id of a node in 'made' and in 's'"
+    with pytest.raises(ValueError, match=message), filled_store.write() as change:
         change.put_nodes([node("x", layer="s")])
 
 
-def test_edges_are_kept_once_and_the_first_weight_stays(filled: SqliteStore) -> None:
-    a, b, c = filled.node_keys("passages")
-    with filled.write() as change:
+def test_edges_are_kept_once_and_the_first_weight_stays(filled_store: SqliteStore) -> None:
+    a, b, c = filled_store.node_keys("passages")
+    with filled_store.write() as change:
         change.put_edges("e", np.array([a, a]), np.array([b, b]), np.array([1.0, 2.0]))
-    version = filled.version("edges/e")
-    with filled.write() as change:
+    version = filled_store.version("edges/e")
+    with filled_store.write() as change:
         change.put_edges("e", np.array([a]), np.array([b]), np.array([3.0]))
-    assert filled.version("edges/e") == version, "nothing changed"
-    with filled.write() as change:
+    assert filled_store.version("edges/e") == version, "nothing changed"
+    with filled_store.write() as change:
         change.put_edges("e", np.array([b, a, c]), np.array([a, b, c]), np.array([4.0, 5.0, 6.0]))
         change.put_edges("other", np.array([a]), np.array([b]), np.array([7.0]))
-    assert filled.edges("e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
-    with filled.write() as change:
+    assert filled_store.edges("e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
+    with filled_store.write() as change:
         change.remove_edges("e")
-    assert filled.edges("e").rows.tolist() == []
-    assert filled.edges("other").rows.tolist() == [[a, b, 7.0]]
-    assert_arrays_follow(filled)
+    assert filled_store.edges("e").rows.tolist() == []
+    assert filled_store.edges("other").rows.tolist() == [[a, b, 7.0]]
+    assert_arrays_follow(filled_store)
 
 
-def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(filled: SqliteStore) -> None:
-    with filled.write() as change:
+def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(filled_store: SqliteStore) -> None:
+    with filled_store.write() as change:
         change.put_document(Document(id="guest", text="x"), "", [])
-        keys = change.put_nodes([node("x", ids(filled)[0])])
+        keys = change.put_nodes([node("x", ids(filled_store)[0])])
         change.put_vectors("made", list(keys.values()), np.ones((1, 4), np.float32))
         change.remove_nodes(keys.values())
         change.remove_document("guest")
-    assert filled.version("vectors/made") == 0
-    assert filled.edges("made-of:made").rows.tolist() == []
-    assert len(filled.documents()) == 3
+    assert filled_store.version("vectors/made") == 0
+    assert filled_store.edges("made-of:made").rows.tolist() == []
+    assert len(filled_store.documents()) == 3
 
 
 def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None:
@@ -121,36 +122,36 @@ def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None
         change.put_edges("e", at[:-1], at[1:], np.ones(len(at) - 1))
     assert len(store.nodes_at(keys.values())) == len(store.keys_of(keys)) == 33_000
     with store.write() as change:
-        assert len(change.remove_nodes(at[5:])) == 32_995  # NumPy's own integers will do
+        assert len(change.remove_nodes(at[5:])) == 32_995  # integers of NumPy are accepted
     assert store.edges("e").rows.shape == (4, 3)
 
 
-def test_data_and_texts_are_replaced(filled: SqliteStore) -> None:
-    with filled.write() as change:
+def test_data_and_texts_are_replaced(filled_store: SqliteStore) -> None:
+    with filled_store.write() as change:
         keys = change.put_nodes([node("x"), node("y")])
         change.set_data({keys["x"]: {"known as": ["É", 1]}, keys["y"]: {}}, {keys["y"]: "new"})
-    found = filled.nodes_at([keys["y"], keys["x"], 10_000])
+    found = filled_store.nodes_at([keys["y"], keys["x"], 10_000])
     assert [(made.text, made.data) for made in found.values()] == [("new", {}), ("x", {"known as": ["É", 1]})]
 
 
-def test_a_layer_remembers_what_it_has_taken_in(filled: SqliteStore) -> None:
-    one, three, two = filled.node_keys("passages")
-    assert filled.untaken("l", ["passages"]) == [one, three, two]
-    with filled.write() as change:
-        change.record_intake("l", [two], {one: "no reply"})
+def test_a_layer_remembers_what_it_has_taken_in(filled_store: SqliteStore) -> None:
+    first, third, second = filled_store.node_keys("passages")
+    assert filled_store.pending_keys("l", ["passages"]) == [first, third, second]
+    with filled_store.write() as change:
+        change.record_intake("l", [second], {first: "no reply"})
         change.record_build("l", {"taken": 1})
-    assert (filled.intake("l").done, filled.intake("l").failed) == ({two}, {one: "no reply"})
-    assert filled.untaken("l", ["passages"]) == [one, three]
-    assert filled.layers()["l"] == {"nodes": 0, "failed": 1}
-    with filled.write() as change:
-        change.record_intake("l", [one])
-    assert filled.intake("l").failed == {}
-    remove(filled, "one")
-    assert filled.intake("l").done == {two}
-    assert filled.builds() == {"l": {"seen": 2, "taken": 1}}
-    with filled.write() as change:
+    assert (filled_store.intake("l").done, filled_store.intake("l").failed) == ({second}, {first: "no reply"})
+    assert filled_store.pending_keys("l", ["passages"]) == [first, third]
+    assert filled_store.layers()["l"] == {"nodes": 0, "failed": 1}
+    with filled_store.write() as change:
+        change.record_intake("l", [first])
+    assert filled_store.intake("l").failed == {}
+    remove(filled_store, "one")
+    assert filled_store.intake("l").done == {second}
+    assert filled_store.builds() == {"l": {"seen": 2, "taken": 1}}
+    with filled_store.write() as change:
         change.forget_layer("l")
-    assert filled.untaken("l", ["passages"]) == [three, two]
+    assert filled_store.pending_keys("l", ["passages"]) == [third, second]
 
 
 def test_lists_are_in_document_order(store: SqliteStore) -> None:
@@ -163,10 +164,10 @@ def test_lists_are_in_document_order(store: SqliteStore) -> None:
     assert list(store.passages_of(["b"])) == keys[1:]
 
 
-def test_texts_of_any_kind_are_kept(store: SqliteStore, opened: MakeStore) -> None:
+def test_texts_of_any_kind_are_kept(store: SqliteStore, open_store: MakeStore) -> None:
     text = "null \x00 inside, 潮 and 🌊, \r\n quotes ' \" and %s"
     add(store, Document(id='it\'s "odd" %/?', text=text))
-    again = opened("test.tome")
+    again = open_store("test.tome")
     assert again.document('it\'s "odd" %/?').text == text
     assert again.documents()[0].characters == len(text)
     assert "".join(passage.text for passage in again.passages().values()) == text

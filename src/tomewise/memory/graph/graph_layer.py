@@ -236,7 +236,7 @@ class GraphLayer:
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
         before = self._store.builds().get(self.name, {}).get("dirt", {})
         done = select(func.count()).where(intake.c.layer == self.name, intake.c.failure == "")
-        with self._store.reading() as connection:
+        with self._store.read() as connection:
             taken = connection.execute(done).scalar_one()
         return {
             "taken": taken + read,

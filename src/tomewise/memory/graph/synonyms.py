@@ -36,7 +36,7 @@ def find_close_rows(rows: NDArray[np.float32], known: Columns) -> Pairs:
     for new in range(0, len(rows), _NEW):
         for start in range(0, len(known.stored_rows), _OLD):
             found.append(_compare_blocks(rows, known.stored_rows, new, start))
-            known.let_go()
+            known.release_memory()
     pairs = _concatenate(found)
     if known.live is None:
         return pairs

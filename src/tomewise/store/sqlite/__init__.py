@@ -1,1 +1,1 @@
-""""""
+"""A tome in one SQLite file."""

@@ -1,4 +1,4 @@
-"""The vectors and edges of a tome as arrays: held warm, cached beside the file, read from the database at need."""
+"""The vectors and edges of a tome as arrays: kept in memory, cached in files, and read from the database if needed."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ Begin = Callable[[], AbstractContextManager[Connection]]
 class Arrays:
     """The arrays of one tome by space (`vectors/NAME` or `edges/NAME`).
 
-    `reading` begins a view of the database. `mending` begins a write transaction if it can without waiting, and raises
-    Locked otherwise: whoever holds it is the only one to touch the files.
+    `begin_read` begins a read of the database. `begin_repair` begins a write transaction, or raises Locked if it would
+    have to wait: the files may only be changed inside a write transaction.
     """
 
-    def __init__(self, folder: Path, tome: str, reading: Begin, mending: Begin) -> None:
+    def __init__(self, folder: Path, tome: str, begin_read: Begin, begin_repair: Begin) -> None:
         self._folder = folder
         self._tome = tome
-        self._reading = reading
-        self._mending = mending
+        self._begin_read = begin_read
+        self._begin_repair = begin_repair
         self._guards: dict[str, threading.Lock] = {}
-        self._held: dict[str, Columns] = {}
+        self._columns: dict[str, Columns] = {}
 
     def columns(self, space: str) -> Columns:
         """The arrays of a space as they are now: from memory, else from the files, else from the database."""
         with self._guards.setdefault(space, threading.Lock()):
-            with self._reading() as connection:
+            with self._begin_read() as connection:
                 version = version_of(connection, space)
-                held = self._held.get(space)
-                if held is not None and held.version == version and held.is_whole:
-                    return held
+                cached = self._columns.get(space)
+                if cached is not None and cached.version == version and cached.is_whole:
+                    return cached
                 found = self._mirror(space).read(version)
                 missing = found is None
                 if found is None:
                     found = Columns(version, *load(connection, space))
             if missing and len(found.stored_keys):
-                found = self._mend(space, found)
-            self._held[space] = found
+                found = self._repair(space, found)
+            self._columns[space] = found
             return found
 
     def follow(self, connection: Connection, deltas: Mapping[str, tuple[int, int, Delta]]) -> None:
-        """Take the files along with a write transaction that is about to commit.
+        """Update the files with the changes of a write transaction that is about to commit.
 
-        Should it not commit, the files name a version that never was, and are not believed.
+        If the transaction is rolled back, readers ignore the files, because their version was never committed.
         """
         for space, (before, after, delta) in deltas.items():
             mirror = self._mirror(space)
@@ -63,15 +63,15 @@ class Arrays:
                 rows = load(connection, space) if before else (delta.added_keys, delta.added_rows)
                 mirror.write(after, *rows)
             except OSError:
-                continue  # a full disk, say: the files are behind, and read anew when they can be
+                continue  # for example a full disk: the files are out of date, and a later reader writes them again
 
-    def _mend(self, space: str, found: Columns) -> Columns:
+    def _repair(self, space: str, found: Columns) -> Columns:
         mirror = self._mirror(space)
         try:
-            with self._mending() as connection:
+            with self._begin_repair() as connection:
                 if version_of(connection, space) == found.version:
                     mirror.write(found.version, found.stored_keys, found.stored_rows)
-        except (StoreError, OSError):  # somebody writes just now, or nobody may: the next reader will see to it
+        except (StoreError, OSError):  # another writer is active, or writing is not allowed: a later reader repairs
             return found
         return mirror.read(found.version) or found
 
@@ -81,12 +81,12 @@ class Arrays:
 
 
 def version_of(connection: Connection, space: str) -> int:
-    """The version of a space, 0 before anything was ever put there."""
+    """The version of a space; 0 if nothing was ever stored in it."""
     return connection.scalar(select(spaces.c.version).where(spaces.c.space == space)) or 0
 
 
 def load(connection: Connection, space: str) -> tuple[Keys, Rows]:
-    """The arrays of a space from the tables, keys ascending."""
+    """The arrays of a space, read from the tables, keys ascending."""
     kind, name = space.split("/", 1)
     return _vectors(connection, name) if kind == "vectors" else edges_after(connection, name)
 
@@ -101,7 +101,7 @@ def edges_after(connection: Connection, space: str, last: int = 0) -> tuple[Keys
 
 
 def _vectors(connection: Connection, space: str) -> tuple[Keys, Rows]:
-    # Row by row into one array: a list of all rows would take the memory of the array twice more.
+    # Copy row by row into one array: a list of all rows would need the memory of two more arrays.
     (count,) = next(_rows(connection, "SELECT count(*) FROM vectors WHERE space = ?", (space,)))
     found = _rows(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
     keys, rows = np.empty(count, np.int64), np.empty((0, _dimensions(connection)), np.float32)
@@ -114,12 +114,12 @@ def _vectors(connection: Connection, space: str) -> tuple[Keys, Rows]:
 
 
 def _dimensions(connection: Connection) -> int:
-    """How wide an empty space is: as the tome says, else as any vector there is."""
-    said = connection.scalar(select(meta.c.value).where(meta.c.key == "dimensions"))
-    return int(said or connection.scalar(select(func.length(vectors.c.vector) // 4).limit(1)) or 0)
+    """The width of an empty space: the tome's setting, else the width of any stored vector."""
+    setting = connection.scalar(select(meta.c.value).where(meta.c.key == "dimensions"))
+    return int(setting or connection.scalar(select(func.length(vectors.c.vector) // 4).limit(1)) or 0)
 
 
 def _rows(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:
-    # The driver's own rows: SQLAlchemy's cost ten times as much where there are a million.
+    # Rows of the driver: for a million rows, those of SQLAlchemy take ten times as long.
     cursor: Any = connection.exec_driver_sql(query, values).cursor
     return iter(cursor)

@@ -1,4 +1,4 @@
-"""The cache of model calls: what was paid for is on disk before it is used."""
+"""The cache of model calls: a reply that was paid for is on disk before it is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.sqlite.schema import calls
 
-_ENOUGH = 8  # replies whose mean says something
+_ENOUGH = 8  # replies needed for a mean
 Begin = Callable[[], AbstractContextManager[Connection]]
 
 
@@ -27,27 +27,27 @@ class _Batch:
 class StoredCalls:
     """Replies by key. `put` returns once the reply is durable.
 
-    Replies that arrive while a transaction is under way are committed together by the next one: with many calls in
-    flight a commit, and the disk's flush with it, is shared by all who wait.
+    The next transaction commits together all replies that arrive while one transaction runs. With many calls in flight,
+    they share one commit and one flush of the disk.
     """
 
     def __init__(self, read: Begin, write: Begin) -> None:
         self._read = read
         self._write = write
         self._guard = threading.Lock()
-        self._open: _Batch | None = None  # not yet being written
+        self._open: _Batch | None = None  # the batch that still takes replies
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tomewise-calls")
 
     async def get(self, key: str, *, since: str = "") -> str | None:
-        """The reply, or None; with a mark, only a reply that was put under it."""
+        """The reply, or None; if `since` is given, only a reply that was put with this mark."""
         query = select(calls.c.reply).where(calls.c.key == key)
         with self._read() as connection:
             return connection.scalar(query.where(calls.c.since == since) if since else query)
 
     async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
-        """Keep a reply in place of an earlier one.
+        """Store a reply; it replaces an earlier reply of this key.
 
-        A caller who is cancelled meanwhile learns of that only when it is written.
+        If the caller is cancelled, CancelledError is raised only after the reply is written.
         """
         with self._guard:
             if self._open is None:
@@ -57,11 +57,11 @@ class StoredCalls:
         try:
             await asyncio.shield(written)
         except asyncio.CancelledError:
-            await asyncio.wait([written])  # what comes next finds the reply in its place
+            await asyncio.wait([written])  # the next caller finds the reply
             raise
 
     async def drop(self, key: str) -> None:
-        """Forget a reply."""
+        """Delete a reply."""
         await asyncio.to_thread(self._drop, key)
 
     def _drop(self, key: str) -> None:
@@ -69,10 +69,10 @@ class StoredCalls:
             connection.execute(delete(calls).where(calls.c.key == key))
 
     def mean_reply_bytes(self, role: str, model: str) -> float | None:
-        """How long the model's replies in a role were on average, once there are enough to tell."""
-        held = select(func.count(), func.avg(func.length(cast(calls.c.reply, LargeBinary))))
+        """The mean length of the model's replies in a role, or None while there are too few replies."""
+        query = select(func.count(), func.avg(func.length(cast(calls.c.reply, LargeBinary))))
         with self._read() as connection:
-            count, mean = connection.execute(held.where(calls.c.role == role, calls.c.model == model)).one()
+            count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
         return float(mean) if count >= _ENOUGH else None
 
     def close(self) -> None:
@@ -80,18 +80,18 @@ class StoredCalls:
         self._writer.shutdown()
 
     def _commit(self) -> None:
-        taken = None
+        rows = None
         try:
             with self._write() as connection:
-                taken = self._take()  # only now, so that what arrived while this waited for its turn goes along
+                rows = self._take_rows()  # only now, to include replies that arrived while this waited for its turn
                 statement = insert(calls)
                 fresh = {name: statement.excluded[name] for name in ("role", "model", "reply", "since")}
-                connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=fresh), taken)
+                connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=fresh), rows)
         finally:
-            if taken is None:
-                self._take()  # those who wait learn of the error; those who come later begin anew
+            if rows is None:
+                self._take_rows()  # callers of this batch get the error; later callers start a new batch
 
-    def _take(self) -> list[dict[str, str]]:
+    def _take_rows(self) -> list[dict[str, str]]:
         with self._guard:
             batch, self._open = self._open, None
         assert batch is not None

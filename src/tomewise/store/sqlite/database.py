@@ -19,20 +19,20 @@ from tomewise.store.sqlite.schema import APPLICATION_ID, LATEST, migrate
 
 BUSY_SECONDS = 3.0
 _HEADER = b"SQLite format 3\x00"
-_PAGE = 8192  # holds five vectors of 384 numbers, where the usual page holds two and is a quarter empty
-_CACHE = -65536  # kilobytes: indexes are written in no order, and must not go to disk and back for each row
-_LEAN_CACHE = -2000  # kilobytes, SQLite's own choice: of a connection that reads
-_JOURNAL = 64 << 20  # bytes that the write-ahead log keeps on disk after a large transaction
+_PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds two and stays a quarter empty
+_CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
+_LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
+_JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
 
 
 def connect(path: Path, *, create: bool) -> Engine:
-    """Open the file as a tome, making or migrating it where needed. Raises StoreError where it is none, Locked."""
+    """Open the file as a tome; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a tome: name a file, such as -m {path.name}.tome")
     if not path.exists() or path.stat().st_size == 0:
         if not create:
             raise StoreError(
-                f"there is no tome at {path}: add something first, with `tome -m {quote(str(path))} add PATH`"
+                f"found no tome at {path}: add something first, with `tome -m {quote(str(path))} add PATH`"
             )
         if not path.parent.is_dir():
             raise StoreError(f"the folder {path.parent} does not exist: make it first")
@@ -40,7 +40,7 @@ def connect(path: Path, *, create: bool) -> Engine:
         _check_header(path)
     engine = _engine(path)
     try:
-        with translated(path):
+        with translate_errors(path):
             _prepare(engine, path, create=create)
     except BaseException:
         engine.dispose()
@@ -49,37 +49,39 @@ def connect(path: Path, *, create: bool) -> Engine:
 
 
 @contextmanager
-def writing(engine: Engine, path: Path, *, wait: bool = True) -> Iterator[Connection]:
+def begin_write(engine: Engine, path: Path, *, wait: bool = True) -> Iterator[Connection]:
     """One write transaction: everything inside is committed together or not at all. Raises Locked.
 
-    While another program writes, this waits BUSY_SECONDS, or not at all.
+    If another program is writing, this waits up to BUSY_SECONDS; with `wait` false it does not wait.
     """
-    with translated(path), engine.connect() as connection:
+    with translate_errors(path), engine.connect() as connection:
         connection.execution_options(writes=True, waits=BUSY_SECONDS if wait else 0)
         with connection.begin():
             yield connection
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn the errors of SQLite that users can meet into ours; the others are mistakes of a program."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Turn the SQLite errors that users can cause into our own; other errors are bugs and pass through."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.OperationalError):
-            raise _operational(path, str(cause)) from error
+            raise _as_store_error(path, str(cause)) from error
         if type(cause) is sqlite3.DatabaseError:
-            raise StoreError(f"{path} is damaged or no tome ({cause}): restore it from a copy, or add anew") from error
+            raise StoreError(
+                f"{path} is damaged or not a tome ({cause}): restore it from a copy, or add the documents to a new file"
+            ) from error
         raise
 
 
-def _operational(path: Path, cause: str) -> StoreError:
+def _as_store_error(path: Path, cause: str) -> StoreError:
     if "locked" in cause or "busy" in cause:
         return Locked(f"{path} is being written by another program: try again when it has finished")
     if "readonly" in cause or "unable to open" in cause:
         return StoreError(f"{path} cannot be opened for writing ({cause}): check the permissions of it and its folder")
-    return StoreError(f"{path} could not be used ({cause})")
+    return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
 
 
 def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
@@ -91,24 +93,24 @@ def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
                 "upgrade with `pip install -U tomewise`"
             )
         if application != APPLICATION_ID and not (create and _is_blank(connection)):
-            raise StoreError(f"{path} is an SQLite file but no tome: name another file with -m")
+            raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
     if application != APPLICATION_ID or version < LATEST:
         if is_read_only(path):
             raise StoreError(
-                f"{path} is of an older Tomewise (format {version}, this one has {LATEST}) and may only be read: "
-                "open it once where it can be written"
+                f"{path} was written by an older Tomewise (format {version}, this one has {LATEST}) and may only be "
+                "read: open it once where it can be written, to upgrade it"
             )
-        with writing(engine, path) as connection:
+        with begin_write(engine, path) as connection:
             migrate(connection)
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether a file that exists may only be read, or stands in a folder where nothing may be written beside it."""
+    """Whether the file exists and either it or its folder cannot be written."""
     return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _address(path: Path) -> URL:
-    """How SQLite is to open the file: where no log can be written beside it, as one that nobody changes."""
+    """The address for SQLite. If no log can be written beside the file, it is opened as a file that never changes."""
     if not is_read_only(path):
         return URL.create("sqlite+pysqlite", database=str(path))
     log = path.with_name(path.name + "-wal")
@@ -121,18 +123,18 @@ def _engine(path: Path) -> Engine:
     engine = create_engine(
         _address(path),
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
-        max_overflow=-1,  # as many readers as there are threads
+        max_overflow=-1,  # each thread may have its own connection
     )
     read_only = is_read_only(path)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # SQLAlchemy's "begin" event below says BEGIN, not the driver
+        connection.isolation_level = None  # SQLAlchemy's "begin" event below sends BEGIN, not the driver
         if read_only:
             return
         connection.execute(f"PRAGMA page_size = {_PAGE}")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")  # a reply that was paid for outlives a power cut
+        connection.execute("PRAGMA synchronous = FULL")  # a reply that was paid for survives a power failure
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL}")
 
     @event.listens_for(engine, "begin")
@@ -147,8 +149,8 @@ def _engine(path: Path) -> Engine:
             connection.exec_driver_sql("BEGIN")
 
     @event.listens_for(engine, "checkin")
-    def lean(connection: sqlite3.Connection | None, record: Any) -> None:
-        # Else each connection that ever wrote fills its large cache when it reads, too.
+    def shrink_cache(connection: sqlite3.Connection | None, record: Any) -> None:
+        # Without this, a connection that once wrote would also fill its large cache when it reads.
         if connection is not None and record.info.pop("wrote", False):
             connection.execute(f"PRAGMA cache_size = {_LEAN_CACHE}")
             connection.execute("PRAGMA shrink_memory")
@@ -163,7 +165,7 @@ def _check_header(path: Path) -> None:
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     if header != _HEADER:
-        raise StoreError(f"{path} is no tome: name another file with -m")
+        raise StoreError(f"{path} is not a tome: name another file with -m")
 
 
 def _marks(connection: Connection) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""A tome as JSON lines in one canonical order, the same for equal memories whatever their history."""
+"""A tome as JSON lines in canonical order: equal memories give equal lines, whatever their history."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tomewise.store.sqlite.schema import documents, edges, intake, meta, nodes, 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
-_DECIMALS = 5  # weights that are cosines differ in their last bits from one machine to the next
+_DECIMALS = 5  # the last bits of weights that are cosines differ between machines
 
 
 def export(store: SqliteStore) -> Iterator[str]:
-    """Settings, documents, nodes, edges, and which nodes have vectors; no keys, no numbers of versions, no vectors.
+    """Settings, documents, nodes, edges, and which nodes have vectors; no keys, no version numbers, no vectors.
 
-    Vectors are left out because they follow from the texts and the embedder, up to the last bits of a sum.
+    Vectors are left out because the texts and the embedder determine them, except for the last bits.
     """
-    with store.reading() as connection:
+    with store.read() as connection:
         for row in connection.execute(select(meta).where(meta.c.key != "identity").order_by(meta.c.key)).mappings():
             yield _line("setting", **row)
         columns = [column for column in documents.c if column.name != "key"]

@@ -1,4 +1,4 @@
-"""Full text: BM25 over FTS5, stemmed, Unicode-aware."""
+"""Full-text search: BM25 over stemmed words with SQLite's FTS5, for all scripts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-# Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character: FTS5 would take a whole
-# run for one word.
+# Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because FTS5 would treat
+# a whole run as one word.
 _UNSPACED = re.compile(
     r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])"
@@ -22,8 +22,8 @@ _COMMON = frozenset(
 )
 
 
-def spaced(text: str) -> str:
-    """The text as it is indexed."""
+def add_spaces(text: str) -> str:
+    """The text in the form that is indexed: spaces around each character of a script written without spaces."""
     return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", text))
 
 
@@ -31,29 +31,29 @@ def index(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
     """Index texts under node keys."""
     if rows:
         connection.exec_driver_sql(
-            "INSERT INTO lexical (rowid, text) VALUES (?, ?)", [(key, spaced(text)) for key, text in rows]
+            "INSERT INTO lexical (rowid, text) VALUES (?, ?)", [(key, add_spaces(text)) for key, text in rows]
         )
 
 
 def forget(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-    """Take texts out again. The index keeps no text of its own, so it must be told exactly what was indexed."""
+    """Remove texts from the index. The index does not store texts, so `rows` must be exactly what was indexed."""
     if rows:
         connection.exec_driver_sql(
             "INSERT INTO lexical (lexical, rowid, text) VALUES ('delete', ?, ?)",
-            [(key, spaced(text)) for key, text in rows],
+            [(key, add_spaces(text)) for key, text in rows],
         )
 
 
 def search(connection: Connection, query: str, limit: int) -> list[tuple[int, float]]:
-    """The best node keys with their BM25 scores (higher is better), any word matching.
+    """The best node keys with their BM25 scores (higher is better). A text needs to contain only one of the words.
 
-    Common words count only where there is no other.
+    Common words count only if the query has no other words.
     """
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(spaced(query))))
-    telling = [word for word in words if word not in _COMMON] or words
-    if not telling:
+    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(add_spaces(query))))
+    terms = [word for word in words if word not in _COMMON] or words
+    if not terms:
         return []
-    match = " OR ".join(f'"{word}"' for word in telling[:64])
+    match = " OR ".join(f'"{word}"' for word in terms[:64])
     found = connection.exec_driver_sql(
         "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ? ORDER BY score DESC, rowid LIMIT ?",
         (match, limit),

@@ -1,9 +1,9 @@
-"""Arrays cached beside a tome, so that a cold start maps them instead of rebuilding them.
+"""Arrays cached in files beside a tome: a cold start maps the files instead of reading the database.
 
-A mirror is three files that are only ever appended to (keys, rows, places of dead rows) and a header that says how much
-of each counts and which version of the space it holds. Versions are drawn at random, so a mirror that carries the one
-the database names holds just that; any other is not believed and is read again from the database, which alone holds
-the truth. The header carries a checksum, so that readers see the mirror before a change or after it, or none.
+A mirror is three files that only grow (keys, rows, places of dead rows) and a header. The header gives the valid length
+of each file and the version of the space. Versions are random numbers: a mirror is valid only if its version is the one
+in the database. Any other mirror is ignored, and the arrays are read from the database again. The header has a
+checksum, so readers see the mirror before a change, after it, or not at all.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space
-_DEAD_SHARE = 0.25  # past this share of dead rows the files are written anew
+_DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written again
 _DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
 _BLOCK = 1 << 24  # bytes read at a time
-_UNFLUSHED = 1 << 20  # so many bytes may be appended before they are flushed; until then a checksum vouches for them
+_UNFLUSHED = 1 << 20  # bytes that may be appended before a flush; until then a checksum protects them
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """The live rows of one space at one version: `keys` ascending, `rows[i]` belongs to `keys[i]`.
 
-    `stored_keys` and `stored_rows` are what the files hold, in the order of writing, with rows that are dead where
-    `live` says so. Reading them copies nothing; `keys` and `rows` copy once where rows are dead or out of order.
+    `stored_keys` and `stored_rows` are the content of the files, in the order of writing; a row is dead if `live` is
+    false for it. They are not copied. `keys` and `rows` make one copy if rows are dead or out of order.
     """
 
     version: int
     stored_keys: Keys
     stored_rows: Rows
-    live: NDArray[np.bool_] | None = None  # None: all of them
-    _cut: list[tuple[Keys, Rows]] = field(default_factory=list, repr=False)
+    live: NDArray[np.bool_] | None = None  # None: all rows are live
+    _cache: list[tuple[Keys, Rows]] = field(default_factory=list, repr=False)  # of `_compact`, at most one entry
 
     @property
     def keys(self) -> Keys:
@@ -56,15 +56,15 @@ class Columns:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file of mapped rows is still as long as they are: to read past its end would kill the process."""
+        """Whether the mapped file is still as long as the rows; reading past its end would kill the process."""
         file = self._file
         try:
             return file is None or file.size() >= len(file)
-        except OSError:  # Windows does not cut what is mapped
+        except OSError:  # Windows does not truncate a mapped file
             return True
 
-    def let_go(self) -> None:
-        """Take mapped rows out of this process's memory until they are read again; they stay in their file."""
+    def release_memory(self) -> None:
+        """Release the memory of mapped rows; the next access reads them from the file again."""
         file = self._file
         if file is not None and hasattr(file, "madvise"):
             file.madvise(mmap.MADV_DONTNEED)
@@ -75,21 +75,21 @@ class Columns:
         return file if isinstance(file, mmap.mmap) else None
 
     def _compact(self) -> tuple[Keys, Rows]:
-        if not self._cut:
+        if not self._cache:
             places = np.arange(len(self.stored_keys)) if self.live is None else np.flatnonzero(self.live)
             keys = self.stored_keys[places]
             if not (keys[1:] > keys[:-1]).all():
                 places = places[np.argsort(keys)]
             elif self.live is None:
-                self._cut.append((self.stored_keys, self.stored_rows))
-                return self._cut[0]
-            self._cut.append((self.stored_keys[places], self.stored_rows[places]))
-        return self._cut[0]
+                self._cache.append((self.stored_keys, self.stored_rows))
+                return self._cache[0]
+            self._cache.append((self.stored_keys[places], self.stored_rows[places]))
+        return self._cache[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What one transaction did to a space: rows with the keys in `removed` went, then the others came."""
+    """The change that one transaction makes to a space: first the keys in `removed` go, then the new rows are added."""
 
     added_keys: Keys
     added_rows: Rows
@@ -97,7 +97,7 @@ class Delta:
 
 
 class Changes:
-    """What a transaction has done to a space so far, in any order of coming and going."""
+    """The changes that a transaction has made to a space so far; additions and removals in any order."""
 
     def __init__(self) -> None:
         self._added: list[tuple[Keys, Rows]] = []
@@ -111,17 +111,17 @@ class Changes:
             self._added.append((keys, rows))
 
     def remove(self, keys: Sequence[int]) -> None:
-        going = np.unique(np.asarray(keys, np.int64))
-        for place, (held, rows) in enumerate(self._added):
-            leaves = np.isin(held, going)
-            if leaves.any():  # what came and went within one transaction never was
-                self._added[place] = (held[~leaves], rows[~leaves])
-                going = np.setdiff1d(going, held[leaves])
-        if len(going):
-            self._removed.append(going)
+        removed = np.unique(np.asarray(keys, np.int64))
+        for place, (added_keys, rows) in enumerate(self._added):
+            is_removed = np.isin(added_keys, removed)
+            if is_removed.any():  # rows that this transaction added need no removal
+                self._added[place] = (added_keys[~is_removed], rows[~is_removed])
+                removed = np.setdiff1d(removed, added_keys[is_removed])
+        if len(removed):
+            self._removed.append(removed)
 
     def delta(self) -> Delta:
-        """All of it as one change."""
+        """All changes as one."""
         removed = np.unique(np.concatenate(self._removed)) if self._removed else np.empty(0, np.int64)
         if not self._added:
             return Delta(np.empty(0, np.int64), np.empty((0, 0)), removed)
@@ -131,10 +131,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One file: so many bytes count, the first `flushed` are safely on disk, the checksum covers the others.
+    """One file: the first `size` bytes are valid, the first `flushed` of them are on disk, `checksum` covers the rest.
 
-    `whole` is the checksum of all of them. To reckon it takes as long as to read a large file, so it is only compared
-    when the file was touched (its time of change is not `stamp`, in nanoseconds).
+    `whole` is the checksum of all valid bytes. Computing it means reading the whole file, so it is compared only if the
+    file's modification time is not `stamp` (nanoseconds).
     """
 
     size: int
@@ -154,36 +154,36 @@ class Mirror:
         self._dtype = dtype
 
     def read(self, version: int) -> Columns | None:
-        """The arrays at that version, mapped from the files, or None where they do not hold it."""
+        """The arrays at that version, mapped from the files, or None if the files have another version."""
         header = self._header(version)
         return None if header is None else self._columns(header)
 
     def follow(self, delta: Delta, before: int, after: int) -> bool:
-        """Take the files from one version to the next; False where they do not hold the first."""
+        """Update the files from the version `before` to `after`; False if the files do not have `before`."""
         header = self._header(before)
-        held = None if header is None else self._columns(header)
-        if header is None or held is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header["width"]):
+        old = None if header is None else self._columns(header)
+        if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header["width"]):
             return False
         fresh = delta.added_rows.astype(self._dtype, copy=False)
-        leaving = np.isin(held.stored_keys, delta.removed)
-        if held.live is not None:
-            leaving &= held.live
-        gone = (0 if held.live is None else int((~held.live).sum())) + int(leaving.sum())
-        if gone > max(_DEAD_LEAST, _DEAD_SHARE * len(held.stored_keys)):
-            stays = ~leaving if held.live is None else held.live & ~leaving
-            rows = np.concatenate([held.stored_rows[stays], fresh.reshape(-1, header["width"])])
-            self.write(after, np.concatenate([held.stored_keys[stays], delta.added_keys]), rows)
+        dies = np.isin(old.stored_keys, delta.removed)
+        if old.live is not None:
+            dies &= old.live
+        dead_count = (0 if old.live is None else int((~old.live).sum())) + int(dies.sum())
+        if dead_count > max(_DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
+            stays = ~dies if old.live is None else old.live & ~dies
+            rows = np.concatenate([old.stored_rows[stays], fresh.reshape(-1, header["width"])])
+            self.write(after, np.concatenate([old.stored_keys[stays], delta.added_keys]), rows)
             return True
-        added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(leaving).astype(np.int64)}
+        added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(dies).astype(np.int64)}
         parts = {
             name: self._append(self._file(header, name), _Part(**header["parts"][name]), array)
             for name, array in added.items()
         }
-        self._mark(after, header["generation"], header["width"], parts)
+        self._write_header(after, header["generation"], header["width"], parts)
         return True
 
     def write(self, version: int, keys: Keys, rows: Rows) -> None:
-        """Write the files anew, under new names: whoever has mapped the old ones keeps them."""
+        """Write all files again, under new names: readers that have mapped the old files keep them."""
         self._folder.mkdir(exist_ok=True)
         generation = secrets.token_hex(4)
         parts: dict[str, _Part] = {}
@@ -192,18 +192,18 @@ class Mirror:
             path = self._file({"generation": generation}, name)
             path.touch()
             parts[name] = self._append(path, _Part(0, 0, 0, 0, 0), array)
-        self._mark(version, generation, rows.shape[1], parts)
+        self._write_header(version, generation, rows.shape[1], parts)
         for old in self._folder.glob(f"{self._stem}.????????.*"):
             if f".{generation}." not in old.name:
-                with suppress(OSError):  # Windows keeps what is mapped
+                with suppress(OSError):  # Windows does not delete a mapped file
                     old.unlink()
 
     def _columns(self, header: Mapping[str, Any]) -> Columns | None:
         try:
             keys = self._array(header, "keys", np.dtype(np.int64))
             dead = self._array(header, "dead", np.dtype(np.int64))
-            rows = self._mapped(header, len(keys))
-        except (OSError, ValueError):  # cut short, or being replaced by a writer
+            rows = self._map_rows(header, len(keys))
+        except (OSError, ValueError):  # a file is too short, or a writer is replacing it
             return None
         live = None
         if len(dead):
@@ -217,7 +217,7 @@ class Mirror:
         data = np.ascontiguousarray(array).data.cast("B")
         size = part.size + len(data)
         with path.open("r+b") as file:
-            file.truncate(part.size)  # a writer that was killed may have left more
+            file.truncate(part.size)  # a writer that was killed may have left more bytes
             file.seek(part.size)
             file.write(data)
             file.flush()
@@ -229,28 +229,28 @@ class Mirror:
 
     def _header(self, version: int) -> dict[str, Any] | None:
         try:
-            body, seal = self._folder.joinpath(f"{self._stem}.json").read_bytes().split(b"\n")[:2]
-            if crc32(body) != int(seal):  # read while it was being written
+            body, checksum = self._folder.joinpath(f"{self._stem}.json").read_bytes().split(b"\n")[:2]
+            if crc32(body) != int(checksum):  # a writer is writing it at this moment
                 return None
             header = json.loads(body)
             if (header["tome"], header["version"]) != (self._tome, version):
                 return None
-            sound = all(_is_sound(self._file(header, name), _Part(**part)) for name, part in header["parts"].items())
-        except (OSError, ValueError, KeyError, TypeError):  # missing, half-written, or not ours
+            is_valid = all(_is_valid(self._file(header, name), _Part(**part)) for name, part in header["parts"].items())
+        except (OSError, ValueError, KeyError, TypeError):  # missing, half-written, or not a file of ours
             return None
-        return header if sound else None
+        return header if is_valid else None
 
     def _array(self, header: Mapping[str, Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         count = header["parts"][name]["size"] // dtype.itemsize
         return np.fromfile(self._file(header, name), dtype=dtype, count=count)
 
-    def _mapped(self, header: Mapping[str, Any], count: int) -> Rows:
+    def _map_rows(self, header: Mapping[str, Any], count: int) -> Rows:
         shape = (count, header["width"])
         if not count * header["width"]:
             return np.empty(shape, self._dtype)
         return np.asarray(np.memmap(self._file(header, "rows"), dtype=self._dtype, mode="r", shape=shape))
 
-    def _mark(self, version: int, generation: str, width: int, parts: Mapping[str, _Part]) -> None:
+    def _write_header(self, version: int, generation: str, width: int, parts: Mapping[str, _Part]) -> None:
         header = {
             "tome": self._tome,
             "version": version,
@@ -258,10 +258,10 @@ class Mirror:
             "width": width,
             "parts": {name: asdict(part) for name, part in parts.items()},
         }
-        # In place: a file that is renamed over another is flushed by some systems there and then.
+        # Write in place: some systems flush at once a file that is renamed over another.
         file = os.open(self._folder / f"{self._stem}.json", os.O_WRONLY | os.O_CREAT, 0o644)
         try:
-            os.write(file, sealed(header))
+            os.write(file, encode_header(header))
         finally:
             os.close(file)
 
@@ -269,28 +269,28 @@ class Mirror:
         return self._folder / f"{self._stem}.{header['generation']}.{name}"
 
 
-def sealed(header: Mapping[str, Any]) -> bytes:
-    """A header as it is written: JSON and its checksum, always of one length."""
+def encode_header(header: Mapping[str, Any]) -> bytes:
+    """A header as bytes of a fixed length: JSON, and its checksum on the next line."""
     body = json.dumps(header).encode()
     return (b"%b\n%d\n" % (body, crc32(body))).ljust(_HEADER)
 
 
-def _is_sound(path: Path, part: _Part) -> bool:
-    """Whether the file is as long as it should be, and what was not flushed, or was touched, is what was written."""
+def _is_valid(path: Path, part: _Part) -> bool:
+    """Whether the file is long enough and its checksums match; see `_Part` for which bytes are checked."""
     with path.open("rb") as file:
-        held = os.fstat(file.fileno())
-        if held.st_size < part.size:
+        status = os.fstat(file.fileno())
+        if status.st_size < part.size:
             return False
-        if held.st_mtime_ns != part.stamp and _checksum(file, part.size) != part.whole:
+        if status.st_mtime_ns != part.stamp and _checksum(file, part.size) != part.whole:
             return False
         file.seek(part.flushed)
         return crc32(file.read(part.size - part.flushed)) == part.checksum
 
 
 def _checksum(file: IO[bytes], size: int) -> int:
-    """Of the first bytes of a file, read a little at a time."""
-    found = 0
+    """The checksum of the first `size` bytes of a file, read in blocks."""
+    checksum = 0
     file.seek(0)
     for start in range(0, size, _BLOCK):
-        found = crc32(file.read(min(_BLOCK, size - start)), found)
-    return found
+        checksum = crc32(file.read(min(_BLOCK, size - start)), checksum)
+    return checksum

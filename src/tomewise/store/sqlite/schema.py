@@ -1,7 +1,7 @@
-"""The tables of a tome and the numbered migrations that made them.
+"""The tables of a tome and the numbered migrations that create them.
 
-`PRAGMA application_id` marks a file as a tome, `PRAGMA user_version` counts the migrations it has seen. Migrations
-are append-only: a released one never changes, and `TABLES` describes what they add up to.
+`PRAGMA application_id` marks a file as a tome, `PRAGMA user_version` counts the migrations that were applied to it. A
+released migration never changes; new ones are appended. `TABLES` describes the tables after all migrations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ documents = Table(
     Column("text", Text, nullable=False),
 )
 
-# Every text a layer remembers. Keys are never used twice, so whatever is cached under one stays true.
+# Every text of every layer. A key is never used again, so a value cached under a key stays correct.
 nodes = Table(
     "nodes",
     TABLES,
@@ -42,7 +42,7 @@ nodes = Table(
     Column("data", Text, nullable=False),
 )
 
-# Pairs of node keys, kept by space: what a node was made from, the ends of a fact, synonyms.
+# Pairs of node keys, grouped by space: what a node was made from, the ends of a fact, synonyms.
 edges = Table(
     "edges",
     TABLES,
@@ -61,7 +61,7 @@ vectors = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
-# A number for each space of vectors or edges, drawn anew with every change: what a cached array is checked against.
+# A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
 spaces = Table(
     "spaces",
     TABLES,
@@ -75,7 +75,7 @@ intake = Table(
     TABLES,
     Column("layer", Text, primary_key=True),
     Column("node", Integer, primary_key=True),
-    Column("failure", Text, nullable=False),  # empty when it went well
+    Column("failure", Text, nullable=False),  # the reason; empty if the node was taken in
 )
 
 builds = Table(
@@ -92,7 +92,7 @@ calls = Table(
     Column("role", Text, nullable=False),
     Column("model", Text, nullable=False),
     Column("reply", Text, nullable=False),
-    Column("since", Text, nullable=False),  # the mark under which it was asked for anew, empty for most
+    Column("since", Text, nullable=False),  # the mark under which the call was repeated; empty for most
 )
 
 traces = Table(
@@ -131,7 +131,7 @@ CREATE TABLE traces (key INTEGER PRIMARY KEY AUTOINCREMENT, asked TEXT NOT NULL,
 CREATE VIRTUAL TABLE lexical USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
 
-# Gists and summaries of passages have no vectors any more: nothing searched them. A call says which layer asked first.
+# Gists and summaries of passages have no vectors any more, because no system searched them. Calls get `since`.
 _VERSION_2 = """
 DELETE FROM vectors WHERE space IN ('gists', 'summaries');
 DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
@@ -143,9 +143,9 @@ LATEST = len(MIGRATIONS)
 
 
 def migrate(connection: Connection) -> None:
-    """Bring an open database, inside a write transaction, to the latest schema."""
-    seen = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    for script in MIGRATIONS[seen:]:
+    """Bring an open database to the latest schema, inside a write transaction."""
+    applied_count = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    for script in MIGRATIONS[applied_count:]:
         for statement in script.split(";\n"):
             if statement.strip():
                 connection.exec_driver_sql(statement)

@@ -20,7 +20,7 @@ from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import Arrays, version_of
 from tomewise.store.sqlite.calls import StoredCalls
-from tomewise.store.sqlite.database import connect, is_read_only, translated, writing
+from tomewise.store.sqlite.database import begin_write, connect, is_read_only, translate_errors
 from tomewise.store.sqlite.mirror import Columns
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.sqlite.write import PASSAGES, Write, among
@@ -31,7 +31,7 @@ _TURN_SECONDS = 60.0  # longer than any transaction takes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRecord:
-    """What the store knows of a document, its text apart."""
+    """What the store has of a document, without its text."""
 
     id: DocumentId
     title: str
@@ -43,14 +43,14 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """How far a layer has got: node keys it has taken in, and those that failed with the reason."""
+    """The node keys that a layer has taken in, and those that failed, each with its reason."""
 
     done: frozenset[int]
     failed: dict[int, str]
 
 
 class SqliteStore:
-    """Documents, nodes, vectors, edges, and the records of what was built and asked."""
+    """Documents, nodes, vectors, edges, and the records of builds and questions."""
 
     def __init__(self, path: Path, engine: Engine, identity: str) -> None:
         self.path = path
@@ -61,12 +61,12 @@ class SqliteStore:
         self._busy = threading.Lock()  # one `exclusive` in this process
         self._turn = threading.RLock()  # one transaction in this process
         self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
-        self._arrays = Arrays(self.cache_folder, identity, self.reading, lambda: self._writing(wait=False))
-        self.calls = StoredCalls(self.reading, self._writing)
+        self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
+        self.calls = StoredCalls(self.read, self._begin_write)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> SqliteStore:
-        """Open a tome, or make one. Raises StoreError and Locked."""
+        """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked."""
         path = Path(path).absolute()
         engine = connect(path, create=create)
         try:
@@ -77,57 +77,57 @@ class SqliteStore:
 
     @property
     def cache_folder(self) -> Path:
-        """Where arrays are cached: a folder beside the file, which may be deleted at any time."""
+        """The folder beside the file in which arrays are cached. It may be deleted at any time."""
         return self.path.with_name(self.path.name + "-cache")
 
     def close(self) -> None:
-        """Let go of the file, once replies that are being kept are written. Nothing can be done with it after that."""
+        """Close the file after all pending replies are written. The store cannot be used afterwards."""
         forked = self._process not in (None, os.getpid())
         self._process = None
         if not forked:
             self.calls.close()
-        self._engine.dispose(close=not forked)  # what a fork holds belongs to the process that opened it
+        self._engine.dispose(close=not forked)  # in a fork, the connections belong to the parent process
 
     def check(self) -> None:
-        """Raises StoreError where the store is closed, or was opened by the process that this one was forked from."""
+        """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
         if self._process == os.getpid():
             return
         if self._process is None:
             raise StoreError(f"{self.path} is closed: open it again")
-        raise StoreError(f"{self.path} was opened before this process was forked: open it anew in this one")
+        raise StoreError(f"{self.path} was opened before this process was forked: open it again in this process")
 
     # ------------------------------------------------------------ transactions
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Connection]:
         """A consistent view of the tome. Raises StoreError."""
         self.check()
-        with translated(self.path), self._engine.connect() as connection:
+        with translate_errors(self.path), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Be the only one who adds, removes or builds. Raises Locked at once where somebody else does."""
+        """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it."""
         self._check_writable()
         refusal = Locked(f"{self.path} is being written by another program: try again when it has finished")
         if not self._busy.acquire(blocking=False):
             raise refusal
         try:
-            with self._locked(refusal):
+            with self._hold_lock(refusal):
                 yield
         finally:
             self._busy.release()
 
     @contextmanager
     def write(self) -> Iterator[Write]:
-        """One transaction; the cached arrays follow what it did."""
-        with self._writing() as connection:
+        """One transaction; the cached arrays are updated with its changes."""
+        with self._begin_write() as connection:
             change = Write(connection)
             yield change
             self._arrays.follow(connection, change.finish())
 
     @contextmanager
-    def _locked(self, refusal: Locked) -> Iterator[None]:
+    def _hold_lock(self, refusal: Locked) -> Iterator[None]:
         try:
             self.cache_folder.mkdir(exist_ok=True)
             self._lock.acquire()
@@ -141,13 +141,13 @@ class SqliteStore:
             self._lock.release()
 
     @contextmanager
-    def _writing(self, *, wait: bool = True) -> Iterator[Connection]:
+    def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:
         self._check_writable()
-        # Threads of one process wait for each other, however long; SQLite would give up on them.
+        # Threads of one process wait for each other longer than SQLite would wait.
         if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
             raise Locked(f"{self.path} is being written by another thread of this program: try again later")
         try:
-            with writing(self._engine, self.path, wait=wait) as connection:
+            with begin_write(self._engine, self.path, wait=wait) as connection:
                 yield connection
         finally:
             self._turn.release()
@@ -161,39 +161,39 @@ class SqliteStore:
 
     def meta(self, key: str) -> str | None:
         """A setting of this tome, such as its embedder."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return connection.scalar(select(meta.c.value).where(meta.c.key == key))
 
     # ------------------------------------------------------------ documents and passages
 
     def holds_documents(self) -> bool:
-        """Whether anything was added at all."""
-        with self.reading() as connection:
+        """Whether the tome holds at least one document."""
+        with self.read() as connection:
             return connection.execute(select(documents.c.key).limit(1)).first() is not None
 
     def documents(self) -> list[DocumentRecord]:
-        """All documents by id."""
+        """All documents, ordered by id."""
         count = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
         columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.digest, documents.c.characters)
         query = select(*columns, count.label("passages"))
-        with self.reading() as connection:
+        with self.read() as connection:
             return [DocumentRecord(**row) for row in connection.execute(query.order_by(documents.c.id)).mappings()]
 
     def origins(self) -> dict[DocumentId, str]:
         """The source that each document came from, by the document's id."""
-        with self.reading() as connection:
+        with self.read() as connection:
             found = connection.execute(select(documents.c.id, documents.c.source))
             return {row.id: row.source for row in found}
 
     def digest(self, document: DocumentId) -> str | None:
-        """What the document held when it was added, or None when it is not there."""
-        with self.reading() as connection:
+        """The digest of the document's content when it was added, or None if it does not exist."""
+        with self.read() as connection:
             return connection.scalar(select(documents.c.digest).where(documents.c.id == document))
 
     def document(self, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
         query = select(documents.c.id, documents.c.title, documents.c.source, documents.c.text)
-        with self.reading() as connection:
+        with self.read() as connection:
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
             raise UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
@@ -209,10 +209,10 @@ class SqliteStore:
         return {row.pop("key"): Passage(**row) for row in found}
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
-        """All passages of some documents, in document order."""
+        """All passages of the documents `wanted`, in document order."""
         query = select(nodes.c.key).join(documents, documents.c.key == nodes.c.document)
         query = query.where(documents.c.id.in_(among(wanted))).order_by(documents.c.id, nodes.c.position)
-        with self.reading() as connection:
+        with self.read() as connection:
             keys = list(connection.scalars(query))
         return self.passages(keys)
 
@@ -236,26 +236,26 @@ class SqliteStore:
         query = select(nodes.c.key).where(nodes.c.layer == layer)
         if layer == PASSAGES:
             query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id)
-        with self.reading() as connection:
+        with self.read() as connection:
             return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
 
     def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
         """Keys of the nodes that exist among these ids."""
         query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(among(ids)))
-        with self.reading() as connection:
+        with self.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def places(self, passages: Iterable[PassageId]) -> dict[PassageId, tuple[DocumentId, int]]:
-        """Where those of the passages that exist stand: the document, and the position in it."""
+        """The document and the position of each of the passages that exists."""
         query = select(nodes.c.id, documents.c.id, nodes.c.position).join(
             documents, documents.c.key == nodes.c.document
         )
-        with self.reading() as connection:
+        with self.read() as connection:
             found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
             return {passage: (document, position) for passage, document, position in found}
 
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
-        """For each node of a layer the keys of the nodes it was made from, in document order."""
+        """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         wanted = list(keys)
         found: dict[int, list[int]] = {key: [] for key in wanted}
         query = (
@@ -265,17 +265,17 @@ class SqliteStore:
             .where(edges.c.a.in_(among(wanted)), edges.c.space.in_((f"made-of:{layer}", f"seen-in:{layer}")))
             .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id)
         )
-        with self.reading() as connection:
+        with self.read() as connection:
             for a, b in connection.execute(query):
                 found[a].append(b)
         return found
 
-    def made_of(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
-        """The other way round: for each node the keys of those that rest on it in one space of derivations."""
+    def find_derived(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
+        """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
         wanted = list(keys)
         found: dict[int, list[int]] = {key: [] for key in wanted}
         query = select(edges.c.a, edges.c.b).where(edges.c.b.in_(among(wanted)), edges.c.space == space)
-        with self.reading() as connection:
+        with self.read() as connection:
             for a, b in connection.execute(query):
                 found[b].append(a)
         return found
@@ -283,10 +283,10 @@ class SqliteStore:
     def _by_key(self, query: Any, keys: Iterable[int] | None, order: Sequence[Any]) -> list[dict[str, Any]]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
         chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(among(wanted)))
-        with self.reading() as connection:
+        with self.read() as connection:
             found = connection.execute(chosen)
             columns = list(found.keys())
-            rows = [dict(zip(columns, row, strict=True)) for row in found]  # `mappings` takes four times as long
+            rows = [dict(zip(columns, row, strict=True)) for row in found]  # four times as fast as `mappings`
         if wanted is None:
             return rows
         by_key = {row["key"]: row for row in rows}
@@ -303,32 +303,35 @@ class SqliteStore:
         return self._arrays.columns(f"edges/{space}")
 
     def version(self, space: str) -> int:
-        """A number that differs whenever a space (`vectors/NAME` or `edges/NAME`) has changed; 0 before the first."""
-        with self.reading() as connection:
+        """A number that changes whenever a space (`vectors/NAME` or `edges/NAME`) changes; 0 if it was never used."""
+        with self.read() as connection:
             return version_of(connection, space)
 
     def lexical(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Passage keys by BM25 with their scores, best first."""
-        with self.reading() as connection:
+        """Passage keys with their BM25 scores, best first."""
+        with self.read() as connection:
             return lexical.search(connection, query, limit)
 
     # ------------------------------------------------------------ records
 
     def intake(self, layer: str) -> Intake:
         """What a layer has taken in so far."""
-        with self.reading() as connection:
+        with self.read() as connection:
             rows = connection.execute(select(intake.c.node, intake.c.failure).where(intake.c.layer == layer)).all()
         return Intake(
             done=frozenset(row[0] for row in rows if not row[1]), failed={row[0]: row[1] for row in rows if row[1]}
         )
 
-    def seen(self, layer: str) -> int:
-        """How many nodes a layer has taken in, or could not."""
-        with self.reading() as connection:
+    def count_intake(self, layer: str) -> int:
+        """The number of nodes that a layer has taken in, failures included."""
+        with self.read() as connection:
             return connection.execute(select(func.count()).where(intake.c.layer == layer)).scalar_one()
 
-    def untaken(self, layer: str, below: Iterable[str]) -> list[int]:
-        """Keys of the nodes of other layers that this one has not taken in, failures among them, in document order."""
+    def pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
+        """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.
+
+        They are in document order.
+        """
         taken = select(intake.c.node).where(intake.c.layer == layer, intake.c.failure == "")
         query = (
             select(nodes.c.key)
@@ -336,46 +339,46 @@ class SqliteStore:
             .where(nodes.c.layer.in_(list(below)), nodes.c.key.not_in(taken))
             .order_by(documents.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
         )
-        with self.reading() as connection:
+        with self.read() as connection:
             return list(connection.scalars(query))
 
     def layers(self) -> dict[str, dict[str, int]]:
-        """How many nodes each layer holds, and how many it could not take in."""
-        with self.reading() as connection:
-            counted = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
-            held = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(counted)}
+        """For each layer, the number of its nodes, and the number of nodes that it failed to take in."""
+        with self.read() as connection:
+            sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
+            counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
             failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
             for layer, count in connection.execute(failures):
-                held.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
-        return held
+                counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
+        return counts
 
     def builds(self) -> dict[str, dict[str, Any]]:
         """The record of the last build of each layer."""
-        with self.reading() as connection:
+        with self.read() as connection:
             return {
                 layer: json.loads(record)
                 for layer, record in connection.execute(select(builds).order_by(builds.c.layer))
             }
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
-        """Keep how a question was answered."""
-        with self._writing() as connection:
+        """Store the record of how a question was answered."""
+        with self._begin_write() as connection:
             connection.execute(insert(traces).values(asked=asked, question=question, record=json.dumps(record)))
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:
         """The latest traces, newest first."""
-        with self.reading() as connection:
+        with self.read() as connection:
             rows = connection.execute(select(traces).order_by(traces.c.key.desc()).limit(limit)).mappings()
             return [{"asked": row["asked"], "question": row["question"], **json.loads(row["record"])} for row in rows]
 
 
 def _identity(engine: Engine, path: Path) -> str:
-    """What tells this tome from any other that may come to lie under its name."""
+    """A random id: distinguishes this tome from another one that is later stored under the same path."""
     query = select(meta.c.value).where(meta.c.key == "identity")
-    with translated(path), engine.connect() as connection:
+    with translate_errors(path), engine.connect() as connection:
         identity = connection.scalar(query)
     if identity is None:
-        with writing(engine, path) as connection:
+        with begin_write(engine, path) as connection:
             row = {"key": "identity", "value": uuid4().hex}
             connection.execute(insert(meta).values(row).on_conflict_do_nothing())
             identity = connection.scalar(query)

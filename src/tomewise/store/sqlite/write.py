@@ -1,4 +1,4 @@
-"""One write transaction on a tome: what may be changed, and what follows from each change."""
+"""One write transaction on a tome: the possible changes, and what each of them removes or updates with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tomewise.types import Document, DocumentId, Node, Passage
 
 PASSAGES = "passages"
 _NODE = ("key", "id", "layer", "level", "position", "document", "start", "end", "text", "data")
-_TOGETHER = 10_000
+_BATCH = 10_000  # vectors written at a time
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 _NODES = (
     'INSERT INTO nodes (key, id, layer, level, position, document, start, "end", text, data) '
@@ -29,12 +29,12 @@ _NODES = (
 
 
 def among(values: Iterable[Any]) -> Select[tuple[Any]]:
-    """Keys or ids for an IN clause, as one parameter however many they are."""
+    """Keys or ids for an IN clause. They are one parameter of the statement, however many they are."""
     return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
 
 
 class Write:
-    """The verbs of a transaction. It remembers what it did to each space of arrays."""
+    """The methods that change a tome in a transaction. It collects the changes of each space of arrays."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class Write:
     # ------------------------------------------------------------ documents
 
     def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
-        """Add a document, in place of the one of that id if there is one. Returns the keys of its passages."""
+        """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
         self.remove_document(document.id)
         row = {"id": document.id, "title": document.title, "source": document.source, "text": document.text}
         statement = insert(documents).values(**row, digest=digest, characters=len(document.text))
@@ -54,48 +54,49 @@ class Write:
         keys = self._insert_nodes(
             [{**row, "layer": PASSAGES, "level": 0, "document": added[0], "data": "{}"} for row in rows]
         )
-        texts = [_indexed(document.title, passage.text) for passage in passages]
+        texts = [_add_title(document.title, passage.text) for passage in passages]
         lexical.index(self._connection, list(zip(keys, texts, strict=True)))
         return keys
 
     def remove_document(self, document: DocumentId) -> list[int]:
-        """Remove a document, its passages, and whatever rests on them. Returns the keys of all nodes that went."""
+        """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
         row = self._connection.execute(
             select(documents.c.key, documents.c.title).where(documents.c.id == document)
         ).one_or_none()
         if row is None:
             return []
         found = self._connection.execute(select(nodes.c.key, nodes.c.text).where(nodes.c.document == row.key)).all()
-        lexical.forget(self._connection, [(key, _indexed(row.title, text)) for key, text in found])
+        lexical.forget(self._connection, [(key, _add_title(row.title, text)) for key, text in found])
         gone = self.remove_nodes([key for key, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
         return gone
 
     def renew_passage(self, key: int) -> int:
-        """Take a passage away, with all that rests on it, and add it again as it was. Returns its new key."""
+        """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
         columns = [column for column in nodes.c if column.name != "key"]
         row = dict(self._connection.execute(select(*columns).where(nodes.c.key == key)).mappings().one())
         title = self._connection.scalar(select(documents.c.title).where(documents.c.key == row["document"]))
         query = select(vectors.c.space, vectors.c.vector).where(vectors.c.key == key)
-        held = self._connection.execute(query).all()
-        text = _indexed(title or "", row["text"])
+        stored_vectors = self._connection.execute(query).all()
+        text = _add_title(title or "", row["text"])
         lexical.forget(self._connection, [(key, text)])
         self.remove_nodes([key])
         (fresh,) = self._insert_nodes([row])
         lexical.index(self._connection, [(fresh, text)])
-        for space, vector in held:
+        for space, vector in stored_vectors:
             self.put_vectors(space, [fresh], np.frombuffer(vector, np.float32).reshape(1, -1))
         return fresh
 
     # ------------------------------------------------------------ nodes
 
     def put_nodes(self, made: Sequence[Node], *, shared: bool = False) -> dict[str, int]:
-        """Add nodes and what they were made from; nodes that exist keep key and text, and gain the sources.
+        """Add nodes and their sources; a node that exists keeps its key and text and gets the new sources too.
 
-        A node dies with any of its sources, for its text speaks of all of them; a `shared` one (an entity, a fact) is
-        merely seen in its sources and dies with the last. Ids are unique over all layers. Returns keys by id.
+        A node is removed with any one of its sources, because its text is about all of them. A `shared` node (an
+        entity, a fact) is removed only with the last of its sources. Ids are unique over all layers. Returns keys by
+        id.
         """
-        keys = self._known(made)
+        keys = self._existing_keys(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
         rows = [
             {
@@ -109,18 +110,18 @@ class Write:
             for n in fresh
         ]
         keys.update(zip((n.id for n in fresh), self._insert_nodes(rows), strict=True))
-        ground = self._keys_of({source for node in made for source in node.sources})
+        source_keys = self._keys_of({source for node in made for source in node.sources})
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
             space = f"{'seen-in' if shared else 'made-of'}:{node.layer}"
-            pairs[space].update(((keys[node.id], ground[source]), None) for source in node.sources)
-        for space, some in pairs.items():
-            table = np.array(list(some), np.int64).reshape(-1, 2)
+            pairs[space].update(((keys[node.id], source_keys[source]), None) for source in node.sources)
+        for space, space_pairs in pairs.items():
+            table = np.array(list(space_pairs), np.int64).reshape(-1, 2)
             self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
         return keys
 
     def set_data(self, data: Mapping[int, Mapping[str, Any]], texts: Mapping[int, str] | None = None) -> None:
-        """Replace what a layer keeps with its nodes, and their texts where given."""
+        """Replace the data of nodes by key, and the texts of the nodes in `texts`."""
         if data:
             statement = update(nodes).where(nodes.c.key == bindparam("at")).values(data=bindparam("new"))
             self._connection.execute(statement, [{"at": key, "new": _json(value)} for key, value in data.items()])
@@ -129,36 +130,36 @@ class Write:
             self._connection.execute(statement, [{"at": key, "new": text} for key, text in texts.items()])
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
-        """Remove nodes and all that rests on them: edges, vectors, derived nodes. Returns all that went."""
+        """Remove nodes with their edges and vectors, and the nodes made from them. Returns the keys of all removed."""
         gone: list[int] = []
         front = sorted(set(keys))
         while front:
-            bereft = self._bereft(front)
+            orphans = self._find_orphans(front)
             self._drop_edges(edges.c.a.in_(among(front)))
             self._drop_edges(edges.c.b.in_(among(front)))
             self._drop_vectors(vectors.c.key.in_(among(front)))
             self._connection.execute(delete(intake).where(intake.c.node.in_(among(front))))
             self._connection.execute(delete(nodes).where(nodes.c.key.in_(among(front))))
             gone += front
-            front = sorted(bereft.difference(gone))
+            front = sorted(orphans.difference(gone))
         return gone
 
-    def _bereft(self, keys: Sequence[int]) -> set[int]:
-        """Nodes that cannot outlive these: made of one of them, or seen in none that stays."""
-        doomed: set[int] = set()
+    def _find_orphans(self, keys: Sequence[int]) -> set[int]:
+        """Nodes to remove with these: those made from one of them, and `shared` nodes without any other source."""
+        orphans: set[int] = set()
         seen: dict[str, set[int]] = defaultdict(set)
         query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(among(keys)))
         for a, space in self._connection.execute(query):
             if space.startswith("made-of:"):
-                doomed.add(a)
+                orphans.add(a)
             elif space.startswith("seen-in:"):
                 seen[space].add(a)
         for space, candidates in seen.items():
             at = func.json_each(json.dumps(sorted(candidates))).table_valued("value").c.value
-            # Not all of a node's sources: one that stays is enough, and a common name has thousands.
+            # EXISTS, since one source that stays is enough, and a common name has thousands of sources.
             stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(among(keys)))
-            doomed.update(self._connection.scalars(select(at).where(~stays)))
-        return doomed
+            orphans.update(self._connection.scalars(select(at).where(~stays)))
+        return orphans
 
     def _insert_nodes(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
         last = self._last_key("nodes")
@@ -169,7 +170,7 @@ class Write:
             self._connection.exec_driver_sql(_NODES, [tuple(row[name] for name in _NODE) for row in full])
         return keys
 
-    def _known(self, made: Sequence[Node]) -> dict[str, int]:
+    def _existing_keys(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(among(layers)))
         found: dict[str, int] = {}
@@ -186,14 +187,14 @@ class Write:
         return {row[0]: row[1] for row in self._connection.execute(query)}
 
     def _last_key(self, table: str) -> int:
-        # The sequence survives deletions, so a key is never given twice.
+        # The sequence does not go back after deletions, so a key is never used twice.
         query = "SELECT seq FROM sqlite_sequence WHERE name = ?"
         return self._connection.exec_driver_sql(query, (table,)).scalar() or 0
 
     # ------------------------------------------------------------ arrays
 
     def put_vectors(self, space: str, keys: Sequence[int], rows: Rows) -> None:
-        """Add vectors (n, dimensions) under node keys that have none in this space yet."""
+        """Add vectors (n, dimensions) for node keys that do not have a vector in this space yet."""
         at = np.asarray(keys, np.int64)
         if len(at) != len(rows):
             raise ValueError(f"{len(at)} keys for {len(rows)} vectors: give one key for each")
@@ -201,9 +202,9 @@ class Write:
             return
         order = np.argsort(at)
         at, table = at[order], np.ascontiguousarray(rows[order], dtype=np.float32)
-        for start in range(0, len(at), _TOGETHER):  # so that the rows are not all in memory twice
-            piece = slice(start, start + _TOGETHER)
-            values = [(space, key, row.tobytes()) for key, row in zip(at[piece].tolist(), table[piece], strict=True)]
+        for start in range(0, len(at), _BATCH):  # so that the rows are not all in memory twice
+            batch = slice(start, start + _BATCH)
+            values = [(space, key, row.tobytes()) for key, row in zip(at[batch].tolist(), table[batch], strict=True)]
             self._connection.exec_driver_sql("INSERT INTO vectors (space, key, vector) VALUES (?, ?, ?)", values)
         self._changes[f"vectors/{space}"].add(at, table)
 
@@ -212,7 +213,7 @@ class Write:
         self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(among(keys))))
 
     def put_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> None:
-        """Add edges between node keys; a pair that is there already stays as it is."""
+        """Add edges between node keys; an edge that exists keeps its weight."""
         rows = [(space, x, y, w) for x, y, w in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True)]
         if not rows:
             return
@@ -225,22 +226,22 @@ class Write:
         self._drop_edges(edges.c.space == space)
 
     def _drop_edges(self, condition: ColumnElement[bool]) -> None:
-        self._note(
+        self._record_removed(
             "edges", self._connection.execute(delete(edges).where(condition).returning(edges.c.space, edges.c.key))
         )
 
     def _drop_vectors(self, condition: ColumnElement[bool]) -> None:
-        self._note(
+        self._record_removed(
             "vectors",
             self._connection.execute(delete(vectors).where(condition).returning(vectors.c.space, vectors.c.key)),
         )
 
-    def _note(self, kind: str, went: Iterable[Any]) -> None:
+    def _record_removed(self, kind: str, removed: Iterable[Any]) -> None:
         keys: dict[str, list[int]] = defaultdict(list)
-        for space, key in went:
+        for space, key in removed:
             keys[space].append(key)
-        for space, some in keys.items():
-            self._changes[f"{kind}/{space}"].remove(some)
+        for space, space_keys in keys.items():
+            self._changes[f"{kind}/{space}"].remove(space_keys)
 
     # ------------------------------------------------------------ records
 
@@ -250,35 +251,36 @@ class Write:
         self._connection.execute(insert(meta).values(row).on_conflict_do_update(index_elements=["key"], set_=row))
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record how a layer was last built, after its intake: how much that is tells later whether some went.
+        """Record the last build of a layer. Call it after the intake: the record contains the size of the intake.
 
-        What is counted of its replies stays; a mark to ask for them anew goes, for that is done now.
+        A later build compares this size, to see whether nodes were removed. The counts of replies are kept; a mark to
+        ask for them again is removed, since that is done.
         """
         seen = self._connection.scalar(select(func.count()).where(intake.c.layer == layer))
         replies = self._build(layer).get("replies")
         self._put_build(layer, {**record, "seen": seen, **({"replies": replies} if replies else {})})
 
     def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
-        """Add to what the layer's record counts of its replies, by kind, over all builds."""
+        """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
         record = self._build(layer)
         total = Counter(record.get("replies", {})) + Counter(counts)
         self._put_build(layer, {**record, "replies": dict(sorted(total.items()))})
 
     def mark_again(self, layer: str, mark: str) -> None:
-        """Mark a layer to be asked for anew (see `language.cached.ask_anew`) until it is next built."""
+        """Mark a layer: until its next build succeeds, its calls are repeated (see `language.cached.ask_anew`)."""
         self._put_build(layer, {**self._build(layer), "again": mark})
 
     def _build(self, layer: str) -> dict[str, Any]:
-        held = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
-        found: dict[str, Any] = json.loads(held or "{}")
-        return found
+        record = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
+        fields: dict[str, Any] = json.loads(record or "{}")
+        return fields
 
     def _put_build(self, layer: str, record: Mapping[str, Any]) -> None:
         row = {"layer": layer, "record": _json(record)}
         self._connection.execute(insert(builds).values(row).on_conflict_do_update(index_elements=["layer"], set_=row))
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
-        """Record which nodes a layer has taken in, and which it could not with the reason."""
+        """Record which nodes a layer has taken in, and which failed, each with its reason."""
         rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
         rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
         if rows:
@@ -287,20 +289,20 @@ class Write:
             self._connection.execute(statement.on_conflict_do_update(index_elements=["layer", "node"], set_=keep), rows)
 
     def forget_layer(self, layer: str) -> None:
-        """Take back what a layer has taken in and what is recorded of it: the next build takes in everything anew."""
+        """Delete the intake and the record of a layer, so that the next build takes in all nodes again."""
         self._connection.execute(delete(intake).where(intake.c.layer == layer))
         self._connection.execute(delete(builds).where(builds.c.layer == layer))
 
-    # ------------------------------------------------------------ what the arrays must follow
+    # ------------------------------------------------------------ changes of the arrays
 
     def finish(self) -> dict[str, tuple[int, int, Delta]]:
-        """Give the spaces that changed a new version. Returns the version before, the new one, and what changed."""
+        """Give each changed space a new version. Returns, by space, the old version, the new one, and the changes."""
         deltas: dict[str, tuple[int, int, Delta]] = {}
         for space, changes in sorted(self._changes.items()):
             if not changes:
                 continue
             before = version_of(self._connection, space)
-            # At random: a counter would come to the same number again when a tome is restored from a copy.
+            # A random number: a counter would repeat numbers after a tome is restored from a copy.
             after = secrets.randbits(62) + 1
             row = {"space": space, "version": after}
             self._connection.execute(
@@ -310,7 +312,7 @@ class Write:
         return deltas
 
 
-def _indexed(title: str, text: str) -> str:
+def _add_title(title: str, text: str) -> str:
     return f"{title}\n{text}" if title else text
 
 

@@ -1,4 +1,4 @@
-"""An embedder that remembers the last queries: several searches for one probe embed it once."""
+"""An embedder that caches the vectors of the last queries: several searches for the same query embed it once."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-_KEPT = 256  # texts
+_CACHE_SIZE = 256  # texts
 
 
-class Remembered:
-    """As the embedder, but the vector of a text asked for alone is kept for a while.
+class CachedEmbedder:
+    """The given embedder with a cache for calls with a single text.
 
-    Several texts together are passed on as they are: the last digits of a vector hang on what is embedded beside it.
+    Calls with several texts bypass the cache, because the last digits of a vector can depend on the other texts of the
+    call.
     """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._kept: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._turn = Lock()  # so that whoever asks for the same text at the same time waits for it
+        self._cache: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._lock = Lock()  # callers with the same text at the same time wait for the first one
 
     @property
     def name(self) -> str:
@@ -47,12 +48,12 @@ class Remembered:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if len(texts) != 1:
             return self._embedder.embed(texts)
-        with self._turn:
-            row = self._kept.pop(texts[0], None)
+        with self._lock:
+            row = self._cache.pop(texts[0], None)
             if row is None:
                 row = self._embedder.embed(texts)
                 row.flags.writeable = False
-            self._kept[texts[0]] = row
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._cache[texts[0]] = row
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
             return row
