@@ -15,7 +15,7 @@ from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.usage import Request, meter, sending
+from tomewise.language.usage import Request, announce_request, meter
 from tomewise.memory.ask_each import ask_each
 from tomewise.types import Spent
 
@@ -158,7 +158,7 @@ def test_threads_share_a_budget() -> None:
         name, window = "local", 1000
 
         async def ask(self, role: Any, given: Any) -> Any:
-            async with sending(Request(1, 10, lambda *_: 0.0)) as bill:
+            async with announce_request(Request(1, 10, lambda *_: 0.0)) as bill:
                 await asyncio.sleep(0)
                 bill.spent = Spent(calls=1, input_tokens=1, output_tokens=1, cost=0.0)
 

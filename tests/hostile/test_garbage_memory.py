@@ -137,7 +137,7 @@ async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replace
     given, good = GistIn(text=PASSAGE), {"memory": "The keeper lit the lamp at nine."}
     cached = Cached(ScriptedModel({"gist": [good]}), Prompts(), tome.store.calls)
     key = cached.key(GIST, given)
-    await tome.store.calls.put(key, role="gist", model="scripted", reply='{"notes": "", "memory": "..."}')
+    await tome.store.calls.keep(key, role="gist", model="scripted", reply='{"notes": "", "memory": "..."}')
     assert (await cached.ask(GIST, given)).memory == good["memory"]
     assert "lamp" in (await tome.store.calls.get(key) or "")
 

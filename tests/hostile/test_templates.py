@@ -8,7 +8,7 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.language import roles
 from tomewise.language.prompts import Prompts
-from tomewise.language.templates import LONGEST, Wording
+from tomewise.language.templates import LONGEST, Template
 
 TEXT = "The keeper put out the light."
 GIVEN = roles.AnswerIn(
@@ -156,13 +156,13 @@ def nested(depth, body, over="notes"):
 def test_loops_end(template):
     begun = time.thread_time()
     with pytest.raises(Exception, match="too long"):
-        Wording(template).render(GIVEN.model_dump(), seconds=0.2)
+        Template(template).render(GIVEN.model_dump(), seconds=0.2)
     assert time.thread_time() - begun < 2
 
 
 def test_what_is_written_ends():
     with pytest.raises(Exception, match="more than 1,000 characters"):
-        Wording(nested(3, "{{ question }}")).render(GIVEN.model_dump(), most=1000)
+        Template(nested(3, "{{ question }}")).render(GIVEN.model_dump(), most=1000)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_nothing_multiplies_a_text_or_the_work(render, template, says):
 def test_large_texts_are_not_held_side_by_side(template):
     given = {"question": "x" * 400_000, "options": ["a"] * 100}  # 40 million characters each
     with pytest.raises(Exception, match="filters make more than 200,000,000 characters"):
-        Wording(template).render(given)
+        Template(template).render(given)
 
 
 @pytest.mark.parametrize("operator", ["*", "//", "%"])
@@ -221,7 +221,7 @@ def test_numbers_of_any_length_are_not_reckoned_with(operator):
     template = f"{{{{ question | int(0, 16) {operator} notes[0] | int(0, 16) }}}}"
     begun = time.thread_time()
     with pytest.raises(Exception, match="is for numbers up to"):
-        Wording(template).render({"question": "f" * 1_000_000, "notes": ["f" * 500_000]})
+        Template(template).render({"question": "f" * 1_000_000, "notes": ["f" * 500_000]})
     assert time.thread_time() - begun < 1
 
 

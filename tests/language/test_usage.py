@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.usage import ModelCall, covered, depth, meter, spent
+from tomewise.language.usage import ModelCall, covered, depth, meter, report_call
 from tomewise.types import Spent
 
 intervals = st.lists(
@@ -36,7 +36,7 @@ def test_covered_is_the_measure_of_the_union(given_: list[tuple[float, float]]) 
 
 
 def report(role: str, started: float, ended: float, cost: float | None = 0.25) -> None:
-    spent(role, model="m", started=started, ended=ended, input_tokens=10, output_tokens=2, cost=cost)
+    report_call(role, model="m", started=started, ended=ended, input_tokens=10, output_tokens=2, cost=cost)
 
 
 def ticking(*times: float) -> Callable[[], float]:

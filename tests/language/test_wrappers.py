@@ -10,7 +10,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.recording import Exchange, Recorded
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter, spent
+from tomewise.language.usage import meter, report_call
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -27,7 +27,7 @@ class Calls:
     async def get(self, key: str, *, since: str = "") -> str | None:
         return self.kept.get(key)
 
-    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         await asyncio.sleep(0)
         self.kept[key] = reply
 
@@ -187,7 +187,7 @@ class Priced(ScriptedModel):
     cost: float | None = 0.5
 
     async def ask(self, role: Any, given: Any) -> Any:
-        spent(role.name, model="m", started=0, ended=1, input_tokens=1, output_tokens=1, cost=self.cost)
+        report_call(role.name, model="m", started=0, ended=1, input_tokens=1, output_tokens=1, cost=self.cost)
         return roles.CueOut(cue="x")
 
 

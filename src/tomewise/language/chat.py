@@ -15,11 +15,11 @@ from tomewise.language.repairs import count_repair
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import Bill, Clock, estimated_tokens, spent
+from tomewise.language.usage import Bill, Clock, estimate_tokens, report_call
 from tomewise.types import Spent
 
 if TYPE_CHECKING:
-    from tomewise.language.line import Line
+    from tomewise.language.channel import Channel
     from tomewise.types import In, Out, Role
 
 RULES = """You carry out one well-defined task on texts and reply in JSON.
@@ -68,7 +68,7 @@ class ChatModel:
         self._prompts = prompts or Prompts()
         self._backoff = backoff
         self._clock = clock
-        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Channel] = WeakKeyDictionary()
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ class ChatModel:
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """Estimated from the text that would be sent, since providers count each in their own way."""
-        return estimated_tokens(RULES + schema_text(role.output)) + estimated_tokens(self._prompts.render(role, given))
+        return estimate_tokens(RULES + schema_text(role.output)) + estimate_tokens(self._prompts.render(role, given))
 
     async def close(self) -> None:
         """Closes the connections of the running event loop. A later call opens new ones."""
@@ -122,11 +122,11 @@ class ChatModel:
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int) -> Reply:
         """One reply, waited and retried for. The meters are told of every request that was sent, also if none came."""
-        from tomewise.language.provider import Asked
+        from tomewise.language.provider import ChatRequest
 
         line = self._line()
         started = self._clock()
-        asked = Asked(RULES + schema_text(role.output), turns, role.output, bound, self._temperature)
+        asked = ChatRequest(RULES + schema_text(role.output), turns, role.output, bound, self._temperature)
         bill = Bill(Spent())
         try:
             return (await line.request(asked, bill)).reply
@@ -135,7 +135,7 @@ class ChatModel:
                 self._report(role.name, bill.spent, started)
 
     def _report(self, role: str, taken: Spent, started: float) -> None:
-        spent(
+        report_call(
             role,
             model=self.name,
             started=started,
@@ -148,16 +148,16 @@ class ChatModel:
             reasoning_tokens=taken.reasoning_tokens,
         )
 
-    def _line(self) -> Line:
+    def _line(self) -> Channel:
         """The connection of the running event loop, made at first use."""
         loop = asyncio.get_running_loop()
         line = self._lines.get(loop)
         if line is None:
             if not self._api_key:
-                self._spec.need_key()
-            from tomewise.language.line import Line
+                self._spec.require_key()
+            from tomewise.language.channel import Channel
             from tomewise.language.provider import connect
 
             connection = connect(self._spec, self._api_key, self._limit)
-            line = self._lines[loop] = Line(connection, Places(self._limit), self._timeout, self._backoff)
+            line = self._lines[loop] = Channel(connection, Places(self._limit), self._timeout, self._backoff)
         return line

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tomewise.types import Embedder, LanguageModel
 
 
-def model_named(
+def choose_model(
     spec: str,
     *,
     embedder: Embedder,
@@ -36,7 +36,7 @@ def model_named(
 
 
 def check_model(spec: str, base_url: str | None) -> None:
-    """Raises `UsageError` where `model_named` would, before anything is made."""
+    """Raises `UsageError` where `choose_model` would, before anything is made."""
     if spec.strip() != "extractive":
         from tomewise.language.spec import ModelSpec
 

@@ -61,7 +61,7 @@ _BARRED = re.compile(rf"[{_BARS}][^\s<>]{{1,60}}?[{_BARS}]\s?[{re.escape(''.join
 _JOINED = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
 
 
-def neutral(text: str) -> str:
+def neutralise(text: str) -> str:
     """The text as a prompt may show it: nothing invisible in it, and nothing that opens a tag or a turn.
 
     The sign that would open one becomes `&lt;`; a bracket that would is followed by a blank (`[ INST]`). All else
@@ -82,12 +82,12 @@ def fenced(text: str, tag: str, **attributes: object) -> str:
     if tag not in _NAMES:
         raise UsageError(f"there is no fence {tag!r}: name one of {', '.join(sorted(TAGS))}")
     stated = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items() if value not in ("", None))
-    return f"<{tag}{stated}>\n{neutral(text)}\n</{tag}>"
+    return f"<{tag}{stated}>\n{neutralise(text)}\n</{tag}>"
 
 
 def oneline(text: str) -> str:
     """The text on one line, so that an item of a list cannot pretend to be two."""
-    return neutral(" ".join(text.split()))
+    return neutralise(" ".join(text.split()))
 
 
 def numbered(items: Sequence[str]) -> str:

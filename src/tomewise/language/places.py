@@ -14,7 +14,7 @@ _queue: ContextVar[object] = ContextVar("tomewise_queue", default=None)
 
 
 @contextmanager
-def queueing() -> Iterator[None]:
+def use_own_queue() -> Iterator[None]:
     """Calls made inside, also by tasks started inside, wait in a queue of their own."""
     token = _queue.set(object())
     try:

@@ -7,10 +7,10 @@ from tomewise.language.spec import ModelSpec
 
 def price(model_spec: str, input_tokens: int, output_tokens: int) -> float | None:
     """Dollars for one call of `provider:model` with so many tokens, or None where no price is known."""
-    return price_of(ModelSpec.parse(model_spec), input_tokens, output_tokens)
+    return find_price(ModelSpec.parse(model_spec), input_tokens, output_tokens)
 
 
-def price_of(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
+def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
     """As `price`."""
     from genai_prices import Usage, calc_price
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:
-    from tomewise.language.templates import Wording
+    from tomewise.language.templates import Template
     from tomewise.types import In, Out, Role
 
 PACKAGED = Path(__file__).parent.parent / "prompts"
@@ -30,7 +30,7 @@ class Prompts:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._templates: dict[str, Wording] = {}
+        self._templates: dict[str, Template] = {}
 
     def render(self, role: Role[In, Out], given: In) -> str:
         """The prompt of `role` for `given`. Raises `UsageError` for a missing or broken template, naming the file."""
@@ -53,14 +53,14 @@ class Prompts:
         own = self._folder / f"{name}.md"
         return own if own.is_file() else PACKAGED / f"{name}.md"
 
-    def _load(self, name: str) -> Wording:
+    def _load(self, name: str) -> Template:
         from jinja2 import TemplateSyntaxError
 
-        from tomewise.language.templates import Wording
+        from tomewise.language.templates import Template
 
         path = self._path(name)
         try:
-            return Wording(_body(_text(path), name, path))
+            return Template(_body(_text(path), name, path))
         except FileNotFoundError as error:
             raise UsageError(f"there is no prompt {path}: a role needs a file of its name") from error
         except (OSError, UnicodeDecodeError) as error:

@@ -34,7 +34,7 @@ from pydantic_ai.settings import ModelSettings
 from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Refused, UsageError
 from tomewise.language.envelope import repair_completion
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
-from tomewise.language.retry import Failure, Passing
+from tomewise.language.retry import Failure, PassingFailure
 from tomewise.language.spec import EXAMPLES, ModelSpec
 from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseTooLong
 
@@ -43,7 +43,7 @@ _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatRequest:
     """One request: the standing rules, what was said so far (the person first, then by turns), and its bounds."""
 
     system: str
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
+class ChargedReply:
     """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price.
 
     `refused` says why where the model declined to reply.
@@ -78,7 +78,7 @@ class Connection:
     model: Model
     http: httpx2.AsyncClient
 
-    async def send(self, asked: Asked, timeout: float) -> Charged:
+    async def send(self, asked: ChatRequest, timeout: float) -> ChargedReply:
         """One attempt, at most `timeout` seconds in all. Whatever the server does, raises nothing but `Failure`."""
         messages, settings, parameters = _messages(asked), self._settings(asked), self._parameters(asked.output)
         try:
@@ -87,7 +87,7 @@ class Connection:
                     self.model, messages, model_settings=settings, model_request_parameters=parameters
                 )
         except TimeoutError as error:
-            raise Passing(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
+            raise PassingFailure(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
         except MemoryError:
             raise
         except Exception as error:
@@ -101,14 +101,14 @@ class Connection:
         """Whether the model writes thoughts that nobody sees, for which it needs room."""
         return bool(self.model.profile.get("thinking_enabled_by_default"))
 
-    def most_tokens(self, asked: Asked) -> int:
+    def most_tokens(self, asked: ChatRequest) -> int:
         """The bound on the tokens of the reply, thoughts included."""
         return asked.max_tokens + (THINKING_ROOM if self.thinks else 0)
 
     async def close(self) -> None:
         await self.http.aclose()
 
-    def _settings(self, asked: Asked) -> ModelSettings:
+    def _settings(self, asked: ChatRequest) -> ModelSettings:
         settings = ModelSettings(max_tokens=self.most_tokens(asked))
         if asked.temperature is not None and not self.thinks:  # models that think take no temperature
             settings["temperature"] = asked.temperature
@@ -122,13 +122,13 @@ class Connection:
         wanted = OutputObjectDefinition(json_schema=lean_schema(output), name=output.__name__)
         return ModelRequestParameters(output_mode="native", output_object=wanted)
 
-    def _charged(self, response: ModelResponse) -> Charged:
+    def _charged(self, response: ModelResponse) -> ChargedReply:
         refused = None
         if response.finish_reason == "content_filter":
             why = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
             refused = f"{self.spec} declined: {_brief(why)}"
         usage = response.usage
-        return Charged(
+        return ChargedReply(
             Reply(
                 text=_text(response),
                 cut=response.finish_reason == "length",
@@ -169,11 +169,11 @@ def failure(error: Exception, spec: ModelSpec) -> Failure:
             return Failure(ModelUnavailable(f"the account of {spec} has no quota left: {_said(error)}"), answered=True)
         case exceptions.ModelConnectionError():
             unreached = ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network")
-            return Passing(unreached, sent=error.phase not in ("pool", "connect"))
+            return PassingFailure(unreached, sent=error.phase not in ("pool", "connect"))
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {_brief(error)}"))
         case exceptions.AgentRunError():
-            return Passing(ModelError(f"{spec.place} sent no usable response: {_brief(error)}"))
+            return PassingFailure(ModelError(f"{spec.place} sent no usable response: {_brief(error)}"))
     return Failure(ModelError(f"{spec.place} sent what cannot be read: {type(error).__name__}: {_brief(error)}"))
 
 
@@ -193,7 +193,7 @@ def _refusal(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
             final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({told})")
         case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY_STATUS:
             final = ModelUnavailable(f"{spec.place} keeps failing: {told}")
-            return Passing(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
+            return PassingFailure(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
         case _ if refused:
             final = Refused(f"{spec} declined: {told}")
         case _:
@@ -244,7 +244,7 @@ def _model(spec: ModelSpec, provider: Provider[Any]) -> Model:
     return model
 
 
-def _messages(asked: Asked) -> list[ModelMessage]:
+def _messages(asked: ChatRequest) -> list[ModelMessage]:
     opening, *rest = asked.turns
     messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(asked.system), UserPromptPart(opening)])]
     for number, turn in enumerate(rest):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Mended:
+class RepairCounts:
     """`repaired` replies could be used after the model was shown what was wrong, `refused` ones not even then."""
 
     repaired: int = 0
@@ -19,13 +19,13 @@ class Mended:
         return bool(self.repaired or self.refused)
 
 
-_counts: ContextVar[Mended | None] = ContextVar("tomewise_mended", default=None)
+_counts: ContextVar[RepairCounts | None] = ContextVar("tomewise_mended", default=None)
 
 
 @contextmanager
-def count_mended() -> Iterator[Mended]:
+def collect_repairs() -> Iterator[RepairCounts]:
     """Counts for whatever is asked inside, also by tasks started inside."""
-    counts = Mended()
+    counts = RepairCounts()
     token = _counts.set(counts)
     try:
         yield counts

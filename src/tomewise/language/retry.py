@@ -27,7 +27,7 @@ class Failure(Exception):
         self.answered = answered
 
 
-class Passing(Failure):
+class PassingFailure(Failure):
     """A failure that may pass by itself: `error` is what it becomes when it does not.
 
     `retry_after` is how many seconds the server asked for, if it did; `busy` says that it has too much to do.
@@ -65,16 +65,16 @@ class Backoff:
 PATIENT = Backoff()
 
 
-async def retried(
+async def retry(
     attempt: Callable[[], Awaitable[T]],
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The first success of `attempt`. Raises a `Passing` failure once the retries are used up, any other at once."""
+    """The first success of `attempt`. Raises a `PassingFailure` failure once the retries are used up, any other at once."""
     for number in range(backoff.retries + 1):
         try:
             return await attempt()
-        except Passing as failure:
+        except PassingFailure as failure:
             if number == backoff.retries:
                 raise
             wait = backoff.delay(number, failure.retry_after)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.places import Places
-from tomewise.language.usage import Bill, Clock, Request, estimated_tokens, sending, spent
+from tomewise.language.usage import Bill, Clock, Request, announce_request, estimate_tokens, report_call
 from tomewise.types import Spent
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ScriptedModel:
         try:
             async with (
                 self._places or nullcontext(),
-                sending(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
+                announce_request(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
             ):
                 self.calls.append(Call(role.name, given))
                 reply = self._next(role.name, given)
@@ -76,7 +76,7 @@ class ScriptedModel:
                 if isinstance(reply, Exception):
                     raise reply
                 output = role.accept(given, _fitted(role, reply))
-                received = estimated_tokens(output.model_dump_json())
+                received = estimate_tokens(output.model_dump_json())
                 bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received)
                 return output
         finally:
@@ -84,7 +84,7 @@ class ScriptedModel:
                 self._report(role.name, bill.spent, started)
 
     def _report(self, role: str, taken: Spent, started: float) -> None:
-        spent(
+        report_call(
             role,
             model=self.name,
             started=started,
@@ -96,7 +96,7 @@ class ScriptedModel:
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """What `ask` would report as input tokens."""
-        return estimated_tokens(given.model_dump_json())
+        return estimate_tokens(given.model_dump_json())
 
     def _next(self, role: str, given: BaseModel) -> Reply:
         script = self._replies.get(role)

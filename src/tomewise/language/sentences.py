@@ -91,7 +91,7 @@ def split_sentences(text: str, *, source: int = 0, limit: int = READ_AT_MOST) ->
     return sentences
 
 
-def sentences_of(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:
+def split_texts(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:
     """The sentences of several texts in order; together at most `limit` characters are read, shared out evenly."""
     if sum(map(len, texts)) > limit:
         share = max(limit // len(texts), 1)

@@ -90,7 +90,7 @@ class ModelSpec:
         """The key that was given, else that of the environment. Raises `ModelUnavailable` for one that is garbled."""
         return key(*self._key_names, given=given)
 
-    def need_key(self) -> None:
+    def require_key(self) -> None:
         """Raises `ModelUnavailable` where a key is needed and none is set. Servers of one's own need none."""
         if self.provider in _KEYS and not self.address and not self.key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")

@@ -41,7 +41,7 @@ _ALLOWED = (
 )  # fmt: skip
 
 
-class Wording:
+class Template:
     """A template that was found harmless. Raises `TemplateSyntaxError` for one that is broken or is not."""
 
     def __init__(self, source: str) -> None:

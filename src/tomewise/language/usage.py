@@ -138,7 +138,7 @@ def meter(clock: Clock = time.perf_counter) -> Iterator[Meter]:
         _meters.reset(token)
 
 
-def spent(
+def report_call(
     role: str,
     *,
     model: str,
@@ -163,7 +163,7 @@ def spent(
 
 
 @contextmanager
-def permitting(permit: Permit) -> Iterator[None]:
+def require_permit(permit: Permit) -> Iterator[None]:
     """Has `permit` asked before each request that is sent inside; it raises to refuse. See `Budgeted`."""
     token = _permits.set((*_permits.get(), permit))
     try:
@@ -173,7 +173,7 @@ def permitting(permit: Permit) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def sending(request: Request) -> AsyncIterator[Bill]:
+async def announce_request(request: Request) -> AsyncIterator[Bill]:
     """To be entered by a model around each request that it sends. Raises what a permit raises.
 
     Until who sends it says otherwise, and so also when it is cancelled, a request counts as one call with its prompt.
@@ -191,7 +191,7 @@ async def sending(request: Request) -> AsyncIterator[Bill]:
             permit.settle(request, bill.spent)
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Roughly how many tokens a text is: one for four bytes of UTF-8, about right for English and for Chinese."""
     return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
 

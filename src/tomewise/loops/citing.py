@@ -110,7 +110,7 @@ def _span(words: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)
 def _folded(text: str) -> str:
-    """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutral`).
+    """White space, dashes and quotation marks made one, and what a prompt changed undone (see `fences.neutralise`).
 
     Kept for a while, since each quotation is looked for in the same passages.
     """

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tomewise.language.usage import estimated_tokens
-from tomewise.types import In, LanguageModel, Out
+from tomewise.language.usage import estimate_tokens
+from tomewise.types import In, LanguageModel, Out, Rehearsing
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
@@ -43,14 +43,13 @@ async def reply_tokens(
     mean = store.calls.mean_reply_bytes(role.name, model.name)
     if mean is not None:
         return round(len(texts) * mean / 4)
-    return round(sum(typical.base + typical.share * estimated_tokens(text) for text in texts))
+    return round(sum(typical.base + typical.share * estimate_tokens(text) for text in texts))
 
 
 async def rehearsed(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
     """Output tokens of one reply per input, from what a model that costs nothing says to some; else None."""
-    rehearse = getattr(model, "rehearse", None)
-    some = inputs[:: max(1, len(inputs) // _REHEARSED)]
-    if rehearse is None or not some:
+    sample = inputs[:: max(1, len(inputs) // _REHEARSED)]
+    if not isinstance(model, Rehearsing) or not sample:
         return None
-    lengths = [await rehearse(role, given) for given in some]
-    return None if None in lengths else round(sum(lengths) * len(inputs) / len(some))
+    lengths = [length for given in sample if (length := await model.rehearse(role, given)) is not None]
+    return round(sum(lengths) * len(inputs) / len(sample)) if len(lengths) == len(sample) else None

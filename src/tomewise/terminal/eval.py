@@ -237,7 +237,7 @@ def _experiment(
     from tomewise.evaluate.experiment import Experiment, of_evidence
     from tomewise.evaluate.judges import judge_named
     from tomewise.evaluate.metrics import default_metrics, metric_named
-    from tomewise.language.choose_model import model_named
+    from tomewise.language.choose_model import choose_model
     from tomewise.language.prompts import Prompts
     from tomewise.systems.spec import variants_named
 
@@ -252,7 +252,7 @@ def _experiment(
     embedder = embedder_named(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
 
     def model(name: str) -> Any:
-        return model_named(
+        return choose_model(
             name,
             embedder=embedder,
             base_url=chosen.base_url,
@@ -285,14 +285,15 @@ def _run(experiment: Experiment, out: Path, show: Callable[[Progress], None], re
     import asyncio
 
     from tomewise.evaluate import running
+    from tomewise.types import Closable
 
     async def work() -> Results:
         try:
             return await running.run(experiment, out, on_progress=show, retry_failed=retry_failed)
         finally:
             for model in {id(model): model for model in (experiment.model, experiment.judging)}.values():
-                if closing := getattr(model, "close", None):
-                    await closing()
+                if isinstance(model, Closable):
+                    await model.close()
 
     return asyncio.run(work())
 

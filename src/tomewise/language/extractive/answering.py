@@ -10,7 +10,7 @@ from tomewise.language.extractive.bridges import bridge
 from tomewise.language.extractive.choices import Chosen, choose
 from tomewise.language.extractive.confidence import missing, support
 from tomewise.language.extractive.long_answers import outline, wants_outline
-from tomewise.language.extractive.question_words import Asked, read_question
+from tomewise.language.extractive.question_words import ParsedQuestion, read_question
 from tomewise.language.extractive.relevance import Ranked, compare, lines_of, rank
 from tomewise.language.extractive.salience import vary
 from tomewise.language.extractive.short_answers import NAMED, candidates
@@ -81,7 +81,7 @@ def _quotes(ranked: Ranked, lines: Sequence[int]) -> list[Quote]:
     return [Quote(label=line.label, quote=line.sentence.text) for line in chosen if line.label][:8]
 
 
-def _write(question: Asked, ranked: Ranked, instructions: str) -> _Written:
+def _write(question: ParsedQuestion, ranked: Ranked, instructions: str) -> _Written:
     if wants_outline(question, ranked):
         return _Written(*outline(question, ranked, instructions))
     if question.want == "yes-no":
@@ -114,7 +114,7 @@ def _sentences(ranked: Ranked, count: int) -> tuple[str, list[int]]:
     return " ".join(flat(ranked.lines[i].sentence.text) for i in chosen), chosen
 
 
-def _yes_or_no(question: Asked, ranked: Ranked) -> tuple[str, list[int]]:
+def _yes_or_no(question: ParsedQuestion, ranked: Ranked) -> tuple[str, list[int]]:
     """Yes, where the closest sentence and the question both deny or both do not."""
     line = ranked.order[0]
     denies = bool(_NEGATION.search(ranked.lines[line].sentence.text)) != bool(_NEGATION.search(question.text))

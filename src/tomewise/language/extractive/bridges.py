@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.question_words import Asked
+from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.salience import best, coverage
 from tomewise.language.extractive.words import terms
@@ -12,7 +12,7 @@ _FROM, _TO = 10, 120  # lines that bridges start from, and lines they may lead t
 _CARRIED = 0.7  # what a question's word counts for where a bridge leads, beside 1 where it stands
 
 
-def bridge(question: Asked, ranked: Ranked) -> dict[int, frozenset[str]]:
+def bridge(question: ParsedQuestion, ranked: Ranked) -> dict[int, frozenset[str]]:
     """Raise the scores of lines that a name joins to lines with other words of the question.
 
     "When did the country where Baure lies ..." : the line about Baure names Niger, and a line about Niger inherits
@@ -39,7 +39,9 @@ def bridge(question: Asked, ranked: Ranked) -> dict[int, frozenset[str]]:
     return raised
 
 
-def _names(question: Asked, ranked: Ranked, asked: frozenset[str]) -> dict[frozenset[str], tuple[int, frozenset[str]]]:
+def _names(
+    question: ParsedQuestion, ranked: Ranked, asked: frozenset[str]
+) -> dict[frozenset[str], tuple[int, frozenset[str]]]:
     """Names beside words of the question that the question does not say: where, and which of its words they carry."""
     named: dict[frozenset[str], tuple[int, frozenset[str]]] = {}
     for i in ranked.order[:_FROM]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tomewise.language.extractive.question_words import Asked
+from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.salience import best, coverage, rarity, weigh
 from tomewise.language.extractive.words import flat, terms
@@ -37,7 +37,7 @@ class Chosen:
         return self.lead >= _CLEAR
 
 
-def choose(question: Asked, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> Chosen:
+def choose(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> Chosen:
     """The option that has most support; ties go to the first."""
     offered = list(options[:_OPTIONS])
     words, lines = _by_words(question, offered, ranked)
@@ -51,7 +51,7 @@ def choose(question: Asked, options: Sequence[str], ranked: Ranked, embedder: Em
     return Chosen(order[0], lines[order[0]], lead)
 
 
-def _by_words(question: Asked, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
+def _by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
     """For each option the best product of relevance and share of its own words, and the line where that is."""
     bags = [set(terms(option[:2000])) - set(question.terms) or set(terms(option[:2000])) for option in options]
     common = set.intersection(*bags) if len(bags) > 1 else set()
@@ -71,7 +71,7 @@ def _by_words(question: Asked, options: Sequence[str], ranked: Ranked) -> tuple[
     return scores, lines
 
 
-def _by_meaning(question: Asked, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> list[float]:
+def _by_meaning(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> list[float]:
     """How close "question option" comes to the best lines (mean of two cosines) and to one of them with its neighbours.
 
     What a story tells is seldom told in one sentence.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tomewise.language.extractive.long_answers import wants_outline
-from tomewise.language.extractive.question_words import Asked, is_about_all
+from tomewise.language.extractive.question_words import ParsedQuestion, is_about_all
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.words import WORD, terms
 from tomewise.types import Support
@@ -18,7 +18,7 @@ _FULL = 2.0  # times the least confidence: from here on the evidence supports an
 _NAMED = 4  # of what is missing, as many words are named
 
 
-def confidence(question: Asked, ranked: Ranked) -> float:
+def confidence(question: ParsedQuestion, ranked: Ranked) -> float:
     """In [0, 1.1]: the share of the question that one sentence holds in its place, times the highest cosine.
 
     Words alone mislead where another text uses the same words, meaning alone where it tells of similar things. Evidence
@@ -29,14 +29,14 @@ def confidence(question: Asked, ranked: Ranked) -> float:
     return ranked.best_by_words * max(0.0, *ranked.similarity.values()) if ranked.similarity else 0.0
 
 
-def least_confidence(question: Asked, ranked: Ranked, *, has_options: bool) -> float:
+def least_confidence(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> float:
     """What the confidence must reach for this kind of answer."""
     if has_options:
         return OPTION
     return OUTLINE if wants_outline(question, ranked) else SHORT
 
 
-def support(question: Asked, ranked: Ranked, *, has_options: bool) -> Support:
+def support(question: ParsedQuestion, ranked: Ranked, *, has_options: bool) -> Support:
     """How far the evidence holds an answer. A short answer needs every name of the question in the evidence."""
     value, least = confidence(question, ranked), least_confidence(question, ranked, has_options=has_options)
     if value < least or (least == SHORT and _absent_names(question, _terms_held(ranked))):
@@ -44,7 +44,7 @@ def support(question: Asked, ranked: Ranked, *, has_options: bool) -> Support:
     return "full" if value >= _FULL * least else "partly"
 
 
-def missing(question: Asked, ranked: Ranked) -> str:
+def missing(question: ParsedQuestion, ranked: Ranked) -> str:
     """A phrase that says what the evidence lacks: a name, else a word, else a sentence that holds them together."""
     held = _terms_held(ranked)
     if names := _absent_names(question, held):
@@ -59,11 +59,11 @@ def _terms_held(ranked: Ranked) -> frozenset[str]:
     return frozenset().union(*(line.bag | line.around for line in ranked.lines))
 
 
-def _absent_names(question: Asked, held: frozenset[str]) -> list[str]:
+def _absent_names(question: ParsedQuestion, held: frozenset[str]) -> list[str]:
     return [name for name in question.names if not held.issuperset(terms(name))]
 
 
-def _words(question: Asked) -> list[str]:
+def _words(question: ParsedQuestion) -> list[str]:
     """The names and the other words that the question is about, as written, each once, in order."""
     kept: dict[str, str] = {}
     for word in WORD.findall(question.text):

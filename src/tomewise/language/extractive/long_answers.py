@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tomewise.language.extractive.question_words import Asked
+from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Line, Ranked, in_telling_order, words_of
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flat, terms
@@ -27,12 +27,12 @@ def spoken(ranked: Ranked) -> bool:
     return 2 * sum(bool(line.sentence.speaker) for line in ranked.lines) > len(ranked.lines)
 
 
-def wants_outline(question: Asked, ranked: Ranked) -> bool:
+def wants_outline(question: ParsedQuestion, ranked: Ranked) -> bool:
     """Whether the answer is several sentences: a summary, or what people said in a conversation."""
     return question.want == "summary" or (question.want in _TALK and spoken(ranked))
 
 
-def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
+def outline(question: ParsedQuestion, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
     """Sentences relevant to the question and central to all that is relevant, and their lines."""
     top = [i for i in ranked.order[:80] if len(ranked.lines[i].bag) >= _SHORTEST] or ranked.order[:1]
     texts = [flat(words_of(ranked.lines[i].sentence)) for i in top]
@@ -53,11 +53,11 @@ def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, li
     return _told([ranked.lines[i] for i in lines]), lines
 
 
-def _said(question: Asked, line: Line) -> bool:
+def _said(question: ParsedQuestion, line: Line) -> bool:
     return bool(question.said_by & set(terms(line.sentence.speaker)))
 
 
-def _room(question: Asked, instructions: str) -> tuple[int, int]:
+def _room(question: ParsedQuestion, instructions: str) -> tuple[int, int]:
     """How many words and sentences there is room for; instructions may say."""
     wish = _WISH.search(instructions)
     if wish is None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tomewise.errors import ModelError
 from tomewise.language.extractive import answering, gist, judging, reading, steering, summarising
-from tomewise.language.usage import spent
+from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
 
 Play = Callable[[Any], BaseModel]
@@ -67,7 +67,7 @@ class ExtractiveModel:
         started = perf_counter()
         size = len(given.model_dump_json())
         output = await self._play(role.name, given, size)
-        spent(
+        report_call(
             role.name,
             model=self.name,
             started=started,

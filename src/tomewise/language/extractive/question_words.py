@@ -62,7 +62,7 @@ _SPEAKER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedQuestion:
     """A question taken apart: the kind of answer wanted, its terms, the names in it, and whose words it asks for."""
 
     text: str
@@ -82,21 +82,21 @@ def _want(question: str, instructions: str) -> Want:
     return _WANTS[min(found)[1]][0] if found else "clause"
 
 
-def read_question(question: str, instructions: str = "") -> Asked:
+def read_question(question: str, instructions: str = "") -> ParsedQuestion:
     """Take a question apart. Anything is a question; what fits no pattern wants a clause."""
     text = question[:_READ]
     names = tuple(dict.fromkeys(m.text for m in mentions(text) if WORD.findall(m.text)))
     speaker = _SPEAKER.search(text)
     said_by = frozenset(terms(speaker[1])) if speaker else frozenset()
-    return Asked(text, _want(text, instructions[:_READ]), tuple(asked(text)), names, said_by)
+    return ParsedQuestion(text, _want(text, instructions[:_READ]), tuple(asked(text)), names, said_by)
 
 
-def is_about_all(question: Asked) -> bool:
+def is_about_all(question: ParsedQuestion) -> bool:
     """Whether a summary is wanted and nothing is named that it should be about."""
     return question.want == "summary" and set(question.terms) <= ASKING_STEMS
 
 
-def focus(question: Asked) -> list[str]:
+def focus(question: ParsedQuestion) -> list[str]:
     """The words of the question outside its names, as written, without stop words."""
     named = {stem(word) for name in question.names for word in WORD.findall(name)}
     kept: dict[str, str] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tomewise.language.extractive.lexicon import COUNTRIES, SAYING, STATES
 from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
-from tomewise.language.extractive.question_words import Asked, Want
+from tomewise.language.extractive.question_words import ParsedQuestion, Want
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.words import WORD, terms
 
@@ -45,7 +45,7 @@ class Candidate:
     fits: bool
 
 
-def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[str]]) -> list[Candidate]:
+def candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int, frozenset[str]]) -> list[Candidate]:
     """Possible answers of the wanted kind, best first; none that the question itself names."""
     kinds = _KINDS.get(question.want, ())
     inside = set(question.terms)
@@ -79,7 +79,7 @@ def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
         known.loudest, known.line, known.fits = new.score, new.line, new.fits
 
 
-def _fit(question: Asked, text: str, mention: Mention) -> float:
+def _fit(question: ParsedQuestion, text: str, mention: Mention) -> float:
     """How well a mention is of the kind wanted, around 1."""
     before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
     after = WORD.findall(text[mention.end : mention.end + 30])[:3]
@@ -103,7 +103,7 @@ def _as_person(mention: Mention, sort: str, after: list[str]) -> float:
     return 1.5 if gender(mention.text) or speaks or len(mention.text.split()) in (2, 3) else 0.9
 
 
-def _as_place(question: Asked, mention: Mention, sort: str) -> float:
+def _as_place(question: ParsedQuestion, mention: Mention, sort: str) -> float:
     name = mention.text.lower()
     for noun, known in (("country", COUNTRIES), ("state", STATES)):
         if _HEAD[noun].search(question.text):
@@ -113,14 +113,14 @@ def _as_place(question: Asked, mention: Mention, sort: str) -> float:
     return {"place": 1.5, "person": 0.3, "organization": 0.4}.get(sort, 0.9)
 
 
-def _as_number(question: Asked, mention: Mention, after: list[str]) -> float:
+def _as_number(question: ParsedQuestion, mention: Mention, after: list[str]) -> float:
     if mention.kind == "date" or _YEAR.match(mention.text):
         return 0.4
     counted = any(term in question.terms for word in after for term in terms(word))
     return (1.5 if counted else 1.0) * (1.3 if "," in mention.text else 1.0)
 
 
-def _nearness(question: Asked, ranked: Ranked, text: str, mention: Mention) -> float:
+def _nearness(question: ParsedQuestion, ranked: Ranked, text: str, mention: Mention) -> float:
     """Up to 2 where the question's words stand right beside the mention, 1 where none does."""
     near = 0.0
     left, right = (

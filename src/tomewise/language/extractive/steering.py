@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.question_words import Asked, focus, read_question
+from tomewise.language.extractive.question_words import ParsedQuestion, focus, read_question
 from tomewise.language.extractive.relevance import Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
 from tomewise.language.extractive.summarising import tokens
@@ -155,7 +155,7 @@ def probe(given: ProbeIn) -> ProbeOut:
     return ProbeOut(probes=_fresh(ideas, used)[: max(given.limit, 0)])
 
 
-def _lacking(missing: str, question: Asked) -> list[str]:
+def _lacking(missing: str, question: ParsedQuestion) -> list[str]:
     """A query of what an attempt said it lacked: its telling words, with the names of the question."""
     lacked = set(terms(missing))
     words = [word for word in WORD.findall(missing) if not set(terms(word)) <= _REMARKS]

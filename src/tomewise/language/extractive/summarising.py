@@ -5,7 +5,7 @@ from __future__ import annotations
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flat, terms
 from tomewise.language.roles import DescriptionsIn, SummaryIn, SummaryOut
-from tomewise.language.sentences import Sentence, sentences_of
+from tomewise.language.sentences import Sentence, split_texts
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English
 _DESCRIPTION_TOKENS = 120
@@ -34,7 +34,7 @@ def _summary(texts: list[str], max_tokens: int, *, opening: float) -> SummaryOut
     whole = [flat(text) for text in texts if text.strip()]
     if sum(tokens(text) + 1 for text in whole) <= room:
         return SummaryOut(summary="\n".join(dict.fromkeys(whole)) or "(empty)")
-    chosen = _chosen(sentences_of(texts), room, opening=opening)
+    chosen = _chosen(split_texts(texts), room, opening=opening)
     summary = " ".join(dict.fromkeys(flat(sentence.text) for sentence in chosen))
     # Not even one sentence fits: its beginning does.
     return SummaryOut(summary=summary or " ".join(whole)[: room * CHARACTERS_PER_TOKEN].strip() or "(empty)")

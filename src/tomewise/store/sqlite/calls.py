@@ -44,7 +44,7 @@ class StoredCalls:
         with self._read() as connection:
             return connection.scalar(query.where(calls.c.since == since) if since else query)
 
-    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         """Keep a reply in place of an earlier one.
 
         A caller who is cancelled meanwhile learns of that only when it is written.
