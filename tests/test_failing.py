@@ -77,7 +77,7 @@ def exported(path):
     [
         (said("I would rather not say."), "gave no usable reply"),
         (failed(400, "that text is not for me"), "that text is not for me"),
-        (failed(500, "out of memory"), "out of memory; other requests were replied to meanwhile"),
+        (failed(500, "out of memory"), "out of memory; meanwhile other requests got a reply"),
     ],
     ids=["garbage", "rejected", "server error"],
 )

@@ -71,7 +71,7 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
         server.requests.clear()
         again = await build_summaries(store, server)  # only the passage that fails is left
         assert len(again.failed) == 1
-        assert "other requests were replied to meanwhile" in next(iter(again.failed.values()))
+        assert "meanwhile other requests got a reply" in next(iter(again.failed.values()))
         assert sum(map(is_sign_of_life, server.requests)) == 1
         assert len(server.requests) == 4
         assert behind([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store) == {}  # type: ignore[arg-type]

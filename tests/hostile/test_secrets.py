@@ -26,7 +26,7 @@ PLAIN_KEY = "correct+horse+battery"  # in no form that is known
     [
         ("cannot reach https://ada:p4ss:w@rd@host.example/v1", "w@rd"),
         ("cannot reach https://t0ken@host.example/v1", "t0ken"),
-        ("ada:hunter22@host.example:8080 is no address", "hunter22"),
+        ("ada:hunter22@host.example:8080 is not the address", "hunter22"),
         (f"Incorrect API key provided: {KEY}.", KEY),
         ("Incorrect API key provided: abc123xyz. Find yours", "abc123xyz"),
         ("{'Authorization': 'Bearer abc.def-123'}", "abc.def-123"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.usage import ModelCall, covered, depth, meter, report_call
+from tomewise.language.usage import ModelCall, depth, measure_union, meter, report_call
 from tomewise.types import Spent
 
 intervals = st.lists(
@@ -32,7 +32,7 @@ def test_depth_is_the_longest_chain(given_: list[tuple[float, float]]) -> None:
 @given(intervals)
 def test_covered_is_the_measure_of_the_union(given_: list[tuple[float, float]]) -> None:
     moments = sum(any(start <= moment < end for start, end in given_) for moment in range(20))
-    assert covered(given_) == moments
+    assert measure_union(given_) == moments
 
 
 def report(role: str, started: float, ended: float, cost: float | None = 0.25) -> None:
