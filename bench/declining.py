@@ -208,7 +208,7 @@ def play(one: Case, embedder: Embedder) -> Scored:
         confidence=rule.confidence(question, ranked),
         right=is_right(one, forced.answer, forced.choice),
         declined=free.failed,
-        lacks_name=rule.missing(question, ranked).startswith("nothing here names"),
+        lacks_name=rule.describe_lack(question, ranked).startswith("nothing here names"),
     )
 
 

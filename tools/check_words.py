@@ -25,7 +25,11 @@ EMPTY_NAMES = frozenset(("some", "one", "other", "said", "held", "told"))
 WORDS = re.compile(r"\b(is no|is none|said|told)\b", re.IGNORECASE)
 
 # Places that break a rule for a reason, as `file: name or word`. Keep these at ten or fewer.
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS: dict[str, str] = {
+    f"src/tomewise/language/extractive/{file}.py: '{word}':": "a word that the extractive model reads in texts"
+    for file in ("lexicon", "question_words", "words")
+    for word in ("said", "told")
+}
 
 Fault = tuple[int, str]
 

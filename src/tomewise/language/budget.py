@@ -72,7 +72,7 @@ class Budgeted(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        if excess := self._find_excess(_Amount(calls=1, tokens=1), self._used()):
+        if excess := self._find_excess(_Amount(calls=1, tokens=1), self._sum_spent()):
             raise BudgetExceeded(excess)
         permit = _Ask(self)
         with meter() as seen, require_permit(permit):
@@ -103,12 +103,12 @@ class Budgeted(Forwarding):
         """Reserve and return None if the request fits; else return a future to wait for before the next try."""
         least, most = self._bound(request)
         with self._lock:
-            if self._find_excess(most, self._used() + self._reserved):
+            if self._find_excess(most, self._sum_spent() + self._reserved):
                 if self._reserved.calls:
                     turn = asyncio.get_running_loop().create_future()
                     self._waiting.append(turn)
                     return turn
-                if excess := self._find_excess(least, self._used()):
+                if excess := self._find_excess(least, self._sum_spent()):
                     raise BudgetExceeded(excess)
             self._reserved += most
         return None
@@ -121,7 +121,7 @@ class Budgeted(Forwarding):
         least, most = request.price(prompt, 0), request.price(prompt, request.output_bound)
         return _Amount(1, prompt, least or 0.0), _Amount(1, whole, self._money if most is None else most)
 
-    def _used(self) -> _Amount:
+    def _sum_spent(self) -> _Amount:
         spent = self._spent
         return _Amount(spent.calls, spent.input_tokens + spent.output_tokens, spent.cost or 0.0)
 

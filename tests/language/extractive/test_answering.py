@@ -155,7 +155,7 @@ def test_good_evidence_is_not_declined(embedder: Embedder):
 def test_without_evidence_a_forced_choice_is_the_first_option(embedder: Embedder):
     assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"]), embedder).choice == "A"
     assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"], may_decline=True), embedder).failed
-    assert answer(AnswerIn(question="Who?"), embedder).missing == "there is no evidence"
+    assert answer(AnswerIn(question="Who?"), embedder).missing == "no evidence was found"
 
 
 def test_a_note_answers_but_the_evidence_is_quoted(embedder: Embedder):
