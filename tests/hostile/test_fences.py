@@ -144,14 +144,14 @@ _noise = st.sampled_from(
 )
 
 
-def disguised(tag):
+def disguises_of(tag):
     parts = [part for sign in f"</{tag}>" for part in (st.sampled_from(_FORMS[sign]), _noise)]
     return st.tuples(*parts).map("".join)
 
 
 @given(st.text(max_size=3), st.sampled_from(["evidence", "text"]), st.data())
 def test_no_disguise_of_its_closing_tag_closes_a_fence(before, tag, data):
-    attack = data.draw(disguised(tag))
+    attack = data.draw(disguises_of(tag))
     shown = inner(before + attack, tag)
     assert f"</{tag}" not in read_leniently(shown)
     assert "&lt;" in shown

@@ -1,4 +1,4 @@
-"""Prompt templates by a stranger: what they may reach, how much they may write, how long they may take."""
+"""Prompt templates from strangers: what they may reach, how much they may write, how long they may take."""
 
 import pickle
 import time
@@ -67,7 +67,7 @@ def test_no_code_runs_by_way_of_the_input(render, tmp_path, method):
         "{{ self }}",
         "{{ self._TemplateReference__context }}",
         "{{ _ends }}",
-        "{{ question | _paced }}",
+        "{{ question | _checked_items }}",
         "{{ __name__ }}",
         "{{ range }}",
         "{{ cycler }}",
@@ -137,7 +137,7 @@ def test_what_a_prompt_needs_works(render, template, shown):
     assert render(template) == shown
 
 
-def nested(depth, body, over="notes"):
+def nest(depth, body, over="notes"):
     loops = "".join(f"{{% for v{level} in {over} %}}" for level in range(depth))
     return loops + body + "{% endfor %}" * depth
 
@@ -145,12 +145,12 @@ def nested(depth, body, over="notes"):
 @pytest.mark.parametrize(
     "template",
     [
-        nested(6, ""),
-        nested(6, "x"),
-        nested(6, "{{ '' }}"),
-        nested(4, "{% if notes | join(question) == '' %}x{% endif %}"),
-        nested(15, "{{ v0 }}"),
-        nested(6, "{% if v1 %}{% endif %}", over="(notes if notes else options)"),
+        nest(6, ""),
+        nest(6, "x"),
+        nest(6, "{{ '' }}"),
+        nest(4, "{% if notes | join(question) == '' %}x{% endif %}"),
+        nest(15, "{{ v0 }}"),
+        nest(6, "{% if v1 %}{% endif %}", over="(notes if notes else options)"),
     ],
 )
 def test_loops_end(template):
@@ -162,7 +162,7 @@ def test_loops_end(template):
 
 def test_what_is_written_ends():
     with pytest.raises(Exception, match="more than 1,000 characters"):
-        Template(nested(3, "{{ question }}")).render(GIVEN.model_dump(), most=1000)
+        Template(nest(3, "{{ question }}")).render(GIVEN.model_dump(), most=1000)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_is_written_ends():
         ("{{ " + "-" * 1000 + "1 }}", ""),
         ("{{ " + "(" * 20_000 + " }}", ""),
         ("{{ " + "not " * 20_000 + "1 }}", ""),
-        (nested(30, "x"), "blocks"),
+        (nest(30, "x"), "blocks"),
         ("{% if a %}" * 90 + "{% endif %}" * 90, "deep"),
         ("{{ 1" + " + 1" * 200 + " }}", "deep"),
         ("{%" * 30_000, ""),

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
+from tomewise.evaluate.replay import ReplayedModel
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
@@ -58,6 +59,24 @@ async def test_closing_a_wrapper_closes_the_model() -> None:
     await Cached(Budgeted(Recorded(inside, print)), Prompts(), Calls()).close()
     await Budgeted(model()).close()
     assert inside.closed == 1
+
+
+async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
+    class Free(ScriptedModel):
+        async def rehearse(self, role: Any, given: Any) -> int:
+            return 7
+
+    for inside, tokens in ((Free({}), 7), (model(), None)):
+        wrapped = Cached(Budgeted(Recorded(inside, print)), Prompts(), Calls())
+        assert await wrapped.rehearse(roles.FUSE, GIVEN) == tokens
+
+
+async def test_a_model_that_is_replayed_stays_open() -> None:
+    class Closing(ScriptedModel):
+        async def close(self) -> None:
+            raise AssertionError("the caller that made the model closes it")
+
+    await ReplayedModel(Closing({})).close()
 
 
 # ---------------------------------------------------------------- Cached
@@ -182,7 +201,7 @@ async def test_tokens_are_limited() -> None:
 
 
 class Priced(ScriptedModel):
-    """Costs what it is told to, None where the price is unknown."""
+    """Costs what the test sets; None if the price is unknown."""
 
     cost: float | None = 0.5
 

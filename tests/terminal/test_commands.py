@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.language.openai_server import OpenAIServer, said
+from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import prose
 
 from tomewise.errors import UnknownName
@@ -508,7 +508,7 @@ def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
 
 
 def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(filled):
-    with OpenAIServer(lambda _: said("{}", delay=60)) as server:
+    with OpenAIServer(lambda _: reply_with("{}", delay=60)) as server:
         process = started("ask", "Who?", "--model", "openai:x", "--base-url", server.url, OPENAI_API_KEY="k")
         assert server.arrived.wait(30)
         seconds, err = interrupted(process)
@@ -519,7 +519,7 @@ def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(filled):
 
 def test_a_real_server_answers_with_what_it_read(command, filled, monkeypatch):
     quotes = [{"label": "E1", "quote": "put out the light"}, {"label": "E1", "quote": "never said"}]
-    reply = said(json.dumps({"answer": "Ada", "quotes": quotes}))
+    reply = reply_with(json.dumps({"answer": "Ada", "quotes": quotes}))
     with OpenAIServer(lambda _: reply) as server:
         words = ("ask", "Who?", "--model", "openai:x", "--base-url", server.url)
         answer = json.loads(command(*words, "--json").out)
