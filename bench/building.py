@@ -35,7 +35,7 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import meter, spent
+from tomewise.language.usage import meter, report_call
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
@@ -92,7 +92,7 @@ class ReadyModel:
             await asyncio.sleep(self._latency)
         if key not in self.replies:
             self.replies[key] = await self._model.ask(role, given)
-        spent(
+        report_call(
             role.name,
             model=self.name,
             started=start,

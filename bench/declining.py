@@ -215,7 +215,7 @@ def answer_case(case: Case, embedder: Embedder) -> Outcome:
         confidence=rule.confidence(question, ranked),
         right=is_right(case, forced.answer, forced.choice),
         declined=free.failed,
-        lacks_name=rule.missing(question, ranked).startswith("nothing here names"),
+        lacks_name=rule.describe_lack(question, ranked).startswith("nothing here names"),
     )
 
 

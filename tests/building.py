@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tests.language.openai_server import Behaviour, said
+from tests.language.openai_server import Behaviour, reply_with
 
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, NARRATE, SUMMARISE, ExtractIn, SummaryIn
@@ -59,7 +59,7 @@ def play_role(request: dict[str, Any], *, delay: float = 0.0) -> Behaviour:
         reply = {"summary": f"All that {name} tells."}
     else:
         reply = {"answer": "at nine", "choice": None, "quotes": []}
-    return said(json.dumps(reply), delay=delay)
+    return reply_with(json.dumps(reply), delay=delay)
 
 
 def start_command(*words: object, first: str = "", **environment: str) -> subprocess.Popen[str]:

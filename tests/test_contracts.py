@@ -6,7 +6,7 @@ import json
 from importlib.util import find_spec
 
 import pytest
-from tests.language.openai_server import OpenAIServer, said
+from tests.language.openai_server import OpenAIServer, reply_with
 
 from tomewise.embedding.bundled import INSTALL, PACKAGE, BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
@@ -89,7 +89,7 @@ async def test_a_recorded_model():
 
 async def test_a_chat_model_over_http(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with OpenAIServer(lambda _: said(json.dumps(REPLY))) as server:
+    with OpenAIServer(lambda _: reply_with(json.dumps(REPLY))) as server:
         model = ChatModel("openai:test", base_url=server.url)
         await check_language_model(model, ANSWER, GIVEN)
         await model.close()

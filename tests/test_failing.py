@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.building import LAYERS, mark, play_role, read_marks, role
-from tests.language.openai_server import OpenAIServer, failed, said
+from tests.language.openai_server import OpenAIServer, fail_with, reply_with
 from tests.texts import prose
 
 from tomewise.tome.tome import Tome
@@ -75,9 +75,9 @@ def read_export(path):
 @pytest.mark.parametrize(
     ("behaviour", "reason"),
     [
-        (said("I would rather not say."), "gave no usable reply"),
-        (failed(400, "that text is not for me"), "that text is not for me"),
-        (failed(500, "out of memory"), "out of memory; other requests were replied to meanwhile"),
+        (reply_with("I would rather not say."), "gave no usable reply"),
+        (fail_with(400, "that text is not for me"), "that text is not for me"),
+        (fail_with(500, "out of memory"), "out of memory; meanwhile other requests got a reply"),
     ],
     ids=["garbage", "rejected", "server error"],
 )

@@ -338,6 +338,24 @@ class LanguageModel(Protocol):
 
 
 @runtime_checkable
+class Rehearsing(Protocol):
+    """A language model that can say how long a reply will be. Optional; only models that cost nothing can."""
+
+    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
+        """Output tokens of the reply, or None where a wrapper's inner model cannot say. Reported to no meter."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A language model that holds connections. Optional."""
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        ...
+
+
+@runtime_checkable
 class Retriever(Protocol):
     """Finds evidence: best first, at most `limit`, ties broken by node id."""
 

@@ -14,7 +14,7 @@ from tomewise.evaluate.table import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter, spent
+from tomewise.language.usage import meter, report_call
 from tomewise.store.sqlite.store import SqliteStore
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
@@ -84,7 +84,7 @@ class TwoCallModel:
         for _ in range(2):
             await asyncio.sleep(0)
             moment = float(self.asks)
-            spent(
+            report_call(
                 role.name, model=self.name, started=moment, ended=moment + 1, input_tokens=10, output_tokens=5,
                 cost=0.5, cached_tokens=4, reasoning_tokens=3,
             )  # fmt: skip

@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.language.openai_server import Behaviour, OpenAIServer, failed, in_turn, said
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
 
 from tomewise.errors import BudgetExceeded, ModelError, Refused
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.usage import Request, meter, sending
+from tomewise.language.usage import Request, announce_request, meter
 from tomewise.memory.ask_each import ask_each
 from tomewise.types import Spent
 
-GOOD = said('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out
+GOOD = reply_with('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out
 FAST = Backoff(retries=4, first=0.001, longest=0.002)
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 
@@ -47,7 +47,7 @@ async def ask_all(server: OpenAIServer, count: int, **limits: Any) -> Budgeted:
 
 
 @pytest.mark.parametrize(
-    "behaviour", [failed(500), Behaviour(b"<html>"), said("no JSON"), said(None, refusal="no")],
+    "behaviour", [fail_with(500), Behaviour(b"<html>"), reply_with("no JSON"), reply_with(None, refusal="no")],
     ids=["status 500", "page", "unusable", "refused"],
 )  # fmt: skip
 async def test_calls_bound_the_requests_that_are_sent(behaviour: Behaviour) -> None:
@@ -57,7 +57,7 @@ async def test_calls_bound_the_requests_that_are_sent(behaviour: Behaviour) -> N
 
 
 async def test_a_refusal_counts_with_its_tokens() -> None:
-    with OpenAIServer(in_turn(said(None, refusal="I would rather not."))) as server, meter() as seen:
+    with OpenAIServer(in_turn(reply_with(None, refusal="I would rather not."))) as server, meter() as seen:
         model = ChatModel("openai:gpt-4o-mini", base_url=server.url, backoff=FAST)
         budgeted = Budgeted(model)
         with pytest.raises(Refused, match="rather not"):
@@ -69,7 +69,7 @@ async def test_a_refusal_counts_with_its_tokens() -> None:
 
 
 async def test_tokens_are_reserved_before_a_request_is_sent() -> None:
-    slow = said('{"cue": "Mara hid it."}', delay=0.02)
+    slow = reply_with('{"cue": "Mara hid it."}', delay=0.02)
     slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
     with OpenAIServer(in_turn(slow)) as server:
         budgeted = await ask_all(server, 40, tokens=3000)
@@ -87,13 +87,13 @@ async def test_short_replies_leave_room_that_later_requests_take() -> None:
 
 
 async def test_money_is_reserved_before_a_request_is_sent() -> None:
-    slow = said('{"cue": "Mara hid it."}', delay=0.02)
+    slow = reply_with('{"cue": "Mara hid it."}', delay=0.02)
     slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
-    one = 280 * 0.15e-6 + 500 * 0.6e-6
+    price = 280 * 0.15e-6 + 500 * 0.6e-6
     with OpenAIServer(in_turn(slow)) as server:
-        budgeted = await ask_all(server, 40, money=4 * one)
+        budgeted = await ask_all(server, 40, money=4 * price)
     assert budgeted.spent.cost is not None
-    assert 3 * one < budgeted.spent.cost <= 5 * one
+    assert 3 * price < budgeted.spent.cost <= 5 * price
     assert server.most_at_once <= 4
 
 
@@ -110,7 +110,7 @@ async def test_a_small_budget_lets_one_call_go() -> None:
 
 
 async def test_an_unknown_price_stops_after_one_request() -> None:
-    slow = said('{"cue": "Mara hid it."}', delay=0.02)
+    slow = reply_with('{"cue": "Mara hid it."}', delay=0.02)
     with OpenAIServer(in_turn(slow)) as server:
         model = ChatModel("openai:nobody-knows", base_url=server.url)
         budgeted = Budgeted(model, money=1.0)
@@ -127,7 +127,7 @@ async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_
         await nobody.ask(roles.FUSE, GIVEN)
     await nobody.close()
     assert nobody.spent.calls == 0
-    with OpenAIServer(in_turn(said("late", delay=5.0))) as server:
+    with OpenAIServer(in_turn(reply_with("late", delay=5.0))) as server:
         model = ChatModel("openai:gpt-4o-mini", base_url=server.url, timeout=0.1, backoff=Backoff(1, 0.0, 0.0))
         budgeted = Budgeted(model)
         with pytest.raises(ModelError, match="did not reply"):
@@ -135,12 +135,12 @@ async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_
         await model.close()
     prompt = model.reckon(roles.FUSE, GIVEN)
     assert budgeted.spent.calls == len(server.requests) == 3
-    assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was a sign of life"
+    assert 2 * prompt < budgeted.spent.input_tokens < 3 * prompt, "the third was the short test request"
     assert budgeted.spent.cost is not None
 
 
 async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
-    with OpenAIServer(in_turn(said("late", delay=30.0), GOOD)) as server:
+    with OpenAIServer(in_turn(reply_with("late", delay=30.0), GOOD)) as server:
         model = ChatModel("openai:test", base_url=server.url)
         budgeted = Budgeted(model, calls=2)
         first = asyncio.create_task(budgeted.ask(roles.FUSE, GIVEN))
@@ -158,7 +158,7 @@ def test_threads_share_a_budget() -> None:
         name, window = "local", 1000
 
         async def ask(self, role: Any, given: Any) -> Any:
-            async with sending(Request(1, 10, lambda *_: 0.0)) as bill:
+            async with announce_request(Request(1, 10, lambda *_: 0.0)) as bill:
                 await asyncio.sleep(0)
                 bill.spent = Spent(calls=1, input_tokens=1, output_tokens=1, cost=0.0)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.language.openai_server import said
+from tests.language.openai_server import reply_with
 
 from tomewise.errors import ModelError, ModelUnavailable
 from tomewise.language import provider, roles
@@ -26,18 +26,18 @@ AT_ONCE = Backoff(retries=RETRIES, first=0.0, longest=0.0)
 FAMILIES: dict[str, tuple[Role[Any, Any], Any, dict[str, Any]]] = {
     "answer": (
         roles.ANSWER,
-        roles.AnswerIn(question="Who?", evidence=[roles.Shown(label="E1", text="Ada put out the light.")]),
+        roles.AnswerIn(question="Who?", evidence=[roles.Shown(label="E1", text="Ada set_at out the light.")]),
         {"answer": "Ada", "choice": None, "quotes": [{"label": "E1", "quote": "Ada"}], "supported": "full"},
     ),
-    "memory": (roles.SUMMARISE, roles.SummaryIn(texts=["Ada put out the light."]), {"summary": "Ada did."}),
+    "memory": (roles.SUMMARISE, roles.SummaryIn(texts=["Ada set_at out the light."]), {"summary": "Ada did."}),
     "extraction": (
         roles.EXTRACT_TRIPLES,
-        roles.ExtractIn(text="Ada put out the light.", entities=["Ada"]),
-        {"entities": ["Ada"], "triples": [["Ada", "put out", "the light"]]},
+        roles.ExtractIn(text="Ada set_at out the light.", entities=["Ada"]),
+        {"entities": ["Ada"], "triples": [["Ada", "set_at out", "the light"]]},
     ),
     "selection": (
         roles.FILTER_FACTS,
-        roles.FilterIn(question="Who?", facts=["Ada put out the light"]),
+        roles.FilterIn(question="Who?", facts=["Ada set_at out the light"]),
         {"keep": [1]},
     ),
     "loop": (roles.FUSE, roles.FuseIn(question="Who?", cues=["Ada was there."]), {"cue": "Ada did."}),
@@ -82,7 +82,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 def envelope(content: str) -> dict[str, Any]:
-    return json.loads(json.dumps(said(content).body))
+    return json.loads(json.dumps(reply_with(content).body))
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -93,13 +93,13 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(inner, (*path, key))
 
 
-def put(root: Any, path: tuple[Any, ...], value: Any) -> None:
+def set_at(root: Any, path: tuple[Any, ...], value: Any) -> None:
     for key in path[:-1]:
         root = root[key]
     root[path[-1]] = value
 
 
-def drop(root: Any, path: tuple[Any, ...]) -> None:
+def drop_at(root: Any, path: tuple[Any, ...]) -> None:
     for key in path[:-1]:
         root = root[key]
     del root[path[-1]]
@@ -115,7 +115,7 @@ ADDED = {
 }  # fmt: skip
 
 
-def fuzzed(content: str, seed: int) -> list[bytes]:
+def make_bodies(content: str, seed: int) -> list[bytes]:
     """Envelopes with places dropped or odd, with odd replies, with broken bytes; and bodies that are no envelope."""
     chance = random.Random(seed)
     bodies = list(BODIES)
@@ -123,11 +123,11 @@ def fuzzed(content: str, seed: int) -> list[bytes]:
     for path in [*everywhere, *ADDED]:
         for value in [*chance.sample(ODD, 10), ADDED.get(path)]:
             changed = envelope(content)
-            put(changed, path, value)
+            set_at(changed, path, value)
             bodies.append(json.dumps(changed).encode())
     for path in everywhere:
         changed = envelope(content)
-        drop(changed, path)
+        drop_at(changed, path)
         bodies.append(json.dumps(changed).encode())
     for field in json.loads(content):
         replies = (json.dumps({**json.loads(content), field: value}) for value in ODD)
@@ -135,7 +135,7 @@ def fuzzed(content: str, seed: int) -> list[bytes]:
     for _ in range(60):
         changed = envelope(content)
         for path in chance.sample([path for path in everywhere if len(path) == 1], 2):
-            put(changed, path, chance.choice(ODD))
+            set_at(changed, path, chance.choice(ODD))
         whole = bytearray(json.dumps(changed).encode())
         for _ in range(chance.randrange(1, 6)):
             whole[chance.randrange(len(whole))] = chance.randrange(256)
@@ -154,7 +154,7 @@ async def attempt(model: ChatModel, role: Role[Any, Any], given: Any) -> tuple[A
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_every_reply_is_an_output_or_a_model_error(wire: Wire, family: str) -> None:
     role, given, output = FAMILIES[family]
-    bodies = fuzzed(json.dumps(output), seed=len(family))
+    bodies = make_bodies(json.dumps(output), seed=len(family))
     assert len(bodies) >= 400
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     outputs = 0
@@ -177,7 +177,7 @@ async def test_every_reply_is_an_output_or_a_model_error(wire: Wire, family: str
 
 def quirk(*path: Any, value: Any) -> bytes:
     changed = envelope(GOOD)
-    put(changed, path, value)
+    set_at(changed, path, value)
     return json.dumps(changed).encode()
 
 
@@ -219,7 +219,7 @@ async def test_a_quirk_that_hides_no_reply_costs_no_request(wire: Wire, body: by
 
 async def test_a_custom_tool_call_may_hold_the_reply(wire: Wire) -> None:
     call = {"id": "c", "type": "custom", "custom": {"name": "n", "input": GOOD}}
-    wire.body = json.dumps(said(None, tool_calls=[call]).body).encode()
+    wire.body = json.dumps(reply_with(None, tool_calls=[call]).body).encode()
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     assert (await model.ask(*FAMILIES["loop"][:2])).cue == "Ada did."
     await model.close()

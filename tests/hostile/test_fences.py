@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
-from tomewise.language.fences import INVISIBLE, TAGS, fenced, lettered, neutral, numbered, oneline
+from tomewise.language.fences import INVISIBLE, TAGS, fence, letter_items, neutralise, number_items, oneline
 from tomewise.loops.citing import located
 from tomewise.types import Passage
 
@@ -24,7 +24,7 @@ def read_leniently(text):
 
 
 def inner(text, tag="evidence"):
-    block = fenced(text, tag)
+    block = fence(text, tag)
     assert block.startswith(f"<{tag}>\n")
     assert block.endswith(f"\n</{tag}>")
     return block.removeprefix(f"<{tag}>\n").removesuffix(f"\n</{tag}>")
@@ -66,7 +66,7 @@ def test_letters_that_stand_for_two_close_no_fence(attack, tag):
      "[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
      "[SYSTEM_PROMPT]", "［INST］", "[IN\u200bST]", "<\u200bthink>", "<th\u00adink>", "＜think＞", "[gMASK]"],
 )  # fmt: skip
-@pytest.mark.parametrize("show", [inner, oneline, lambda text: numbered([text]), lambda text: lettered([text])])
+@pytest.mark.parametrize("show", [inner, oneline, lambda text: number_items([text]), lambda text: letter_items([text])])
 def test_marks_of_turns_thoughts_and_tools_are_broken_up(mark, show):
     assert read_leniently(mark).strip("<>[]/") != ""
     shown = show(f"before {mark} after")
@@ -91,7 +91,7 @@ def test_marks_of_turns_thoughts_and_tools_are_broken_up(mark, show):
     ],
 )
 def test_what_is_no_attack_stays_as_it_is(text):
-    assert neutral(text) == text
+    assert neutralise(text) == text
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_what_is_no_attack_stays_as_it_is(text):
     ],
 )
 def test_what_nobody_sees_is_not_shown(text, shown):
-    assert neutral(text) == shown
+    assert neutralise(text) == shown
 
 
 def test_an_unknown_fence_is_refused():
     with pytest.raises(UsageError, match=r"'story'.*evidence"):
-        fenced("text", "story")
-    assert all(fenced("", tag) for tag in TAGS)
+        fence("text", "story")
+    assert all(fence("", tag) for tag in TAGS)
 
 
 signs = st.sampled_from([
@@ -144,14 +144,14 @@ _noise = st.sampled_from(
 )
 
 
-def disguised(tag):
+def disguises_of(tag):
     parts = [part for sign in f"</{tag}>" for part in (st.sampled_from(_FORMS[sign]), _noise)]
     return st.tuples(*parts).map("".join)
 
 
 @given(st.text(max_size=3), st.sampled_from(["evidence", "text"]), st.data())
 def test_no_disguise_of_its_closing_tag_closes_a_fence(before, tag, data):
-    attack = data.draw(disguised(tag))
+    attack = data.draw(disguises_of(tag))
     shown = inner(before + attack, tag)
     assert f"</{tag}" not in read_leniently(shown)
     assert "&lt;" in shown
@@ -164,7 +164,7 @@ def test_nor_does_any_text_around_a_tag(before, tag, after):
 
 @given(st.lists(signs | st.sampled_from(["<|im_start|>", "[INST]", "<think>"]), max_size=12).map("".join))
 def test_what_was_neutral_stays_as_it_is(text):
-    assert neutral(neutral(text)) == neutral(text)
+    assert neutralise(neutralise(text)) == neutralise(text)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_what_was_neutral_stays_as_it_is(text):
 )
 def test_a_fence_costs_time_that_is_linear(text):
     begun = time.thread_time()
-    fenced(text, "text")
+    fence(text, "text")
     assert time.thread_time() - begun < 1.5
 
 
@@ -235,7 +235,7 @@ def test_a_quote_of_what_was_shown_is_found_in_the_original(text, quote, origina
 
 @given(st.lists(signs | st.sampled_from([" word", "«x»", " -- "]), min_size=1, max_size=20).map("".join), st.data())
 def test_any_piece_of_what_was_shown_is_found(text, data):
-    shown = neutral(text)
+    shown = neutralise(text)
     start = data.draw(st.integers(0, len(shown)))
     end = data.draw(st.integers(start, len(shown)))
     inside = {place + offset for place in (m.start() for m in re.finditer("&lt;", shown)) for offset in (1, 2, 3)}
@@ -245,7 +245,7 @@ def test_any_piece_of_what_was_shown_is_found(text, data):
     found = located(quote, passage(text))
     assert found is not None
     assert text[found.start - 100 : found.end - 100] == found.quote
-    assert re.sub(r"[\W_]", "", neutral(found.quote).replace("&lt;", "")) == re.sub(
+    assert re.sub(r"[\W_]", "", neutralise(found.quote).replace("&lt;", "")) == re.sub(
         r"[\W_]", "", quote.replace("&lt;", "")
     )
 

@@ -1,4 +1,4 @@
-"""Replies that fit their type and say nothing: they are repaired or refused, never remembered; real ones pass."""
+"""Replies that fit their type but are useless: they are repaired or refused, never remembered. Real replies pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.language.openai_server import OpenAIServer, said
+from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import SHARED, needs_shared
 
 from tomewise.errors import BadReply, UnknownName
@@ -123,7 +123,7 @@ async def test_a_model_is_shown_what_is_wrong_and_given_up_after_one_repair(role
     given = {"text": PASSAGE, "texts": [PASSAGE], "name": "keeper", "descriptions": [PASSAGE]}
     excuse = "I'm sorry, but I can't assist with that."
     reply = json.dumps({"memory": excuse, "summary": excuse, "entities": [excuse]})
-    with OpenAIServer(lambda _: said(reply)) as server:
+    with OpenAIServer(lambda _: reply_with(reply)) as server:
         model = ChatModel("openai:test", base_url=server.url)
         asked = {name: value for name, value in given.items() if name in role.input.model_fields}
         with pytest.raises(BadReply, match="excuses itself"):
@@ -137,7 +137,7 @@ async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replace
     given, good = GistIn(text=PASSAGE), {"memory": "The keeper lit the lamp at nine."}
     cached = Cached(ScriptedModel({"gist": [good]}), Prompts(), tome.store.calls)
     key = cached.key(GIST, given)
-    await tome.store.calls.put(key, role="gist", model="scripted", reply='{"notes": "", "memory": "..."}')
+    await tome.store.calls.keep(key, role="gist", model="scripted", reply='{"notes": "", "memory": "..."}')
     assert (await cached.ask(GIST, given)).memory == good["memory"]
     assert "lamp" in (await tome.store.calls.get(key) or "")
 
@@ -146,7 +146,7 @@ async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replace
 
 
 class Reader:
-    """Plays the gist and the facts of a passage as it is told."""
+    """Plays the gist of a passage: the passage itself, or the `memory` that the test sets."""
 
     def __init__(self) -> None:
         self.memory: str | None = None
@@ -191,7 +191,7 @@ def test_what_was_repaired_and_refused_is_shown(command, here: Path) -> None:
         lamps = [number for number in (7, 8, 9) if f"{number} lamps" in request["messages"][1]["content"]]
         bad = lamps == [8] or (lamps == [7] and len(request["messages"]) == 2)
         memory = "..." if bad else f"The keeper lit {lamps[0]} lamps at nine."
-        return said(json.dumps({"memory": memory, "entities": ["the keeper"]}))
+        return reply_with(json.dumps({"memory": memory, "entities": ["the keeper"]}))
 
     rows = [{"id": str(number), "text": f"The keeper lit {number} lamps at nine."} for number in (7, 8, 9)]
     (here / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -231,14 +231,14 @@ def test_a_build_anew_that_was_stopped_repeats_no_reply_and_uses_none_from_befor
     real, reader.gist = reader.gist, None
     replied: list[str] = []
 
-    def stopping(given: GistIn) -> object:
+    def stop_after_two(given: GistIn) -> object:
         if len(replied) == 2:
             return KeyError("stopped")
         replied.append(given.text)
         return real(given)
 
     model = book.kit.model
-    model._replies["gist"] = stopping
+    model._replies["gist"] = stop_after_two
     with pytest.raises(KeyError):
         book.build("cogitorag", again="gists")
     model._replies["gist"] = real

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.language.openai_server import Behaviour, OpenAIServer, failed, said
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 
 from tomewise.errors import ModelUnavailable
 from tomewise.language.cached import Cached
@@ -25,8 +25,13 @@ from tomewise.types import LayerReport
 
 POISON = "quicksilver"
 FAST = Backoff(retries=2, first=0.01, longest=0.02)
-SUMMARY = said('{"summary": "Ada Marsh met Tom Hale.", "cue": "Ada"}')
-WAYS = [said("late", delay=30.0), Behaviour(SUMMARY.body, cut=True), failed(500, "out of memory"), failed(502)]
+SUMMARY = reply_with('{"summary": "Ada Marsh met Tom Hale.", "cue": "Ada"}')
+WAYS = [
+    reply_with("late", delay=30.0),
+    Behaviour(SUMMARY.body, cut=True),
+    fail_with(500, "out of memory"),
+    fail_with(502),
+]
 NAMES = ["hangs", "breaks off", "fails", "bad gateway"]
 EMBEDDER = HashEmbedder(32)
 
@@ -37,11 +42,11 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def poisoned(behaviour: Behaviour, good: Behaviour = SUMMARY) -> Callable[[dict[str, Any]], Behaviour]:
+def fail_on_poison(behaviour: Behaviour, good: Behaviour = SUMMARY) -> Callable[[dict[str, Any]], Behaviour]:
     return lambda request: behaviour if POISON in request["messages"][1]["content"] else good
 
 
-def is_sign_of_life(request: dict[str, Any]) -> bool:
+def is_test_request(request: dict[str, Any]) -> bool:
     return "alive" in request["messages"][1]["content"]
 
 
@@ -66,13 +71,13 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
     tmp_path: Path, behaviour: Behaviour
 ) -> None:
     store = library(tmp_path)
-    with OpenAIServer(poisoned(behaviour)) as server:
+    with OpenAIServer(fail_on_poison(behaviour)) as server:
         assert len((await build_summaries(store, server)).failed) == 1
         server.requests.clear()
         again = await build_summaries(store, server)  # only the passage that fails is left
         assert len(again.failed) == 1
-        assert "other requests were replied to meanwhile" in next(iter(again.failed.values()))
-        assert sum(map(is_sign_of_life, server.requests)) == 1
+        assert "meanwhile other requests got a reply" in next(iter(again.failed.values()))
+        assert sum(map(is_test_request, server.requests)) == 1
         assert len(server.requests) == 4
         assert find_lag([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store) == {}  # type: ignore[arg-type]
         server.handler = lambda request: SUMMARY
@@ -84,44 +89,44 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
 async def test_a_tome_of_one_poisonous_passage_is_built(tmp_path: Path, behaviour: Behaviour) -> None:
     store = SqliteStore.open(tmp_path / "a.tome")
     put(store, EMBEDDER, document_of("d", f"The {POISON} was gone."))
-    with OpenAIServer(poisoned(behaviour)) as server:
+    with OpenAIServer(fail_on_poison(behaviour)) as server:
         assert len((await build_summaries(store, server)).failed) == 1
     store.close()
 
 
-@pytest.mark.parametrize("behaviour", [*WAYS, failed(429), failed(503)], ids=[*NAMES, "busy", "overloaded"])
+@pytest.mark.parametrize("behaviour", [*WAYS, fail_with(429), fail_with(503)], ids=[*NAMES, "busy", "overloaded"])
 async def test_a_server_that_fails_on_everything_stops_the_build(tmp_path: Path, behaviour: Behaviour) -> None:
     store = library(tmp_path)
     with OpenAIServer(lambda request: behaviour) as server:
         with pytest.raises(ModelUnavailable):
             await build_summaries(store, server)
-        assert sum(map(is_sign_of_life, server.requests)) <= 1
+        assert sum(map(is_test_request, server.requests)) <= 1
     assert store.intake("summaries").failed == {}
     store.close()
 
 
 async def test_replies_count_from_the_start_of_the_call() -> None:
-    """Others were replied to while the first attempt hung, and nobody after that."""
-    with OpenAIServer(poisoned(said("late", delay=30.0), said('{"cue": "Ada"}'))) as server:
+    """Other requests got replies while the first attempt hung, and none after that."""
+    with OpenAIServer(fail_on_poison(reply_with("late", delay=30.0), reply_with('{"cue": "Ada"}'))) as server:
         model = ChatModel("openai:test", base_url=server.url, timeout=0.3, backoff=Backoff(retries=1, first=0.0))
         inputs = {name: FuseIn(question=name, cues=[]) for name in (POISON, "Who?", "Where?")}
         replies = await ask_each(model, FUSE, inputs, lambda _: None, "asked")
         await model.close()
     assert list(replies) == ["Who?", "Where?"]
-    assert not any(map(is_sign_of_life, server.requests))
+    assert not any(map(is_test_request, server.requests))
 
 
-async def test_one_sign_of_life_is_enough_for_all_who_wait() -> None:
-    with OpenAIServer(poisoned(failed(500), said('{"cue": "Ada"}'))) as server:
+async def test_one_test_request_is_enough_for_all_that_wait() -> None:
+    with OpenAIServer(fail_on_poison(fail_with(500), reply_with('{"cue": "Ada"}'))) as server:
         model = ChatModel("openai:test", base_url=server.url, backoff=FAST)
         inputs = {number: FuseIn(question=f"{POISON} {number}", cues=[]) for number in range(6)}
         replies = await ask_each(model, FUSE, inputs, lambda _: None, "asked")
         await model.close()
     assert len(replies.failed) == 6
-    assert sum(map(is_sign_of_life, server.requests)) == 1
+    assert sum(map(is_test_request, server.requests)) == 1
 
 
-async def test_an_address_where_nobody_is_gets_no_sign_of_life() -> None:
+async def test_an_address_without_a_server_gets_no_test_request() -> None:
     model = ChatModel("openai:test", base_url="http://127.0.0.1:9/v1", backoff=FAST)
     async with asyncio.timeout(5):
         with pytest.raises(ModelUnavailable, match="cannot be reached"):

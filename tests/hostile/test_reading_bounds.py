@@ -90,7 +90,7 @@ def test_one_process_serves_many_files(process, tmp_path):
     (tmp_path / "bad.epub").write_text("no book")
     with pytest.raises(ReadingError, match="could not be converted"):
         read(process, tmp_path / "bad.epub")
-    assert {process._worker._process.pid} == served  # a refusal is no failure
+    assert {process._worker._process.pid} == served  # a refusal is not a failure
 
 
 def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.language.openai_server import Behaviour, OpenAIServer, failed
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with
 
 from tomewise.credentials import HIDDEN, hide_credentials, know_credentials
 from tomewise.embedding.openai import OpenAIEmbedder
@@ -27,7 +27,7 @@ PLAIN_KEY = "correct+horse+battery"  # in no form that is known
     [
         ("cannot reach https://ada:p4ss:w@rd@host.example/v1", "w@rd"),
         ("cannot reach https://t0ken@host.example/v1", "t0ken"),
-        ("ada:hunter22@host.example:8080 is no address", "hunter22"),
+        ("ada:hunter22@host.example:8080 is not the address", "hunter22"),
         (f"Incorrect API key provided: {KEY}.", KEY),
         ("Incorrect API key provided: abc123xyz. Find yours", "abc123xyz"),
         ("{'Authorization': 'Bearer abc.def-123'}", "abc.def-123"),
@@ -67,11 +67,11 @@ def test_a_known_key_is_hidden_in_any_form(monkeypatch: pytest.MonkeyPatch) -> N
     know_credentials(PLAIN_KEY, "https://ada:s%40ve+me!@host.example/v1")
     monkeypatch.setenv("SOME_API_KEY", "tr0ub4dor")
     assert key("SOME_API_KEY") == "tr0ub4dor"
-    said = hide_credentials(f"{PLAIN_KEY} correct%2Bhorse%2Bbattery s@ve+me! s%40ve+me! tr0ub4dor")
-    assert said == " ".join([HIDDEN] * 5)
+    hidden = hide_credentials(f"{PLAIN_KEY} correct%2Bhorse%2Bbattery s@ve+me! s%40ve+me! tr0ub4dor")
+    assert hidden == " ".join([HIDDEN] * 5)
 
 
-async def asked(model: ChatModel) -> str:
+async def ask_and_fail(model: ChatModel) -> str:
     with pytest.raises(ModelError) as caught:
         await model.ask(GIST, GistIn(text="The tide turned."))
     await model.close()
@@ -81,21 +81,21 @@ async def asked(model: ChatModel) -> str:
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
 async def test_a_key_that_a_server_echoes_is_in_no_error(here: Path, status: int) -> None:
     echo = f"the key '{PLAIN_KEY}' and {KEY} will not do"
-    with OpenAIServer(lambda _: failed(status, echo)) as server:
+    with OpenAIServer(lambda _: fail_with(status, echo)) as server:
         address = server.url.replace("http://", "http://ada:hunter22@")
         model = ChatModel("openai:test", base_url=address, api_key=PLAIN_KEY, backoff=Backoff(retries=0))
-        said = await asked(model)
-    assert PLAIN_KEY not in said
-    assert KEY not in said
-    assert "hunter22" not in said
-    assert f"{HIDDEN}@127.0.0.1" in said
+        message = await ask_and_fail(model)
+    assert PLAIN_KEY not in message
+    assert KEY not in message
+    assert "hunter22" not in message
+    assert f"{HIDDEN}@127.0.0.1" in message
 
 
 def test_no_secret_is_shown_exported_or_stored(here: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", PLAIN_KEY)
     (here / "a.txt").write_text("The keeper lit 7 lamps at nine.")
     command("add", "a.txt", "-m", "memory.tome")
-    with OpenAIServer(lambda _: failed(400, f"the key {PLAIN_KEY} is odd")) as server:
+    with OpenAIServer(lambda _: fail_with(400, f"the key {PLAIN_KEY} is odd")) as server:
         words = ("--model", "openai:test", "--base-url", server.url.replace("http://", "http://ada:hunter22@"))
         built = command("build", "-s", "cogitorag", *words)
     assert "failed for 1" in built.out
@@ -111,7 +111,7 @@ def test_a_traceback_holds_no_key_either(command, here: Path, monkeypatch: pytes
     monkeypatch.setenv("OPENAI_API_KEY", PLAIN_KEY)
     (here / "a.txt").write_text("The keeper lit 7 lamps at nine.")
     command("add", "a.txt", "-m", "memory.tome")
-    with OpenAIServer(lambda _: failed(401, f"the key {PLAIN_KEY} is odd")) as server:
+    with OpenAIServer(lambda _: fail_with(401, f"the key {PLAIN_KEY} is odd")) as server:
         ran = command("ask", "Who?", "--model", "openai:test", "--base-url", server.url, "--debug")
     assert ran.code == 6
     assert "Traceback" in ran.err
@@ -133,7 +133,7 @@ def test_an_embedder_keeps_its_key_to_itself(here: Path) -> None:
 )
 def test_an_address_is_checked_before_anything_is_written(here: Path, address: str) -> None:
     for given in ({"model": "openai:m", "base_url": address}, {"embedder_base_url": address}):
-        with pytest.raises(UsageError, match="no address") as caught:
+        with pytest.raises(UsageError, match="not the address") as caught:
             Tome.open(here / "new.tome", **given)
         assert "secret1" not in str(caught.value)
     assert list(here.iterdir()) == []

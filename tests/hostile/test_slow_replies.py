@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from tests.language.openai_server import Behaviour, OpenAIServer, in_turn, said
+from tests.language.openai_server import Behaviour, OpenAIServer, in_turn, reply_with
 
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.language import roles, transport
@@ -16,7 +16,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.reply import decode
 from tomewise.language.retry import Backoff
 
-GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
+GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara sockets it last."])
 GOOD = '{"cue": "Mara hid it."}'
 ONCE = Backoff(retries=0)
 MANY = 200_000
@@ -74,7 +74,7 @@ def test_a_tag_inside_a_string_ends_no_thought() -> None:
 
 
 async def test_a_long_unusable_reply_is_not_sent_back_whole() -> None:
-    with OpenAIServer(in_turn(said("{" * MANY), said(GOOD))) as server:
+    with OpenAIServer(in_turn(reply_with("{" * MANY), reply_with(GOOD))) as server:
         model = ChatModel("openai:test", base_url=server.url)
         assert (await model.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
         await model.close()
@@ -107,7 +107,7 @@ async def test_a_packed_reply_is_read() -> None:
     import gzip
     import json
 
-    packed = gzip.compress(json.dumps(said(GOOD).body).encode())
+    packed = gzip.compress(json.dumps(reply_with(GOOD).body).encode())
     with OpenAIServer(in_turn(Behaviour(packed, headers={"Content-Encoding": "gzip"}))) as server:
         model = ChatModel("openai:test", base_url=server.url)
         assert (await model.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
@@ -117,11 +117,11 @@ async def test_a_packed_reply_is_read() -> None:
 async def test_a_server_that_takes_no_connection_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert transport.CONNECT_SECONDS == 10.0
     monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.2)
-    with ExitStack() as held:
-        full = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+    with ExitStack() as sockets:
+        full = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         address = full.getsockname()
         for _ in range(4):  # more than the queue of a server that accepts nothing
-            waiting = held.enter_context(socket.socket())
+            waiting = sockets.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(address)
         model = ChatModel("openai:test", base_url=f"http://127.0.0.1:{address[1]}/v1", timeout=30.0, backoff=ONCE)

@@ -1,4 +1,4 @@
-"""Prompt templates by a stranger: what they may reach, how much they may write, how long they may take."""
+"""Prompt templates from strangers: what they may reach, how much they may write, how long they may take."""
 
 import pickle
 import time
@@ -8,7 +8,7 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.language import roles
 from tomewise.language.prompts import Prompts
-from tomewise.language.templates import LONGEST, Wording
+from tomewise.language.templates import LONGEST, Template
 
 TEXT = "The keeper put out the light."
 GIVEN = roles.AnswerIn(
@@ -67,7 +67,7 @@ def test_no_code_runs_by_way_of_the_input(render, tmp_path, method):
         "{{ self }}",
         "{{ self._TemplateReference__context }}",
         "{{ _ends }}",
-        "{{ question | _paced }}",
+        "{{ question | _checked_items }}",
         "{{ __name__ }}",
         "{{ range }}",
         "{{ cycler }}",
@@ -137,7 +137,7 @@ def test_what_a_prompt_needs_works(render, template, shown):
     assert render(template) == shown
 
 
-def nested(depth, body, over="notes"):
+def nest(depth, body, over="notes"):
     loops = "".join(f"{{% for v{level} in {over} %}}" for level in range(depth))
     return loops + body + "{% endfor %}" * depth
 
@@ -145,24 +145,24 @@ def nested(depth, body, over="notes"):
 @pytest.mark.parametrize(
     "template",
     [
-        nested(6, ""),
-        nested(6, "x"),
-        nested(6, "{{ '' }}"),
-        nested(4, "{% if notes | join(question) == '' %}x{% endif %}"),
-        nested(15, "{{ v0 }}"),
-        nested(6, "{% if v1 %}{% endif %}", over="(notes if notes else options)"),
+        nest(6, ""),
+        nest(6, "x"),
+        nest(6, "{{ '' }}"),
+        nest(4, "{% if notes | join(question) == '' %}x{% endif %}"),
+        nest(15, "{{ v0 }}"),
+        nest(6, "{% if v1 %}{% endif %}", over="(notes if notes else options)"),
     ],
 )
 def test_loops_end(template):
     begun = time.thread_time()
     with pytest.raises(Exception, match="too long"):
-        Wording(template).render(GIVEN.model_dump(), seconds=0.2)
+        Template(template).render(GIVEN.model_dump(), seconds=0.2)
     assert time.thread_time() - begun < 2
 
 
 def test_what_is_written_ends():
     with pytest.raises(Exception, match="more than 1,000 characters"):
-        Wording(nested(3, "{{ question }}")).render(GIVEN.model_dump(), most=1000)
+        Template(nest(3, "{{ question }}")).render(GIVEN.model_dump(), most=1000)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_is_written_ends():
         ("{{ " + "-" * 1000 + "1 }}", ""),
         ("{{ " + "(" * 20_000 + " }}", ""),
         ("{{ " + "not " * 20_000 + "1 }}", ""),
-        (nested(30, "x"), "blocks"),
+        (nest(30, "x"), "blocks"),
         ("{% if a %}" * 90 + "{% endif %}" * 90, "deep"),
         ("{{ 1" + " + 1" * 200 + " }}", "deep"),
         ("{%" * 30_000, ""),
@@ -213,7 +213,7 @@ def test_nothing_multiplies_a_text_or_the_work(render, template, says):
 def test_large_texts_are_not_held_side_by_side(template):
     given = {"question": "x" * 400_000, "options": ["a"] * 100}  # 40 million characters each
     with pytest.raises(Exception, match="filters make more than 200,000,000 characters"):
-        Wording(template).render(given)
+        Template(template).render(given)
 
 
 @pytest.mark.parametrize("operator", ["*", "//", "%"])
@@ -221,7 +221,7 @@ def test_numbers_of_any_length_are_not_reckoned_with(operator):
     template = f"{{{{ question | int(0, 16) {operator} notes[0] | int(0, 16) }}}}"
     begun = time.thread_time()
     with pytest.raises(Exception, match="is for numbers up to"):
-        Wording(template).render({"question": "f" * 1_000_000, "notes": ["f" * 500_000]})
+        Template(template).render({"question": "f" * 1_000_000, "notes": ["f" * 500_000]})
     assert time.thread_time() - begun < 1
 
 

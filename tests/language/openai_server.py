@@ -1,6 +1,6 @@
-"""A server on 127.0.0.1 that speaks the Chat Completions protocol and behaves as it is told, over real sockets.
+"""A server on 127.0.0.1 that speaks the Chat Completions protocol over real sockets. A test sets its behaviour.
 
-    with OpenAIServer(lambda request: said('{"cue": "..."}')) as server:
+    with OpenAIServer(lambda request: reply_with('{"cue": "..."}')) as server:
         ChatModel("openai:test", base_url=server.url)
 
 It runs in a thread of its own, so it serves any event loop, thread or process.
@@ -18,7 +18,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What to do with one request: wait `delay` seconds, then send this; with `cut`, half of it, then hang up."""
+    """What to do with one request: wait `delay` seconds, then send `body`. With `cut`, send half of it and hang up."""
 
     body: Any
     status: int = 200
@@ -27,7 +27,7 @@ class Behaviour:
     cut: bool = False
 
 
-def said(content: str | None, *, finish: str = "stop", delay: float = 0.0, **message: Any) -> Behaviour:
+def reply_with(content: str | None, *, finish: str = "stop", delay: float = 0.0, **message: Any) -> Behaviour:
     """A reply of the model, 100 tokens in and 20 out; `message` adds fields such as `refusal` or `tool_calls`."""
     body = {
         "id": "reply-1",
@@ -42,25 +42,25 @@ def said(content: str | None, *, finish: str = "stop", delay: float = 0.0, **mes
     return Behaviour(body, delay=delay)
 
 
-def failed(status: int, message: str = "told to fail", **headers: str) -> Behaviour:
+def fail_with(status: int, message: str = "as the test wants", **headers: str) -> Behaviour:
     """An error as the protocol words it. Underscores in the names of headers stand for hyphens."""
     body = {"error": {"message": message, "type": "error", "code": None}}
     return Behaviour(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def in_turn(*behaviours: Behaviour) -> Callable[[dict[str, Any]], Behaviour]:
-    """A handler that behaves so, one request after the other, and then keeps to the last."""
+    """A handler with one behaviour for each request, in order; the last one stays for all later requests."""
     left = list(behaviours)
     return lambda request: left.pop(0) if len(left) > 1 else left[0]
 
 
 class OpenAIServer:
-    """`handler` maps the JSON of a request to a Behaviour. What happened can be read off the attributes."""
+    """`handler` maps the JSON of a request to a Behaviour. The attributes record what happened."""
 
     def __init__(self, handler: Callable[[dict[str, Any]], Behaviour]) -> None:
         self.handler = handler
         self.requests: list[dict[str, Any]] = []
-        self.sent: list[dict[str, Any]] = []  # requests whose reply was handed over whole
+        self.sent: list[dict[str, Any]] = []  # requests whose reply was sent whole
         self.keys: list[str] = []
         self.connections = 0
         self.most_at_once = 0
@@ -124,16 +124,20 @@ class OpenAIServer:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            told = self.handler(request)
-            await asyncio.sleep(told.delay)
-            payload = told.body if isinstance(told.body, bytes) else json.dumps(told.body).encode()
+            behaviour = self.handler(request)
+            await asyncio.sleep(behaviour.delay)
+            payload = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body).encode()
         finally:
             self._at_once -= 1
-        lines = [f"HTTP/1.1 {told.status} Told", f"Content-Length: {len(payload)}", "Content-Type: application/json"]
-        lines += [f"{name}: {value}" for name, value in told.headers.items()]
+        lines = [
+            f"HTTP/1.1 {behaviour.status} Test",
+            f"Content-Length: {len(payload)}",
+            "Content-Type: application/json",
+        ]
+        lines += [f"{name}: {value}" for name, value in behaviour.headers.items()]
         head_out = ("\r\n".join(lines) + "\r\n\r\n").encode()
-        writer.write(head_out + (payload[: len(payload) // 2] if told.cut else payload))
+        writer.write(head_out + (payload[: len(payload) // 2] if behaviour.cut else payload))
         await writer.drain()
-        if not told.cut:
+        if not behaviour.cut:
             self.sent.append(request)
-        return not told.cut
+        return not behaviour.cut

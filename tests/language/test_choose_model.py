@@ -4,7 +4,7 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.language.chat import ChatModel
-from tomewise.language.choose_model import model_named
+from tomewise.language.choose_model import choose_model
 from tomewise.language.price import price
 
 
@@ -18,25 +18,25 @@ EMBEDDER: Any = NoEmbedder()
 def test_the_extractive_model_is_named_by_its_word() -> None:
     from tomewise.language.extractive import ExtractiveModel
 
-    assert isinstance(model_named("extractive", embedder=EMBEDDER), ExtractiveModel)
+    assert isinstance(choose_model("extractive", embedder=EMBEDDER), ExtractiveModel)
 
 
 def test_others_are_named_by_provider_and_model() -> None:
-    model = model_named("openai:gpt-4o-mini", embedder=EMBEDDER, base_url="http://127.0.0.1:1/v1", window=5000)
+    model = choose_model("openai:gpt-4o-mini", embedder=EMBEDDER, base_url="http://127.0.0.1:1/v1", window=5000)
     assert isinstance(model, ChatModel)
     assert (model.name, model.window) == ("openai:gpt-4o-mini", 5000)
-    assert model_named("ollama:llama3.1:8b", embedder=EMBEDDER).name == "ollama:llama3.1:8b"
+    assert choose_model("ollama:llama3.1:8b", embedder=EMBEDDER).name == "ollama:llama3.1:8b"
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-4o-mini", "openai:", ":x", "openai: gpt", "openai:a b"])
 def test_a_malformed_name_shows_examples(spec: str) -> None:
     with pytest.raises(UsageError, match="openai:gpt-4o-mini"):
-        model_named(spec, embedder=EMBEDDER)
+        choose_model(spec, embedder=EMBEDDER)
 
 
 def test_an_address_is_a_url() -> None:
     with pytest.raises(UsageError, match="http://"):
-        model_named("openai:x", embedder=EMBEDDER, base_url="localhost:8000")
+        choose_model("openai:x", embedder=EMBEDDER, base_url="localhost:8000")
 
 
 def test_prices_are_known_or_none() -> None:

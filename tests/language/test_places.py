@@ -10,7 +10,7 @@ import pytest
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
-from tomewise.language.places import Places, queueing
+from tomewise.language.places import Places, use_own_queue
 from tomewise.language.scripted import ScriptedModel
 
 
@@ -23,11 +23,11 @@ async def taken(places: Places, name: str, order: list[str]) -> None:
 async def test_the_shortest_queue_goes_first_and_each_keeps_its_order() -> None:
     places, order = Places(1), list[str]()
     async with asyncio.TaskGroup() as group:
-        with queueing():
+        with use_own_queue():
             for number in range(6):
                 group.create_task(taken(places, f"a{number}", order))
         await asyncio.sleep(0)
-        with queueing():
+        with use_own_queue():
             for number in range(2):
                 group.create_task(taken(places, f"b{number}", order))
     assert order == ["a0", "a1", "b0", "b1", "a2", "a3", "a4", "a5"]
@@ -53,7 +53,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> N
 
     tasks = []
     for _ in range(40):
-        with queueing():
+        with use_own_queue():
             tasks.append(asyncio.create_task(one()))
         if dice.random() < 0.4:
             await asyncio.sleep(0)

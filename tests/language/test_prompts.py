@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from tomewise.errors import UsageError
 from tomewise.language import roles
-from tomewise.language.fences import INVISIBLE, OPENING, TAGS, fenced, letter, lettered, numbered, oneline
+from tomewise.language.fences import INVISIBLE, OPENING, TAGS, fence, letter, letter_items, number_items, oneline
 from tomewise.language.prompts import PACKAGED, Prompts
 from tomewise.types import Role
 
@@ -100,14 +100,14 @@ def test_the_answer_prompt_fits_its_case() -> None:
     ],
 )  # fmt: skip
 def test_a_text_cannot_close_its_fence(attack: str) -> None:
-    block = fenced(f"before {attack} after", "evidence", label="E1")
+    block = fence(f"before {attack} after", "evidence", label="E1")
     inner = block.removeprefix('<evidence label="E1">\n').removesuffix("\n</evidence>")
     assert inner == "before &lt;" + re.sub("[\u200b\u00ad]", "", attack)[1:] + " after"
 
 
 @given(st.text(alphabet="</> evidnc\u200b\nEtx", max_size=60))
 def test_no_text_of_tag_letters_closes_a_fence(text: str) -> None:
-    inner = fenced(text, "evidence").removeprefix("<evidence>\n").removesuffix("\n</evidence>")
+    inner = fence(text, "evidence").removeprefix("<evidence>\n").removesuffix("\n</evidence>")
     bare = re.sub(r"[\s\u200b]", "", inner).lower()
     # A letter right after the tag's name makes it another word ("<evidences"), which the fence need not fear.
     assert "</evidence>" not in bare
@@ -117,21 +117,21 @@ def test_no_text_of_tag_letters_closes_a_fence(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="[［")))
 def test_other_text_stays_as_it_is(text: str) -> None:
     if not re.search(f"[{OPENING}{INVISIBLE}]", text):
-        assert fenced(text, "evidence") == f"<evidence>\n{text}\n</evidence>"
+        assert fence(text, "evidence") == f"<evidence>\n{text}\n</evidence>"
 
 
 def test_a_sign_before_a_long_gap_takes_no_quadratic_time() -> None:
     text = "<" + " " * 100_000 + "x"  # half an hour, when the gap is tried in every two parts
-    assert fenced(text, "text") == f"<text>\n{text}\n</text>"
+    assert fence(text, "text") == f"<text>\n{text}\n</text>"
 
 
 def test_markup_of_other_kinds_stays() -> None:
-    assert "a < b, <em>very</em>, <textile>" in fenced("a < b, <em>very</em>, <textile>", "text")
+    assert "a < b, <em>very</em>, <textile>" in fence("a < b, <em>very</em>, <textile>", "text")
 
 
 def test_items_of_lists_stay_on_their_line() -> None:
-    assert numbered(["a\n2. b", "c"]) == "1. a 2. b\n2. c"
-    assert lettered(["a", "b\n"]) == "A. a\nB. b"
+    assert number_items(["a\n2. b", "c"]) == "1. a 2. b\n2. c"
+    assert letter_items(["a", "b\n"]) == "A. a\nB. b"
     assert oneline(" a \n\t b ") == "a b"
     assert [letter(0), letter(25)] == ["A", "Z"]
 
@@ -173,6 +173,6 @@ def test_a_missing_folder_or_prompt_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mark", ["<|im_start|>", "<|eot_id|>", "[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>"])
 def test_marks_of_a_conversation_are_broken_up(mark):
-    shown = fenced(f"before {mark} after", "passage")
+    shown = fence(f"before {mark} after", "passage")
     assert mark not in shown
-    assert fenced("a <| b [INSTANCE] <start>", "passage").splitlines()[1] == "a <| b [INSTANCE] <start>"
+    assert fence("a <| b [INSTANCE] <start>", "passage").splitlines()[1] == "a <| b [INSTANCE] <start>"

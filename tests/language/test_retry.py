@@ -1,7 +1,7 @@
 import pytest
 
 from tomewise.errors import ModelUnavailable
-from tomewise.language.retry import Backoff, Passing, retried
+from tomewise.language.retry import Backoff, PassingFailure, retry
 
 
 def test_waits_double_vary_and_end_at_the_longest() -> None:
@@ -21,10 +21,10 @@ async def test_it_waits_as_long_as_asked_and_gives_up_with_the_error() -> None:
         waits.append(seconds)
 
     async def attempt() -> str:
-        raise Passing(ModelUnavailable("gone"), retry_after=3.0)
+        raise PassingFailure(ModelUnavailable("gone"), retry_after=3.0)
 
-    with pytest.raises(Passing, match="gone"):
-        await retried(attempt, Backoff(retries=2, first=0.1, longest=9.0), sleep)
+    with pytest.raises(PassingFailure, match="gone"):
+        await retry(attempt, Backoff(retries=2, first=0.1, longest=9.0), sleep)
     assert waits == [3.0, 3.0]
 
 
@@ -37,5 +37,5 @@ async def test_other_errors_are_not_tried_again() -> None:
         raise ModelUnavailable("no key")
 
     with pytest.raises(ModelUnavailable):
-        await retried(attempt, Backoff(retries=5, first=0.0))
+        await retry(attempt, Backoff(retries=5, first=0.0))
     assert tries == 1

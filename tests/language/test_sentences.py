@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.sentences import sentences_of, split_sentences
+from tomewise.language.sentences import split_sentences, split_texts
 
 
 def texts_of(text: str) -> list[str]:
@@ -60,6 +60,6 @@ def test_offsets_are_exact_and_nothing_but_white_space_is_lost(text: str):
 
 
 def test_several_texts_share_the_room():
-    sentences = sentences_of(["a. " * 1000, "Z. " * 1000], limit=600)
+    sentences = split_texts(["a. " * 1000, "Z. " * 1000], limit=600)
     assert {s.source for s in sentences} == {0, 1}
     assert max(s.end for s in sentences) <= 300

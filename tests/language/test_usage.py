@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.usage import ModelCall, covered, depth, meter, spent
+from tomewise.language.usage import ModelCall, depth, measure_union, meter, report_call
 from tomewise.types import Spent
 
 intervals = st.lists(
@@ -32,14 +32,14 @@ def test_depth_is_the_longest_chain(given_: list[tuple[float, float]]) -> None:
 @given(intervals)
 def test_covered_is_the_measure_of_the_union(given_: list[tuple[float, float]]) -> None:
     moments = sum(any(start <= moment < end for start, end in given_) for moment in range(20))
-    assert covered(given_) == moments
+    assert measure_union(given_) == moments
 
 
 def report(role: str, started: float, ended: float, cost: float | None = 0.25) -> None:
-    spent(role, model="m", started=started, ended=ended, input_tokens=10, output_tokens=2, cost=cost)
+    report_call(role, model="m", started=started, ended=ended, input_tokens=10, output_tokens=2, cost=cost)
 
 
-def ticking(*times: float) -> Callable[[], float]:
+def clock_of(*times: float) -> Callable[[], float]:
     return iter(times).__next__
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
 
 
 def test_wall_seconds_come_from_the_meters_clock() -> None:
-    with meter(clock=ticking(100.0, 103.0)) as m:
+    with meter(clock=clock_of(100.0, 103.0)) as m:
         report("answer", 100.5, 101.5)
     assert m.usage().own_seconds == pytest.approx(2.0)
 
@@ -91,14 +91,14 @@ async def test_nested_meters_and_tasks_all_see_the_calls() -> None:
 
 
 async def test_meters_side_by_side_see_only_their_own() -> None:
-    async def metered(role: str) -> list[str]:
+    async def count_roles(role: str) -> list[str]:
         with meter() as m:
             await asyncio.sleep(0)
             report(role, 0.0, 1.0)
             await asyncio.sleep(0)
             return [call.role for call in m.calls]
 
-    assert await asyncio.gather(metered("a"), metered("b")) == [["a"], ["b"]]
+    assert await asyncio.gather(count_roles("a"), count_roles("b")) == [["a"], ["b"]]
 
 
 def test_threads_lose_no_call() -> None:

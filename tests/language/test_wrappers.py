@@ -4,13 +4,14 @@ from typing import Any
 import pytest
 
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
+from tomewise.evaluate.replay import ReplayedModel
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.recording import Exchange, Recorded
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter, spent
+from tomewise.language.usage import meter, report_call
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
@@ -27,7 +28,7 @@ class Calls:
     async def get(self, key: str, *, since: str = "") -> str | None:
         return self.kept.get(key)
 
-    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         await asyncio.sleep(0)
         self.kept[key] = reply
 
@@ -58,6 +59,24 @@ async def test_closing_a_wrapper_closes_the_model() -> None:
     await Cached(Budgeted(Recorded(inside, print)), Prompts(), Calls()).close()
     await Budgeted(model()).close()
     assert inside.closed == 1
+
+
+async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
+    class Free(ScriptedModel):
+        async def rehearse(self, role: Any, given: Any) -> int:
+            return 7
+
+    for inside, tokens in ((Free({}), 7), (model(), None)):
+        wrapped = Cached(Budgeted(Recorded(inside, print)), Prompts(), Calls())
+        assert await wrapped.rehearse(roles.FUSE, GIVEN) == tokens
+
+
+async def test_a_model_that_is_replayed_stays_open() -> None:
+    class Closing(ScriptedModel):
+        async def close(self) -> None:
+            raise AssertionError("the caller that made the model closes it")
+
+    await ReplayedModel(Closing({})).close()
 
 
 # ---------------------------------------------------------------- Cached
@@ -182,12 +201,12 @@ async def test_tokens_are_limited() -> None:
 
 
 class Priced(ScriptedModel):
-    """Costs what it is told to, None where the price is unknown."""
+    """Costs what the test sets; None if the price is unknown."""
 
     cost: float | None = 0.5
 
     async def ask(self, role: Any, given: Any) -> Any:
-        spent(role.name, model="m", started=0, ended=1, input_tokens=1, output_tokens=1, cost=self.cost)
+        report_call(role.name, model="m", started=0, ended=1, input_tokens=1, output_tokens=1, cost=self.cost)
         return roles.CueOut(cue="x")
 
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.language.openai_server import OpenAIServer, said
+from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import prose
 
 from tomewise.errors import UnknownName
@@ -303,8 +303,8 @@ def test_a_file_that_is_not_a_tome(command, log, here, words):
 def test_an_sqlite_file_that_is_no_tome(command, log, here):
     with closing(sqlite3.connect(here / "memory.tome")) as other:
         other.execute("CREATE TABLE mine (x)")
-    one_line(command("add", log), 4, "not a tome")
-    one_line(command("ask", "Who?"), 4, "not a tome")
+    assert_one_line(command("add", log), 4, "not a tome")
+    assert_one_line(command("ask", "Who?"), 4, "not a tome")
 
 
 def test_a_folder_is_not_a_tome(command, log, here):
@@ -400,7 +400,7 @@ def test_options_that_do_not_make_a_choice(command, added_log, options):
 
 
 def test_asking_where_nothing_is(command, here):
-    one_line(command("ask", "Who?"), 4, "found no tome", "tome -m")
+    assert_one_line(command("ask", "Who?"), 4, "found no tome", "tome -m")
     assert not (here / "memory.tome").exists()
     Tome.open("memory.tome", embedder="hash").close()
     assert_one_line(command("ask", "Who?"), 4, "holds no document", "tome add")
@@ -508,7 +508,7 @@ def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
 
 
 def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(added_log):
-    with OpenAIServer(lambda _: said("{}", delay=60)) as server:
+    with OpenAIServer(lambda _: reply_with("{}", delay=60)) as server:
         process = start("ask", "Who?", "--model", "openai:x", "--base-url", server.url, OPENAI_API_KEY="k")
         assert server.arrived.wait(30)
         seconds, err = interrupt(process)
@@ -519,7 +519,7 @@ def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(added_log):
 
 def test_a_real_server_answers_with_what_it_read(command, added_log, monkeypatch):
     quotes = [{"label": "E1", "quote": "put out the light"}, {"label": "E1", "quote": "not in the text"}]
-    reply = said(json.dumps({"answer": "Ada", "quotes": quotes}))
+    reply = reply_with(json.dumps({"answer": "Ada", "quotes": quotes}))
     with OpenAIServer(lambda _: reply) as server:
         words = ("ask", "Who?", "--model", "openai:x", "--base-url", server.url)
         answer = json.loads(command(*words, "--json").out)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tomewise.evaluate.digests import code_digest, digest_of
 from tomewise.language.cached import Cached, CallCache
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import Clock, ModelCall, meter, spent
+from tomewise.language.usage import Clock, ModelCall, meter, report_call
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ class PaidOnce(Cached):
             reply = await self._model.ask(role, given)
         self._paid[key] = _as_paid(used.calls)
         text = json.dumps({"reply": reply.model_dump(mode="json"), "paid": self._paid[key]})
-        await self._calls.put(key, role=role.name, model=self._model.name, reply=text)
+        await self._calls.keep(key, role=role.name, model=self._model.name, reply=text)
         return reply
 
     def _charge(self, role: str, paid: _Paid, started: float) -> None:
         """Report the calls again to the meters, one after the other between `started` and now."""
         step = (self._clock() - started) / max(len(paid), 1)
         for number, call in enumerate(paid):
-            spent(role, started=started + number * step, ended=started + (number + 1) * step, **call)
+            report_call(role, started=started + number * step, ended=started + (number + 1) * step, **call)
 
 
 def _as_paid(calls: Sequence[ModelCall]) -> _Paid:

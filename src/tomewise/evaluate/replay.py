@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tomewise.errors import BadReply, ModelError, Refused
-from tomewise.types import Embedder, LanguageModel, Passage
+from tomewise.language.forwarding import Forwarding
+from tomewise.types import Embedder, Passage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,19 +59,8 @@ def replay() -> Iterator[None]:
         memo.replaying = False
 
 
-class ReplayedModel:
-    """A model that remembers its replies to the current question. It has no `close`: who made the model closes it."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def window(self) -> int:
-        return self._model.window
+class ReplayedModel(Forwarding):
+    """The model, remembering its replies for the question under way."""
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Answer as the model does."""
@@ -92,9 +82,8 @@ class ReplayedModel:
         memo.replies[key] = reply
         return reply
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        """Count the input tokens as the model does."""
-        return self._model.reckon(role, given)
+    async def close(self) -> None:
+        """Leave the model open: the caller that made it closes it."""
 
 
 class ReplayedEmbedder:

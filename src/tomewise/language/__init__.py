@@ -1,1 +1,1 @@
-"""Asking a language model: roles, models, and the wrappers around them."""
+"""Ask a language model: roles, models, and the wrappers around them."""

@@ -1,4 +1,4 @@
-"""Replies that are not asked for twice."""
+"""Keep replies, so that the model is not asked twice for the same one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from pydantic import ValidationError
 
 from tomewise.errors import BadReply, ModelError
+from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
 from tomewise.types import LanguageModel
@@ -23,14 +24,14 @@ _Running: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str]
 
 
 class CallCache(Protocol):
-    """Where replies are kept, as JSON. A reply is durable when `put` returns; it takes the place of an earlier one.
+    """A store of replies, as JSON. A reply is durable when `keep` returns; it replaces an earlier one.
 
-    `since` is a mark: with one, `get` knows only the replies that were put under that mark.
+    `since` is a mark: with a mark, `get` finds only the replies that were kept under it.
     """
 
     async def get(self, key: str, *, since: str = "") -> str | None: ...
 
-    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None: ...
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None: ...
 
     async def drop(self, key: str) -> None: ...
 
@@ -40,9 +41,10 @@ _since: ContextVar[str] = ContextVar("tomewise_since", default="")
 
 @contextmanager
 def ask_anew(since: str) -> Iterator[None]:
-    """Have `Cached` ask for what it is asked inside, also by tasks started inside, but for replies under this mark.
+    """Make `Cached` ask the model again inside this context, also from tasks started inside.
 
-    Whatever was kept from before goes, also where no new reply comes in its place. An empty mark changes nothing.
+    Only replies kept under the mark `since` are used. Earlier replies are replaced, or dropped if the model fails. An
+    empty mark changes nothing.
     """
     token = _since.set(since)
     try:
@@ -51,27 +53,19 @@ def ask_anew(since: str) -> Iterator[None]:
         _since.reset(token)
 
 
-class Cached:
-    """Asks the model only what the cache does not hold; equal asks that run side by side are one call.
+class Cached(Forwarding):
+    """Asks the model only if the cache does not hold the reply. Equal asks that run side by side are one call.
 
     The key covers the role, its prompt as rendered by `prompts`, the model's name, the input and the output's schema:
-    a change of any of these asks anew. Only outputs that fit their type and that the role accepts are kept; one that
-    no longer does is asked for again. A reply from the cache is reported to no meter.
+    if one of these changes, the model is asked again. Only outputs that fit their type and that the role accepts are
+    kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported to no meter.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
-        self._model = model
+        super().__init__(model)
         self._prompts = prompts
         self._calls = calls
         self._running: dict[_Running, asyncio.Future[Any]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def window(self) -> int:
-        return self._model.window
 
     def key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
@@ -92,10 +86,10 @@ class Cached:
         """As the model."""
         key = self.key(role, given)
         running = (asyncio.get_running_loop(), key, _since.get())
-        while (other := self._running.get(running)) is not None:
-            await asyncio.wait([other])
-            if not other.cancelled():  # else whoever asked gave up, and the next one asks in its place
-                output: Out = other.result()
+        while (equal_ask := self._running.get(running)) is not None:
+            await asyncio.wait([equal_ask])
+            if not equal_ask.cancelled():  # if the first asker was cancelled, the next one asks the model itself
+                output: Out = equal_ask.result()
                 return output.model_copy(deep=True)
         future = self._running[running] = running[0].create_future()
         try:
@@ -105,26 +99,13 @@ class Cached:
             raise
         except Exception as error:
             future.set_exception(error)
-            future.exception()  # seen: it may be that nobody else waits
+            future.exception()  # marks it as retrieved: without waiting tasks asyncio would warn
             raise
         else:
             future.set_result(output)
             return output
         finally:
             del self._running[running]
-
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        return self._model.reckon(role, given)
-
-    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
-        """Output tokens of the reply, where the model costs nothing to ask; None where it does."""
-        inner = getattr(self._model, "rehearse", None)
-        return None if inner is None else await inner(role, given)
-
-    async def close(self) -> None:
-        """Closes the model, where it has something to close."""
-        if closing := getattr(self._model, "close", None):
-            await closing()
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
         since = _since.get()
@@ -133,7 +114,7 @@ class Cached:
             try:
                 return role.accept(given, role.output.model_validate_json(kept))
             except (ValidationError, BadReply):
-                pass  # written by a version whose output looked different or was not checked: a miss
+                pass  # an older version wrote it, with other fields or fewer checks: ask again
         try:
             output = role.accept(given, await self._model.ask(role, given))
         except ModelError:
@@ -141,5 +122,5 @@ class Cached:
                 await self._calls.drop(key)
             raise
         reply = output.model_dump_json()
-        await self._calls.put(key, role=role.name, model=self._model.name, reply=reply, since=since)
+        await self._calls.keep(key, role=role.name, model=self._model.name, reply=reply, since=since)
         return output

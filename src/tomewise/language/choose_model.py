@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tomewise.types import Embedder, LanguageModel
 
 
-def model_named(
+def choose_model(
     spec: str,
     *,
     embedder: Embedder,
@@ -23,11 +23,11 @@ def model_named(
     max_tokens: int | None = None,
     max_cost: float | None = None,
 ) -> LanguageModel:
-    """The model that `spec` names: `extractive`, or `provider:model` (see `ChatModel`), within the bounds given.
+    """The model that `spec` names: `extractive`, or `provider:model` (see `ChatModel`), within the given limits.
 
-    The extractive model has no use for what is said of a chat model. Raises `UsageError`.
+    The extractive model ignores the settings of a chat model. Raises `UsageError`.
     """
-    model = _unbounded(spec, embedder, base_url, api_key, limit, timeout, prompts, window)
+    model = _choose_without_limits(spec, embedder, base_url, api_key, limit, timeout, prompts, window)
     if max_calls is max_tokens is max_cost is None:
         return model
     from tomewise.language.budget import Budgeted
@@ -36,14 +36,14 @@ def model_named(
 
 
 def check_model(spec: str, base_url: str | None) -> None:
-    """Raises `UsageError` where `model_named` would, before anything is made."""
+    """Raise `UsageError` if `choose_model` would, without making a model."""
     if spec.strip() != "extractive":
         from tomewise.language.spec import ModelSpec
 
         ModelSpec.parse(spec, base_url)
 
 
-def _unbounded(
+def _choose_without_limits(
     spec: str,
     embedder: Embedder,
     base_url: str | None,

@@ -1,8 +1,8 @@
-"""Chat Completions as servers send them, made into what the protocol says, so that a quirk costs no reply.
+"""Repair the Chat Completions that servers send, so that an odd field does not cost the whole reply.
 
-What is needed of an envelope is the text of its first choice, why it ended, and the tokens. All else is left out or
-given a harmless value; a count that is none is left out. A reply without a usable message becomes an empty one, which
-is asked for once more as every unusable reply is.
+Three things of an envelope matter: the text of its first choice, why the text ended, and the token counts. All other
+fields are dropped or get a harmless value; an invalid count is dropped. A reply without a usable message becomes an
+empty reply, and the model is asked again, as after every unusable reply.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_MOST_TOKENS = 10**9  # of one call: a larger count is none
+_MOST_TOKENS = 10**9  # of one call: a larger count is invalid
 _THOUGHTS = ("reasoning", "reasoning_content")
 
 
 def repair_completion(body: bytes, model: str) -> bytes | None:
-    """The envelope as the protocol has it, or None for what is no chat completion (a page, an error, another JSON)."""
+    """The envelope as the protocol defines it. None for a page, an error, or JSON that is not a chat completion."""
     try:
         envelope = json.loads(body.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
@@ -32,7 +32,7 @@ def repair_completion(body: bytes, model: str) -> bytes | None:
         "object": "chat.completion",
         "created": 0,
         "model": _text(envelope.get("model")) or model,
-        "provider": _text(envelope.get("provider")) or "unknown",  # OpenRouter's client insists on it
+        "provider": _text(envelope.get("provider")) or "unknown",  # OpenRouter's client requires it
         "choices": [{"index": 0, "finish_reason": _text(choice.get("finish_reason")) or "stop", "message": message}],
         "usage": _usage(envelope.get("usage")),
     }
@@ -40,31 +40,31 @@ def repair_completion(body: bytes, model: str) -> bytes | None:
 
 
 def _first(choices: object) -> Mapping[str, Any]:
-    """The first choice that is an object, else nothing."""
-    listed = choices if isinstance(choices, list) else [choices]
-    return next((choice for choice in listed if isinstance(choice, dict)), {})
+    """The first choice that is an object, or an empty one."""
+    candidates = choices if isinstance(choices, list) else [choices]
+    return next((choice for choice in candidates if isinstance(choice, dict)), {})
 
 
-def _message(given: object) -> dict[str, Any]:
-    message = given if isinstance(given, dict) else {"content": given}
-    kept: dict[str, Any] = {
+def _message(value: object) -> dict[str, Any]:
+    message = value if isinstance(value, dict) else {"content": value}
+    repaired: dict[str, Any] = {
         "role": "assistant",
         "content": _content(message.get("content")),
         "refusal": _text(message.get("refusal")) or None,
     }
-    kept |= {name: _text(message[name]) for name in _THOUGHTS if isinstance(message.get(name), str)}
+    repaired |= {name: _text(message[name]) for name in _THOUGHTS if isinstance(message.get(name), str)}
     if calls := _tool_calls(message):
-        kept["tool_calls"] = calls
-    return kept
+        repaired["tool_calls"] = calls
+    return repaired
 
 
-def _content(given: object) -> str | None:
-    """The text, joined where it came in parts; an object is the JSON that was asked for, already read."""
-    if isinstance(given, dict):
-        return json.dumps(given, ensure_ascii=False) if "type" not in given else _part(given)
-    if isinstance(given, list):
-        return "".join(map(_part, given)) or None
-    return _text(given) or None
+def _content(value: object) -> str | None:
+    """The text; a list of parts is joined. An object is the JSON of the reply that the server has already parsed."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False) if "type" not in value else _part(value)
+    if isinstance(value, list):
+        return "".join(map(_part, value)) or None
+    return _text(value) or None
 
 
 def _part(part: object) -> str:
@@ -72,13 +72,13 @@ def _part(part: object) -> str:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Calls of tools that nobody offered: what was written for them may be the reply."""
-    given = message.get("tool_calls")
-    listed = given if isinstance(given, list) else []
-    written = [_arguments(call) for call in [*listed, {"function": message.get("function_call")}]]
+    """Calls of tools, although no tool was offered: their arguments may be the reply."""
+    value = message.get("tool_calls")
+    calls = value if isinstance(value, list) else []
+    arguments = [_arguments(call) for call in [*calls, {"function": message.get("function_call")}]]
     return [
         {"id": f"call-{number}", "type": "function", "function": {"name": "reply", "arguments": text}}
-        for number, text in enumerate(written)
+        for number, text in enumerate(arguments)
         if text
     ]
 
@@ -87,21 +87,21 @@ def _arguments(call: object) -> str:
     if not isinstance(call, dict):
         return ""
     for name, field in (("function", "arguments"), ("custom", "input")):
-        made = call.get(name)
-        if isinstance(made, dict) and (text := _content(made.get(field))):
+        part = call.get(name)
+        if isinstance(part, dict) and (text := _content(part.get(field))):
             return text
     return ""
 
 
-def _usage(given: object) -> dict[str, Any] | None:
-    """The counts, of nested objects too; None where not even the tokens in or out are told."""
-    if not isinstance(given, dict):
+def _usage(value: object) -> dict[str, Any] | None:
+    """The counts, also those of nested objects; None if neither input nor output tokens are counted."""
+    if not isinstance(value, dict):
         return None
-    usage: dict[str, Any] = {name: count for name in given if (count := _count(given[name])) is not None}
+    usage: dict[str, Any] = {name: count for name in value if (count := _count(value[name])) is not None}
     usage |= {
         f"{name}_tokens_details": {key: count for key in details if (count := _count(details[key])) is not None}
         for name in ("prompt", "completion")
-        if isinstance(details := given.get(f"{name}_tokens_details"), dict)
+        if isinstance(details := value.get(f"{name}_tokens_details"), dict)
     }
     if not (usage.get("prompt_tokens") or usage.get("completion_tokens")):
         return None
@@ -110,13 +110,13 @@ def _usage(given: object) -> dict[str, Any] | None:
     return {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
 
 
-def _count(given: object) -> int | None:
-    """A number of tokens, also as a float; None for what cannot be one."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= _MOST_TOKENS:
+def _count(value: object) -> int | None:
+    """A number of tokens, also if it is a float; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
         return None
-    return int(given)
+    return int(value)
 
 
-def _text(given: object) -> str:
-    """The string without half characters (lone surrogates), which no client and no database takes; else nothing."""
-    return given.encode("utf-8", "replace").decode() if isinstance(given, str) else ""
+def _text(value: object) -> str:
+    """The string without lone surrogates, which clients and databases reject; empty for any other value."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

@@ -1,7 +1,7 @@
-"""Text that others wrote, as a prompt shows it: between tags that it cannot close, without what a reader cannot see.
+"""Put text that others wrote into a prompt: between tags that it cannot close, without invisible characters.
 
-A model reads more as a tag than a parser would: wide letters, letters of other alphabets, a doubled slash. So a sign
-that opens something is followed letter by letter for as long as it could still spell a name of ours.
+A model takes more texts for a tag than a parser does: wide letters, letters of other alphabets, a doubled slash. So
+after each sign that may open a tag, the text is read letter by letter while it can still spell one of our names.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ INVISIBLE = (
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-OPENING = "<\uff1c\ufe64‹\u2329\u3008⟨⧼˂ᐸ❬❮❰"  # what looks like the sign that opens a tag
+OPENING = "<\uff1c\ufe64‹\u2329\u3008⟨⧼˂ᐸ❬❮❰"  # these look like the sign that opens a tag
 BRACKETS = "[\uff3b\ufe47"
 _CLOSING = frozenset(">\uff1e\ufe65›\u232a\u3009⟩⧽˃ᐳ❭❯❱]\uff3d\ufe48")
 _SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖")
 _BARS = "|¦│∣ǀ\uff5c\uffe8"
-# By these, servers tell the turns, the thoughts and the tools of a conversation apart. Some heed them anywhere.
+# With these names servers mark the turns, thoughts and tools of a conversation. Some servers obey them anywhere.
 _MARKS = frozenset({
     "s", "bos", "eos", "pad", "unk", "mask", "sop", "eop", "sep", "cls", "sys", "system", "user", "assistant", "model",
     "think", "thinking", "thought", "start_of_turn", "end_of_turn", "start_of_image", "end_of_image", "tool",
@@ -49,59 +49,61 @@ _ALIKE = {
     "x": "хχ", "y": "уυγʏ", "z": "ζᴢᏃ"
 }  # fmt: skip
 _READ_AS = {
-    other: "".join(known for known, others in _ALIKE.items() if other in others) for other in "".join(_ALIKE.values())
+    sign: "".join(letter for letter, lookalikes in _ALIKE.items() if sign in lookalikes)
+    for sign in "".join(_ALIKE.values())
 }
 _BEGINNINGS = frozenset(name[:end] for name in _NAMES | _MARKS | _BRACKETED for end in range(len(name) + 1))
 _GLIMPSE = 3  # characters
-_UNSEEN = re.compile(f"[{INVISIBLE}]")
-_CONTROLS = dict.fromkeys((code for code in range(128) if _UNSEEN.match(chr(code))), "")
+_INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
+_CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
 _SIGN = re.compile(f"[{OPENING}{re.escape(BRACKETS)}]")
 _BARRED = re.compile(rf"[{_BARS}][^\s<>]{{1,60}}?[{_BARS}]\s?[{re.escape(''.join(sorted(_CLOSING)))}]")
-# Scripts that are written with joiners, from Arabic to Myanmar, Khmer and Mongolian: there they are spelling.
-_JOINED = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
+# Scripts from Arabic to Myanmar, Khmer and Mongolian: there joiners are part of the spelling.
+_SCRIPTS_WITH_JOINERS = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
 
 
-def neutral(text: str) -> str:
-    """The text as a prompt may show it: nothing invisible in it, and nothing that opens a tag or a turn.
+def neutralise(text: str) -> str:
+    """The text without invisible characters, and without anything that opens a tag or a turn.
 
-    The sign that would open one becomes `&lt;`; a bracket that would is followed by a blank (`[ INST]`). All else
-    stays as it is.
+    A sign that would open one becomes `&lt;`; a bracket that would open one gets a blank (`[ INST]`). The rest of the
+    text stays as it is.
     """
     if text.isascii():
         text = text.translate(_CONTROLS)  # ten times as fast as a pattern
-    elif _UNSEEN.search(text):
-        text = _UNSEEN.sub(_seen, text)
-    return _SIGN.sub(_shown, text)
+    elif _INVISIBLE_SIGN.search(text):
+        text = _INVISIBLE_SIGN.sub(_keep_needed_joiner, text)
+    return _SIGN.sub(_neutralise_sign, text)
 
 
-def fenced(text: str, tag: str, **attributes: object) -> str:
-    """The text between `<tag>` and `</tag>`, neither of which it can contain. Empty attributes are left out.
+def fence(text: str, tag: str, **attributes: object) -> str:
+    """The text between `<tag>` and `</tag>`. The text can contain neither. Empty attributes are left out.
 
-    Raises UsageError for a tag that is not in `TAGS`: texts are not kept from closing others.
+    Raises UsageError for a tag that is not in `TAGS`: a text could close such a tag.
     """
     if tag not in _NAMES:
-        raise UsageError(f"there is no fence {tag!r}: name one of {', '.join(sorted(TAGS))}")
-    stated = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items() if value not in ("", None))
-    return f"<{tag}{stated}>\n{neutral(text)}\n</{tag}>"
+        raise UsageError(f"{tag!r} is not a fence: name one of {', '.join(sorted(TAGS))}")
+    shown = {name: value for name, value in attributes.items() if value not in ("", None)}
+    opening = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
+    return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
 
 
 def oneline(text: str) -> str:
-    """The text on one line, so that an item of a list cannot pretend to be two."""
-    return neutral(" ".join(text.split()))
+    """The text on one line, so that one item of a list cannot look like two."""
+    return neutralise(" ".join(text.split()))
 
 
-def numbered(items: Sequence[str]) -> str:
-    """One item a line, numbered from 1."""
+def number_items(items: Sequence[str]) -> str:
+    """One item a line, with numbers from 1."""
     return "\n".join(f"{number}. {oneline(item)}" for number, item in enumerate(items, start=1))
 
 
-def lettered(items: Sequence[str]) -> str:
-    """One item a line, lettered from A."""
+def letter_items(items: Sequence[str]) -> str:
+    """One item a line, with letters from A."""
     return "\n".join(f"{letter(index)}. {oneline(item)}" for index, item in enumerate(items))
 
 
 def letter(index: int) -> str:
-    """The letter of the option at `index`, counted from 0: A, B, C. There are at most 26 options."""
+    """The letter of the option at `index`, counted from 0: A, B, C. `index` is at most 25."""
     return ascii_uppercase[index]
 
 
@@ -109,15 +111,15 @@ def _attribute(value: object) -> str:
     return oneline(str(value)).replace('"', "'").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _seen(unseen: re.Match[str]) -> str:
-    """A joiner between two letters that need it; nothing for anything else that is invisible."""
-    if unseen[0] not in "\u200c\u200d":
+def _keep_needed_joiner(sign: re.Match[str]) -> str:
+    """The sign if it joins two letters that need a joiner; otherwise nothing, since it is invisible."""
+    if sign[0] not in "\u200c\u200d":
         return ""
-    around = unseen.string[max(0, unseen.start() - 1) : unseen.start()], unseen.string[unseen.end() : unseen.end() + 1]
-    return unseen[0] if all(map(_JOINED.match, around)) else ""
+    neighbours = sign.string[max(0, sign.start() - 1) : sign.start()], sign.string[sign.end() : sign.end() + 1]
+    return sign[0] if all(map(_SCRIPTS_WITH_JOINERS.match, neighbours)) else ""
 
 
-def _shown(sign: re.Match[str]) -> str:
+def _neutralise_sign(sign: re.Match[str]) -> str:
     text, start = sign.string, sign.end()
     bracket = sign[0] in BRACKETS
     if _is_harmless(text[start : start + _GLIMPSE], bracket) or not _opens(text, start, bracket):
@@ -129,46 +131,46 @@ def _shown(sign: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_harmless(beginning: str, bracket: bool) -> bool:
-    """Whether so few characters tell already that no name follows: markup repeats itself, and is known from memory."""
+    """Whether these few characters already rule out a name. Cached, since markup repeats itself."""
     return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket) is False
 
 
 def _opens(text: str, start: int, bracket: bool) -> bool | None:
-    """Whether the text from `start` on spells a tag, or a mark and the sign that closes it. None: it ends too early.
+    """Whether the text from `start` on spells a tag, or a mark with its closing sign. None if the text ends too early.
 
-    Ends at the first sign that cannot go on, so that all signs of a text together cost time linear in it: blanks and
-    slashes are passed over, and no other sign that opens something is.
+    Stops at the first sign that cannot continue a name. Blanks and slashes are skipped, but no further opening sign, so
+    all opening signs of a text together take time linear in its length.
     """
     names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES, _MARKS)
     live = {""}
     for index in range(start, len(text)):
-        sign, begun = text[index], live != {""}
-        if sign in _BARS and not begun:
+        sign, has_letters = text[index], live != {""}
+        if sign in _BARS and not has_letters:
             return bool(_BARRED.match(text, index)) or None
         spelt = _plain(sign)
         if spelt[:1].isalnum() or spelt[:1] in ("_", "-"):
-            live = _longer(live, spelt)
+            live = _extend(live, spelt)
             if not live:
                 return False
         elif not live.isdisjoint(names):
             return True
         elif sign in _CLOSING:
             return not live.isdisjoint(marks)
-        elif spelt and not sign.isspace() and (begun or spelt not in _SLASHES):
+        elif spelt and not sign.isspace() and (has_letters or spelt not in _SLASHES):
             return False
     return True if not live.isdisjoint(names) else None
 
 
-def _longer(live: set[str], spelt: str) -> set[str]:
-    """The beginnings of names that any of `live` becomes with the letters `spelt`, each read in all its ways."""
-    for letter in spelt:
-        ways = letter + _READ_AS.get(letter, "")
-        live = {longer for known in live for way in ways if (longer := known + way) in _BEGINNINGS}
-    return live
+def _extend(beginnings: set[str], spelt: str) -> set[str]:
+    """Beginnings of names, made longer by the letters `spelt`. A letter counts as each letter that it looks like."""
+    for sign in spelt:
+        letters = sign + _READ_AS.get(sign, "")
+        beginnings = {longer for start in beginnings for each in letters if (longer := start + each) in _BEGINNINGS}
+    return beginnings
 
 
 @lru_cache(maxsize=4096)
 def _plain(sign: str) -> str:
-    """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty when nothing is left of it."""
-    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
-    return "".join(part for part in apart if unicodedata.category(part)[0] != "M" and not _UNSEEN.match(part))
+    """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty for an accent or an invisible sign."""
+    parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
+    return "".join(part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))

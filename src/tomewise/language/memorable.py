@@ -1,8 +1,8 @@
-"""Whether what a model wrote can be remembered of the texts it was shown.
+"""Check whether a reply may become memory of the texts that the model was shown.
 
-A reply may fit its type and still be no reading: an excuse, the placeholder of the prompt, one letter for a megabyte.
-Each check is far from what models write when they read: a reply in another language or script than its texts is not
-measured by their words, and what stands in the texts themselves is never held against the reply.
+A reply may fit its type and still be useless: an excuse, the placeholder of the prompt, one letter for a megabyte. The
+checks are lenient, so that honest replies pass. A reply in another language or script than its texts is not compared
+with their words. Words that stand in the texts themselves never count as a fault.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-_SHORTEST = 20  # bytes; less is too little to stand for a text ten times as long
-_LOOPED = 0.08  # a text that can be packed into this share of its length says the same again and again
-_LOOP_FROM = 400  # bytes from which that share says something
-_FEW = 5  # words (or pairs of signs) from which their share says something
-_FAMILIAR = 0.25  # share of little words in common from which two texts are of one language
-_SHARE = 0.08  # of the words of a memory that its texts have, at least
-_SAMPLE = 600  # characters by which the script of a text is told
-_STEM = 4  # letters by which words are compared, so that endings do not matter
+_SHORTEST = 20  # bytes; a shorter reply is too short for a text ten times as long
+_LOOPED = 0.08  # a text that compresses to this share of its length repeats itself
+_LOOP_FROM = 400  # bytes; in shorter texts that share means nothing
+_FEW = 5  # words (or pairs of signs); with fewer of them their share means nothing
+_FAMILIAR = 0.25  # two texts that share this part of their short words are in one language
+_SHARE = 0.08  # the least share of a memory's words that its texts must have
+_SAMPLE = 600  # characters that decide the script of a text
+_STEM = 4  # letters; words are compared by their first ones, so that endings do not matter
 
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -52,72 +52,72 @@ _REFUSAL = re.compile(
 
 
 def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | None:
-    """What is wrong with a text that is to be remembered of `sources`, or None.
+    """What is wrong with a text that shall be the memory of `sources`, or None.
 
-    It may take `longest` bytes, or four times as many as the sources and some where that is more.
+    It may take `longest` bytes, or four times the bytes of the sources plus 1,500, whichever is more.
     """
     source = "\n".join(sources)
-    size, ground = _bytes(text), _bytes(source)
-    bound = max(longest, 4 * ground + 1500)
+    size, source_size = _count_bytes(text), _count_bytes(source)
+    bound = max(longest, 4 * source_size + 1500)
     if size > bound:
-        return f"it takes {size:,} bytes for texts of {ground:,}: write {bound:,} at most"
+        return f"it takes {size:,} bytes for texts of {source_size:,}: write {bound:,} at most"
     if fault := _find_strange_signs(text, source) or _find_excuse(text, source):
         return fault
     if not _WORD.search(source):
-        return None  # ornament: whatever stands for it will do
+        return None  # the source has no words, so any text may stand for it
     if _is_placeholder(text, source):
         return f"{text[:60]!r} is a placeholder: write what the texts say"
-    if size < _SHORTEST and size < ground / 10:
-        return f"{text!r} is too short to stand for texts of {ground:,} bytes"
-    if size > _LOOP_FROM and _packed(text) < _LOOPED and _packed(source) > 2 * _LOOPED:
+    if size < _SHORTEST and size < source_size / 10:
+        return f"{text!r} is too short to stand for texts of {source_size:,} bytes"
+    if size > _LOOP_FROM and _compressed_share(text) < _LOOPED and _compressed_share(source) > 2 * _LOOPED:
         return "it says the same again and again: say each thing once"
     if _is_foreign(text, source):
-        return "hardly a word of it stands in the texts: write what these texts say"
+        return "almost none of its words stand in the texts: write what these texts say"
     return None
 
 
 def find_fault_in_names(names: Iterable[str], sources: Sequence[str]) -> str | None:
-    """What is wrong with names and phrases that were found in `sources`, or None. To have found none is no fault."""
-    found = [name for name in names if name.strip()]
-    source, text = "\n".join(sources), "\n".join(found)
-    if (size := _bytes(text)) > (bound := 12 * _bytes(source) + 4000):
+    """What is wrong with names and phrases that were found in `sources`, or None. An empty list is not a fault."""
+    given_names = [name for name in names if name.strip()]
+    source, text = "\n".join(sources), "\n".join(given_names)
+    if (size := _count_bytes(text)) > (bound := 12 * _count_bytes(source) + 4000):
         return f"it takes {size:,} bytes: write {bound:,} at most"
     if fault := _find_strange_signs(text, source):
         return fault
-    for name in found:
+    for name in given_names:
         if fault := _find_excuse(name, source):
             return fault
-    if not found or _script(text) != _script(source) or _units(text) & _units(source):
+    if not given_names or _script(text) != _script(source) or _units(text) & _units(source):
         return None
-    ground = _plain(source)
-    if any(_plain(name) in ground for name in found):  # an acronym, say, too short to be a unit
+    plain_source = _plain(source)
+    if any(_plain(name) in plain_source for name in given_names):  # for example an acronym, too short for a unit
         return None
-    return f"nothing of what it names stands in the text: {', '.join(found)[:100]!r}"
+    return f"nothing that it names stands in the text: {', '.join(given_names)[:100]!r}"
 
 
 def strings_in(value: object) -> list[str]:
-    """The strings in lists and objects within one another, as replies hold them."""
-    found: list[str] = []
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, str):
-            found.append(one)
-        elif isinstance(one, dict):
-            left.extend(one.values())
-        elif isinstance(one, list):
-            left.extend(reversed(one))
-    return found
+    """All strings in nested lists and objects, in order."""
+    strings: list[str] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            strings.append(item)
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(reversed(item))
+    return strings
 
 
 def _find_strange_signs(text: str, source: str) -> str | None:
     strange = set(_CONTROL.findall(text)) - set(source)
-    return f"it holds the control character {min(strange)!a}: write plain text" if strange else None
+    return f"it has the control character {min(strange)!a}: write plain text" if strange else None
 
 
 def _find_excuse(text: str, source: str) -> str | None:
-    found = _REFUSAL.match(_plain(text[:400]).strip(" \n\"'*-([."))
-    if found and found[0] not in _plain(source):  # else somebody in the texts says so
+    excuse = _REFUSAL.match(_plain(text[:400]).strip(" \n\"'*-([."))
+    if excuse and excuse[0] not in _plain(source):  # somebody in the texts may speak like this
         return f"{text[:60]!r} excuses itself instead of reading the texts"
     return None
 
@@ -129,42 +129,42 @@ def _is_placeholder(text: str, source: str) -> bool:
 
 
 def _is_foreign(text: str, source: str) -> bool:
-    """Whether the text has next to no word of a source in its own language."""
+    """Whether the text is in the language of the source, but has almost none of its words."""
     if _script(text) != _script(source):
         return False
-    said, known = _units(text), _units(source)
-    if len(said) < _FEW or len(known) < 4 * _FEW:
+    units, source_units = _units(text), _units(source)
+    if len(units) < _FEW or len(source_units) < 4 * _FEW:
         return False
-    if len(said & known) >= _SHARE * len(said):
+    if len(units & source_units) >= _SHARE * len(units):
         return False
     return _is_one_language(text, source)
 
 
 def _is_one_language(text: str, source: str) -> bool:
-    """By the little words; in scripts that do not part words, one script is taken for one language."""
-    little = [_little_words(one) for one in (text, source)]
-    if not little[0]:
+    """Compare the short words. In scripts without spaces, one script counts as one language."""
+    words, source_words = _short_words(text), _short_words(source)
+    if not words:
         return bool(_UNSPACED.search(text))
-    return sum(word in little[1] for word in little[0]) >= _FAMILIAR * len(little[0])
+    return sum(word in source_words for word in words) >= _FAMILIAR * len(words)
 
 
-def _little_words(text: str) -> frozenset[str]:
+def _short_words(text: str) -> frozenset[str]:
     return frozenset(word for word in _WORD.findall(_plain(text)) if len(word) < _STEM and word.isalpha())
 
 
 def _units(text: str) -> frozenset[str]:
-    """What two texts are compared by: numbers, the beginnings of words, pairs of signs where words are not parted."""
-    found: set[str] = set()
+    """The units by which two texts are compared: numbers, beginnings of words, and in scripts without spaces pairs."""
+    units: set[str] = set()
     for word in _WORD.findall(_plain(text)):
         if _UNSPACED.search(word):
-            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+            units.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
         elif len(word) >= _STEM or word.isdigit():
-            found.add(word if word.isdigit() else word[:_STEM])
-    return frozenset(found)
+            units.add(word if word.isdigit() else word[:_STEM])
+    return frozenset(units)
 
 
 def _script(text: str) -> str:
-    """The script that most letters of the beginning are of; Japanese apart from Chinese."""
+    """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
     scripts = Counter(_script_of(sign) for sign in text[:_SAMPLE] if sign.isalpha())
     if 10 * scripts["KANA"] > sum(scripts.values()):
         return "KANA"
@@ -178,19 +178,19 @@ def _script_of(sign: str) -> str:
     return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
 
 
-def _packed(text: str) -> float:
+def _compressed_share(text: str) -> float:
     data = text.encode("utf-8", "replace")
     return len(zlib.compress(data, 1)) / max(1, len(data))
 
 
-def _bytes(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
 def _plain(text: str) -> str:
-    """Without case, accents and curly marks, so that a word is one however it is written."""
+    """The text without case, accents and curly quotes, so that one word has one form."""
     if text.isascii():
         return text.lower()
-    parted = unicodedata.normalize("NFKD", text.replace("’", "'").replace("\u02bc", "'"))
-    kept = "".join(sign for sign in parted if unicodedata.category(sign) != "Mn")
-    return unicodedata.normalize("NFC", kept).casefold()
+    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").replace("\u02bc", "'"))
+    base = "".join(sign for sign in decomposed if unicodedata.category(sign) != "Mn")
+    return unicodedata.normalize("NFC", base).casefold()

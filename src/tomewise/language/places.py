@@ -1,4 +1,4 @@
-"""How many calls a model takes at a time, and who goes next."""
+"""How many calls of a model may run at a time, and which call is next."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _queue: ContextVar[object] = ContextVar("tomewise_queue", default=None)
 
 
 @contextmanager
-def queueing() -> Iterator[None]:
-    """Calls made inside, also by tasks started inside, wait in a queue of their own."""
+def use_own_queue() -> Iterator[None]:
+    """Calls from inside this context wait in their own queue, also calls from tasks started inside."""
     token = _queue.set(object())
     try:
         yield
@@ -24,11 +24,11 @@ def queueing() -> Iterator[None]:
 
 
 class Places:
-    """At most `limit` calls at a time: `async with places`. The shortest queue goes first, in each who came first.
+    """At most `limit` calls at a time: `async with places`. The shortest queue is served first, each in its order.
 
-    So a layer whose calls wait for one another, and which asks for few at a time, is not held up by the thousand calls
-    of another layer: that one ends no later for it. Raises UsageError for a limit below 1, under which every call would
-    wait for ever.
+    Some layers make few calls at a time, since each call waits for an earlier one. Such a layer need not wait behind
+    the thousand calls of another layer, and the other layer ends no later. Raises UsageError for a limit below 1: every
+    call would wait for ever.
     """
 
     def __init__(self, limit: int) -> None:
@@ -46,7 +46,7 @@ class Places:
         try:
             await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the place came at the very moment: somebody else may have it
+            if not turn.cancelled():  # the place was given at the same moment: give it to the next call
                 self._pass_on()
             raise
 
@@ -55,12 +55,12 @@ class Places:
 
     def _pass_on(self) -> None:
         while self._waiting:
-            queue = min(self._waiting, key=lambda one: len(self._waiting[one]))
+            queue = min(self._waiting, key=lambda candidate: len(self._waiting[candidate]))
             turns = self._waiting[queue]
             turn = turns.popleft()
             if not turns:
                 del self._waiting[queue]
-            if not turn.done():  # else whoever waited gave up
+            if not turn.done():  # if it is done, the call was cancelled while it waited
                 turn.set_result(None)
                 return
         self._free += 1

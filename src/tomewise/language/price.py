@@ -6,18 +6,18 @@ from tomewise.language.spec import ModelSpec
 
 
 def price(model_spec: str, input_tokens: int, output_tokens: int) -> float | None:
-    """Dollars for one call of `provider:model` with so many tokens, or None where no price is known."""
-    return price_of(ModelSpec.parse(model_spec), input_tokens, output_tokens)
+    """Dollars for one call of `provider:model` with so many tokens, or None if the price is unknown."""
+    return find_price(ModelSpec.parse(model_spec), input_tokens, output_tokens)
 
 
-def price_of(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
+def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
     """As `price`."""
     from genai_prices import Usage, calc_price
 
     try:
-        found = calc_price(
+        calculation = calc_price(
             Usage(input_tokens=input_tokens, output_tokens=output_tokens), spec.model, provider_id=spec.provider
         )
     except LookupError:
         return None
-    return float(found.total_price)
+    return float(calculation.total_price)

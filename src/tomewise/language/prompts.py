@@ -1,7 +1,7 @@
-"""The wording of every role: one Jinja2 template each, in `prompts/<role>.md`.
+"""The prompt of every role: one Jinja2 template each, in `prompts/<role>.md`.
 
-Text that comes from documents or from models stands inside tags that it cannot close (`fenced`), so that a model can
-tell material from instructions. What a template may do is bounded (see `templates`).
+Text from documents or models stands between tags that it cannot close (the filter `fenced`), so that a model can
+distinguish material from instructions. `templates` bounds what a template may do.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UsageError
 
 if TYPE_CHECKING:
-    from tomewise.language.templates import Wording
+    from tomewise.language.templates import Template
     from tomewise.types import In, Out, Role
 
 PACKAGED = Path(__file__).parent.parent / "prompts"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
-_LARGEST = 1_000_000  # bytes of a file: more is no prompt
+_LARGEST = 1_000_000  # bytes of a prompt file that are read
 
 
 class Prompts:
-    """Renders the prompt of a role; a file of the same name in `folder` takes the place of the packaged one.
+    """Renders the prompt of a role. A file of the same name in `folder` replaces the packaged prompt.
 
-    Templates see the fields of the role's input by name, as plain data, and the filters `fenced`, `oneline`,
+    Templates see the fields of the role's input by name, as plain data. They may use the filters `fenced`, `oneline`,
     `numbered`, `lettered`, `join`, `default`, `int`, `length`, `lower`, `upper`.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._templates: dict[str, Wording] = {}
+        self._templates: dict[str, Template] = {}
 
     def render(self, role: Role[In, Out], given: In) -> str:
         """The prompt of `role` for `given`. Raises `UsageError` for a missing or broken template, naming the file."""
@@ -40,10 +40,10 @@ class Prompts:
         if template is None:
             template = self._templates[role.name] = self._load(role.name)
         try:
-            # Plain data: from the methods of an object, a template could reach anything.
+            # Plain data only: through the methods of an object, a template could reach anything.
             return template.render(given.model_dump(mode="json")).strip()
         except (UsageError, TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise UsageError(f"the prompt {self._path(role.name)} cannot be rendered: {error}; mend it") from error
+            raise UsageError(f"the prompt {self._path(role.name)} cannot be rendered: {error}; fix it") from error
 
     def _path(self, name: str) -> Path:
         if self._folder is None:
@@ -53,21 +53,21 @@ class Prompts:
         own = self._folder / f"{name}.md"
         return own if own.is_file() else PACKAGED / f"{name}.md"
 
-    def _load(self, name: str) -> Wording:
+    def _load(self, name: str) -> Template:
         from jinja2 import TemplateSyntaxError
 
-        from tomewise.language.templates import Wording
+        from tomewise.language.templates import Template
 
         path = self._path(name)
         try:
-            return Wording(_body(_text(path), name, path))
+            return Template(_body(_text(path), name, path))
         except FileNotFoundError as error:
-            raise UsageError(f"there is no prompt {path}: a role needs a file of its name") from error
+            raise UsageError(f"the prompt {path} does not exist: a role needs a file of its name") from error
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the prompt {path} cannot be read as UTF-8 text: {error}") from error
         except TemplateSyntaxError as error:
             where = f"line {error.lineno} after the front matter"
-            raise UsageError(f"the prompt {path} is broken, {where}: {error.message}; mend it") from error
+            raise UsageError(f"the prompt {path} is broken, {where}: {error.message}; fix it") from error
 
 
 def _text(path: Path) -> str:
@@ -76,12 +76,12 @@ def _text(path: Path) -> str:
 
 
 def _body(source: str, name: str, path: Path) -> str:
-    """The template without its front matter, whose `name`, where stated, must be the role's."""
+    """The template without its front matter. If the front matter has a `name`, it must be the role's."""
     source = source.replace("\r\n", "\n").removeprefix("\ufeff")
-    found = _FRONT_MATTER.match(source)
-    if found is None:
+    front_matter = _FRONT_MATTER.match(source)
+    if front_matter is None:
         return source
-    stated = dict(line.split(":", 1) for line in found[1].splitlines() if ":" in line)
-    if (said := stated.get("name", name).strip()) != name:
-        raise UsageError(f"the prompt {path} says it is {said!r}: its front matter must say `name: {name}`")
-    return source[found.end() :]
+    fields = dict(line.split(":", 1) for line in front_matter[1].splitlines() if ":" in line)
+    if (own_name := fields.get("name", name).strip()) != name:
+        raise UsageError(f"the prompt {path} has the name {own_name!r}: write `name: {name}` in its front matter")
+    return source[front_matter.end() :]

@@ -1,6 +1,6 @@
-"""The one place that knows Pydantic AI. Imported at the first call only, since that takes more than a second.
+"""The only module that knows Pydantic AI. It is imported at the first call, since that takes more than a second.
 
-Made against pydantic-ai 2.68: `direct.model_request` for one request without an agent, and its error categories.
+Written for pydantic-ai 2.68: `direct.model_request` sends one request without an agent; its errors come in categories.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pydantic_ai.settings import ModelSettings
 from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Refused, UsageError
 from tomewise.language.envelope import repair_completion
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
-from tomewise.language.retry import Failure, Passing
+from tomewise.language.retry import Failure, PassingFailure
 from tomewise.language.spec import EXAMPLES, ModelSpec
 from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseTooLong
 
@@ -43,8 +43,8 @@ _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request: the standing rules, what was said so far (the person first, then by turns), and its bounds."""
+class ChatRequest:
+    """One request and its bounds. `system` holds the rules; `turns` alternate between user and model, user first."""
 
     system: str
     turns: Sequence[str]
@@ -54,11 +54,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
-    """A reply and what it took: tokens are None where the server does not count them, `cost` without a known price.
+class ChargedReply:
+    """A reply and its cost. Tokens are None if the server does not count them, `cost` if no price is known.
 
-    `refused` says why where the model declined to reply.
-    `cached_tokens` are part of the tokens in, `reasoning_tokens` of those out.
+    `refused` gives the reason if the model declined to reply. `cached_tokens` are part of the input tokens,
+    `reasoning_tokens` part of the output tokens.
     """
 
     reply: Reply
@@ -78,57 +78,57 @@ class Connection:
     model: Model
     http: httpx2.AsyncClient
 
-    async def send(self, asked: Asked, timeout: float) -> Charged:
-        """One attempt, at most `timeout` seconds in all. Whatever the server does, raises nothing but `Failure`."""
-        messages, settings, parameters = _messages(asked), self._settings(asked), self._parameters(asked.output)
+    async def send(self, request: ChatRequest, timeout: float) -> ChargedReply:
+        """Make one attempt of at most `timeout` seconds. Whatever the server does, the only error is `Failure`."""
+        messages, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
         try:
             async with asyncio.timeout(timeout):
                 response = await model_request(
                     self.model, messages, model_settings=settings, model_request_parameters=parameters
                 )
         except TimeoutError as error:
-            raise Passing(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
+            raise PassingFailure(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
         except MemoryError:
             raise
         except Exception as error:
-            # What a server sends meets the code of Pydantic AI and of a provider's client, which raise what they like:
-            # an odd reply must fail its own request, not the build around it. No code of ours runs inside.
-            raise failure(error, self.spec) from error
-        return self._charged(response)
+            # Pydantic AI and the provider's client read what the server sends, and may raise any exception. An odd
+            # reply must fail its own request only, not the whole build. None of our own code runs inside this `try`.
+            raise classify_error(error, self.spec) from error
+        return self._read(response)
 
     @property
     def thinks(self) -> bool:
-        """Whether the model writes thoughts that nobody sees, for which it needs room."""
+        """Whether the model writes hidden thoughts, for which it needs more tokens."""
         return bool(self.model.profile.get("thinking_enabled_by_default"))
 
-    def most_tokens(self, asked: Asked) -> int:
+    def most_tokens(self, request: ChatRequest) -> int:
         """The bound on the tokens of the reply, thoughts included."""
-        return asked.max_tokens + (THINKING_ROOM if self.thinks else 0)
+        return request.max_tokens + (THINKING_ROOM if self.thinks else 0)
 
     async def close(self) -> None:
         await self.http.aclose()
 
-    def _settings(self, asked: Asked) -> ModelSettings:
-        settings = ModelSettings(max_tokens=self.most_tokens(asked))
-        if asked.temperature is not None and not self.thinks:  # models that think take no temperature
-            settings["temperature"] = asked.temperature
+    def _settings(self, request: ChatRequest) -> ModelSettings:
+        settings = ModelSettings(max_tokens=self.most_tokens(request))
+        if request.temperature is not None and not self.thinks:  # models that think take no temperature
+            settings["temperature"] = request.temperature
         return settings
 
     def _parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
-        # A server of one's own may not know response formats; Ollama's own does.
-        known = self.spec.address is None or self.spec.provider == "ollama"
-        if not (known and self.model.profile.get("supports_json_schema_output")):
+        # A server at an own address may not support response formats; Ollama does.
+        supported = self.spec.address is None or self.spec.provider == "ollama"
+        if not (supported and self.model.profile.get("supports_json_schema_output")):
             return ModelRequestParameters()
-        wanted = OutputObjectDefinition(json_schema=lean_schema(output), name=output.__name__)
-        return ModelRequestParameters(output_mode="native", output_object=wanted)
+        definition = OutputObjectDefinition(json_schema=lean_schema(output), name=output.__name__)
+        return ModelRequestParameters(output_mode="native", output_object=definition)
 
-    def _charged(self, response: ModelResponse) -> Charged:
+    def _read(self, response: ModelResponse) -> ChargedReply:
         refused = None
         if response.finish_reason == "content_filter":
-            why = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
-            refused = f"{self.spec} declined: {_brief(why)}"
+            reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
+            refused = f"{self.spec} declined: {_shorten(reason)}"
         usage = response.usage
-        return Charged(
+        return ChargedReply(
             Reply(
                 text=_text(response),
                 cut=response.finish_reason == "length",
@@ -144,7 +144,7 @@ class Connection:
 
 
 def connect(spec: ModelSpec, api_key: str | None, limit: int) -> Connection:
-    """Everything that asking `spec` needs, without asking anything. Raises `UsageError` or `MissingDependency`."""
+    """Prepare a connection to `spec` without sending anything. Raises `UsageError` or `MissingDependency`."""
     http = BoundedClient(limit, partial(_repair, spec))
     try:
         return Connection(spec, _model(spec, _provider(spec, api_key, http)), http)
@@ -158,46 +158,49 @@ def connect(spec: ModelSpec, api_key: str | None, limit: int) -> Connection:
         ) from error
 
 
-def failure(error: Exception, spec: ModelSpec) -> Failure:
-    """What an error of Pydantic AI, or of a client below it, is to us."""
+def classify_error(error: Exception, spec: ModelSpec) -> Failure:
+    """The failure that stands for an error of Pydantic AI or of the client below it."""
     if _is_too_long(error):
         return Failure(ModelError(f"{spec.place} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up"))
     match error:
         case exceptions.ModelHTTPError():
-            return _refusal(error, spec)
+            return _classify_http_error(error, spec)
         case exceptions.ModelQuotaExceededError():
-            return Failure(ModelUnavailable(f"the account of {spec} has no quota left: {_said(error)}"), answered=True)
+            message = f"the account of {spec} has no quota left: {_server_message(error)}"
+            return Failure(ModelUnavailable(message), answered=True)
         case exceptions.ModelConnectionError():
             unreached = ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network")
-            return Passing(unreached, sent=error.phase not in ("pool", "connect"))
+            return PassingFailure(unreached, sent=error.phase not in ("pool", "connect"))
         case exceptions.ContentFilterError():
-            return Failure(Refused(f"{spec} declined: {_brief(error)}"))
+            return Failure(Refused(f"{spec} declined: {_shorten(error)}"))
         case exceptions.AgentRunError():
-            return Passing(ModelError(f"{spec.place} sent no usable response: {_brief(error)}"))
-    return Failure(ModelError(f"{spec.place} sent what cannot be read: {type(error).__name__}: {_brief(error)}"))
+            return PassingFailure(ModelError(f"{spec.place} sent no usable response: {_shorten(error)}"))
+    return Failure(
+        ModelError(f"{spec.place} sent a response that cannot be read: {type(error).__name__}: {_shorten(error)}")
+    )
 
 
-def _refusal(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
-    """What an error that the server answered with is to us."""
-    told = _said(error)
+def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
+    """The failure that stands for an error reported by the server."""
+    message = _server_message(error)
     refused = error.provider_error_code in ("content_filter", "content_policy_violation")
     final: ModelError
     match error:
         case exceptions.ModelQuotaExceededError():
-            final = ModelUnavailable(f"the account of {spec} has no quota left: {told}")
+            final = ModelUnavailable(f"the account of {spec} has no quota left: {message}")
         case exceptions.ModelHTTPError(status_code=401 | 403):
-            final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({told})")
+            final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({message})")
         case exceptions.ModelHTTPError(status_code=404):
-            final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({told})")
+            final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({message})")
         case exceptions.ModelContextWindowExceededError():
-            final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({told})")
+            final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
         case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY_STATUS:
-            final = ModelUnavailable(f"{spec.place} keeps failing: {told}")
-            return Passing(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
+            final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
+            return PassingFailure(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
         case _ if refused:
-            final = Refused(f"{spec} declined: {told}")
+            final = Refused(f"{spec} declined: {message}")
         case _:
-            final = ModelError(f"{spec.place} rejected the request: {told}")
+            final = ModelError(f"{spec.place} rejected the request: {message}")
     return Failure(final, answered=True)
 
 
@@ -215,17 +218,20 @@ def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) ->
     try:
         kind = infer_provider_class(spec.provider)
     except ValueError as error:
-        raise UsageError(f"there is no provider {spec.provider!r}: write provider:model, such as {EXAMPLES}") from error
+        raise UsageError(
+            f"Pydantic AI has no provider {spec.provider!r}: write provider:model, such as {EXAMPLES}"
+        ) from error
     api_key = spec.key(api_key)
     if spec.provider == "openai" and spec.address:
-        api_key = api_key or "none"  # the client insists on a key, the server may not
-    wanted = {"api_key": api_key, "base_url": spec.address, "http_client": http}
-    taken = inspect.signature(kind.__init__).parameters
-    if spec.address and "base_url" not in taken:
+        api_key = api_key or "none"  # the client requires a key, the server may not
+    arguments = {"api_key": api_key, "base_url": spec.address, "http_client": http}
+    parameters = inspect.signature(kind.__init__).parameters
+    if spec.address and "base_url" not in parameters:
         raise UsageError(f"{spec.provider!r} cannot be asked at another address: leave the base URL out")
-    provider: Provider[Any] = kind(**{name: value for name, value in wanted.items() if value and name in taken})
+    accepted = {name: value for name, value in arguments.items() if value and name in parameters}
+    provider: Provider[Any] = kind(**accepted)
     if hasattr(provider.client, "max_retries"):
-        provider.client.max_retries = 0  # ours are counted, bounded and honour what the server asks for
+        provider.client.max_retries = 0  # `retry` counts and bounds the retries, and waits as the server asks
     return provider
 
 
@@ -235,8 +241,8 @@ def _model(spec: ModelSpec, provider: Provider[Any]) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    # Chat Completions, which every compatible server speaks. Servers other than OpenAI's often know `max_tokens`
-    # alone; models that think know only the newer name, wherever they are.
+    # Every compatible server speaks Chat Completions. Other servers than OpenAI's often know only `max_tokens`; models
+    # that think know only the newer name, on every server.
     model = OpenAIChatModel(spec.model, provider=provider)
     if spec.address and not model.profile.get("thinking_enabled_by_default"):
         older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
@@ -244,9 +250,9 @@ def _model(spec: ModelSpec, provider: Provider[Any]) -> Model:
     return model
 
 
-def _messages(asked: Asked) -> list[ModelMessage]:
-    opening, *rest = asked.turns
-    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(asked.system), UserPromptPart(opening)])]
+def _messages(request: ChatRequest) -> list[ModelMessage]:
+    first, *rest = request.turns
+    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(request.system), UserPromptPart(first)])]
     for number, turn in enumerate(rest):
         messages.append(
             ModelRequest(parts=[UserPromptPart(turn)]) if number % 2 else ModelResponse(parts=[TextPart(turn)])
@@ -255,7 +261,7 @@ def _messages(asked: Asked) -> list[ModelMessage]:
 
 
 def _text(response: ModelResponse) -> str:
-    """What the model wrote; where it called a tool nobody offered instead, the arguments of the call."""
+    """The text that the model wrote. If it called a tool instead, which nobody offered, the arguments of the call."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     if text.strip():
         return text
@@ -271,18 +277,18 @@ def _cost(response: ModelResponse) -> float | None:
         ArithmeticError,
         TypeError,
         AssertionError,
-    ):  # no price for this model, or none that can be reckoned
+    ):  # the price of this model is unknown or cannot be computed
         return None
 
 
-def _said(error: exceptions.ModelAPIError) -> str:
-    """What the server said, in one short line."""
+def _server_message(error: exceptions.ModelAPIError) -> str:
+    """The server's message in one short line."""
     body = error.body
     if isinstance(body, dict):
         body = body.get("message") or body
     status = f"status {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
-    return f"{status}{_brief(body or error)}"
+    return f"{status}{_shorten(body or error)}"
 
 
-def _brief(told: object) -> str:
-    return " ".join(str(told)[:3000].split())[:300]
+def _shorten(message: object) -> str:
+    return " ".join(str(message)[:3000].split())[:300]

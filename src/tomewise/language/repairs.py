@@ -1,4 +1,4 @@
-"""How many replies were mended, and how many were refused, while something was done."""
+"""Count the replies that were repaired, and those that were given up, during a piece of work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Mended:
-    """`repaired` replies could be used after the model was shown what was wrong, `refused` ones not even then."""
+class RepairCounts:
+    """`repaired` replies became usable after the model saw what was wrong; `refused` replies did not."""
 
     repaired: int = 0
     refused: int = 0
@@ -19,13 +19,13 @@ class Mended:
         return bool(self.repaired or self.refused)
 
 
-_counts: ContextVar[Mended | None] = ContextVar("tomewise_mended", default=None)
+_counts: ContextVar[RepairCounts | None] = ContextVar("tomewise_repairs", default=None)
 
 
 @contextmanager
-def count_mended() -> Iterator[Mended]:
-    """Counts for whatever is asked inside, also by tasks started inside."""
-    counts = Mended()
+def collect_repairs() -> Iterator[RepairCounts]:
+    """Count for all asks inside this context, also from tasks started inside."""
+    counts = RepairCounts()
     token = _counts.set(counts)
     try:
         yield counts
@@ -34,12 +34,12 @@ def count_mended() -> Iterator[Mended]:
 
 
 def count_repair() -> None:
-    """To be called by a model when a repair brought a usable reply."""
+    """Count one repair. A model calls this when a repair led to a usable reply."""
     if (counts := _counts.get()) is not None:
         counts.repaired += 1
 
 
 def count_refusal() -> None:
-    """To be called where a reply is given up because neither it nor its repair can be used."""
+    """Count one reply that was given up: neither the reply nor its repair can be used."""
     if (counts := _counts.get()) is not None:
         counts.refused += 1

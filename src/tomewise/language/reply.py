@@ -1,7 +1,7 @@
-"""From the words of a model to a role's typed output.
+"""Turn the text of a model into a role's typed output.
 
-Models wrap JSON in prose, code fences or one object too many, and leave commas behind: all that is forgiven. What is
-not JSON is not taken for an answer, even where one text is wanted, since it may as well be an excuse.
+Models wrap JSON in prose, in code fences or in one more object, and leave loose commas: all that is accepted. Text
+without JSON is not accepted, even if the role wants only a text, since it may be an excuse.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tomewise.errors import BadReply
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
-# No two ways to read a text in these, and none to give up on it half-way: replies may be long and broken.
+# These patterns never backtrack: replies may be long and broken.
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THOUGHT_BEGINS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
@@ -30,16 +30,16 @@ _LOOSE_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
 _COMMA_AND_END = re.compile(r",\s*[}\]]")
 THINKING_ROOM = 8192  # tokens added to the bound on a reply for models that think before they write
 _OPENING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*["{}\[\]\dtfnNI-])""")  # only where JSON may begin
-_MOST_PIECES = 1000  # openings looked at in one text: more are an attack or a model gone astray
-_MOST_PASSES = 8  # times the length of a text: how many of its characters are read in vain before the search ends
-_LONG = 20_000  # characters from which a reply is read in a thread
-_LONGEST = 1_000_000  # characters: no bound on tokens that is given to a model lets it write so much
-_DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are common
+_MOST_PIECES = 1000  # openings that are tried in one text: more come from an attack or a confused model
+_MOST_PASSES = 8  # the search for JSON ends when it has read so many times the length of the text without success
+_LONG = 20_000  # characters; longer replies are read in a thread
+_LONGEST = 1_000_000  # characters; no bound on tokens that we set lets a model write so much
+_DECODER = json.JSONDecoder(strict=False)  # not strict, since line breaks inside strings are common
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `cut` is True when it reached the bound on its length, `thought` when it was thinking aloud."""
+    """The text of a reply. `cut` is True if it reached the bound on its length, `thought` if it contains thoughts."""
 
     text: str
     cut: bool = False
@@ -48,7 +48,7 @@ class Reply:
 
 @lru_cache(maxsize=128)
 def lean_schema(output: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an output without titles and class docstrings, which tell a model nothing."""
+    """The JSON schema of an output without titles and class docstrings, which do not help a model."""
     lean: dict[str, Any] = _lean(output.model_json_schema())
     return lean
 
@@ -60,20 +60,20 @@ def schema_text(output: type[BaseModel]) -> str:
 
 
 async def decode_reply(role: Role[In, Out], text: str) -> Out:
-    """`decode`, in a thread where the text is so long that other calls would wait for it."""
+    """As `decode`. A long text is read in a thread, so that other calls need not wait for it."""
     return await asyncio.to_thread(decode, role, text) if len(text) > _LONG else decode(role, text)
 
 
 def decode(role: Role[In, Out], text: str) -> Out:
-    """The role's output from the first piece of JSON in `text` that fits it. Raises `BadReply` with what is wrong."""
+    """The role's output from the first piece of JSON in `text` that fits. Raises `BadReply` that says what is wrong."""
     if not text.strip():
         raise BadReply(f"the reply for {role.name!r} is empty")
     if len(text) > _LONGEST:
         raise BadReply(f"the reply for {role.name!r} is {len(text):,} characters long, more than {_LONGEST:,}")
-    problem = "it holds no JSON object"
+    problem = "it has no JSON object"
     for value in _values(text):
         if (fields := _fields(role.output, value)) is None:
-            problem = f"it holds none of the fields {', '.join(role.output.model_fields)}"
+            problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
             return role.output.model_validate(fields)
@@ -83,34 +83,34 @@ def decode(role: Role[In, Out], text: str) -> Out:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Everything in the text that reads as JSON, the most explicit first."""
-    sound = "\\ud" not in text.lower()
-    for value in _pieces(text):
-        yield value if sound else _without_half_characters(value)
+    """All JSON values in the text. First the whole text, then code fences, then JSON inside of prose."""
+    may_hold_surrogates = "\\ud" in text.lower()
+    for value in _find_values(text):
+        yield _without_surrogates(value) if may_hold_surrogates else value
 
 
-def _pieces(text: str) -> Iterator[Any]:
-    whole, failed = _read(text)
-    if not failed:  # tags of thinking stand inside a string, if anywhere
+def _find_values(text: str) -> Iterator[Any]:
+    whole, is_json = _read(text)
+    if is_json:  # then a thinking tag can only stand inside a string
         yield whole
         return
     text = _after_thinking(text)
-    fences = (found[1] for found in islice(_FENCE.finditer(text), _MOST_PIECES))
+    fences = (match[1] for match in islice(_FENCE.finditer(text), _MOST_PIECES))
     for piece in (text, *fences):
-        value, failed = _read(piece)
-        if not failed:
+        value, is_json = _read(piece)
+        if is_json:
             yield value
-    yield from _embedded(_without_loose_commas(text))
+    yield from _find_in_prose(_without_loose_commas(text))
 
 
 def _read(piece: str) -> tuple[Any, bool]:
-    """The value that the piece is as a whole, and whether it is none."""
-    for mend in (str.strip, _without_loose_commas):
+    """The value of the whole piece, and whether the piece is JSON."""
+    for repair in (str.strip, _without_loose_commas):
         try:
-            return _DECODER.decode(mend(piece).strip()), False
+            return _DECODER.decode(repair(piece).strip()), True
         except (ValueError, RecursionError):
             continue
-    return None, True
+    return None, False
 
 
 def _without_loose_commas(text: str) -> str:
@@ -118,31 +118,31 @@ def _without_loose_commas(text: str) -> str:
 
 
 def _after_thinking(text: str) -> str:
-    """What stands after the last tag that ends a thought; nothing where a thought begins the text and never ends."""
-    ends = [found.end() for found in _THOUGHT_ENDS.finditer(text)]
+    """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends."""
+    ends = [match.end() for match in _THOUGHT_ENDS.finditer(text)]
     if ends:
         return text[ends[-1] :]
     return "" if _THOUGHT_BEGINS.match(text) else text
 
 
-def _embedded(text: str) -> Iterator[Any]:
-    """The JSON objects and lists that stand somewhere in prose, in order.
+def _find_in_prose(text: str) -> Iterator[Any]:
+    """The JSON objects and lists inside of prose, in order.
 
     The time is linear in the length of the text: the search ends after `_MOST_PIECES` openings, or when it has read
-    `_MOST_PASSES` times as many characters in vain as there are.
+    `_MOST_PASSES` times the length of the text without success.
     """
-    position, left = 0, _MOST_PASSES * len(text)
+    position, budget = 0, _MOST_PASSES * len(text)
     for _ in range(_MOST_PIECES):
-        found = _OPENING.search(text, position)
-        if found is None or left < 0:
+        opening = _OPENING.search(text, position)
+        if opening is None or budget < 0:
             return
         try:
-            value, position = _DECODER.raw_decode(text, found.start())
+            value, position = _DECODER.raw_decode(text, opening.start())
         except RecursionError:
-            return  # nested beyond reason: nothing of ours
+            return  # too deep to be an output of a role
         except ValueError as error:
-            position = found.start() + 1
-            left -= _end_of_reading(error, text) - found.start()
+            position = opening.start() + 1
+            budget -= _end_of_reading(error, text) - opening.start()
         else:
             yield value
 
@@ -150,19 +150,19 @@ def _embedded(text: str) -> Iterator[Any]:
 def _end_of_reading(error: ValueError, text: str) -> int:
     if isinstance(error, json.JSONDecodeError) and not error.msg.startswith("Unterminated string"):
         return error.pos
-    return len(text)  # a string without an end is read to the end, and reported at its beginning
+    return len(text)  # the decoder reads an open string to the end of the text, but reports where the string begins
 
 
-def _without_half_characters(value: Any) -> Any:
-    """The value without lone surrogates, which no file and no database takes."""
+def _without_surrogates(value: Any) -> Any:
+    """The value without lone surrogates, which files and databases reject."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
-    """The fields of the output in a value, also one level down, or a list in any dress for an output that is one."""
+    """The fields of the output in a value, also one level down. An output with one field may be a list without it."""
     known = output.model_fields
-    if len(known) == 1 and (listed := _listed(next(iter(known)), value)) is not None:
-        return dict.fromkeys(known, listed)
+    if len(known) == 1 and (items := _find_list(next(iter(known)), value)) is not None:
+        return dict.fromkeys(known, items)
     if not isinstance(value, dict):
         return None
     if known.keys() & value.keys():
@@ -171,8 +171,8 @@ def _fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _listed(field: str, value: Any) -> list[Any] | None:
-    """The list that an output's only field holds: a bare one, or numbered as in {"probe1": ..., "probe2": ...}."""
+def _find_list(field: str, value: Any) -> list[Any] | None:
+    """The list for an output's only field: a plain list, or numbered fields as in {"probe1": ..., "probe2": ...}."""
     if isinstance(value, list):
         return None if any(isinstance(item, dict) for item in value) else value
     if not isinstance(value, dict) or not value:
@@ -182,8 +182,7 @@ def _listed(field: str, value: Any) -> list[Any] | None:
 
 
 def _problems(error: ValidationError) -> str:
-    told = [f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5]]
-    return "; ".join(told)
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5])
 
 
 def _lean(node: Any) -> Any:
@@ -191,10 +190,10 @@ def _lean(node: Any) -> Any:
         return [_lean(each) for each in node]
     if not isinstance(node, dict):
         return node
-    kept: dict[str, Any] = {}
+    lean: dict[str, Any] = {}
     for key, value in node.items():
         if key in ("properties", "$defs"):
-            kept[key] = {name: _lean(each) for name, each in value.items()}
+            lean[key] = {name: _lean(each) for name, each in value.items()}
         elif key != "title" and not (key == "description" and "properties" in node):
-            kept[key] = _lean(value)
-    return kept
+            lean[key] = _lean(value)
+    return lean

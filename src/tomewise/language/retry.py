@@ -1,4 +1,4 @@
-"""Trying again: which failures pass by themselves, and how long to wait for that."""
+"""Try a request again: which failures may pass by themselves, and how long to wait."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Failure(Exception):
-    """A request that failed: `error` is what the asker is told.
+    """A request that failed. `error` is the error that the caller gets.
 
-    `sent` is False where no connection could be opened. `answered` is True where the server said that it failed, so
-    that nothing is charged for; otherwise it may have worked on the request.
+    `sent` is False if no connection could be opened. `answered` is True if the server reported the failure, so that it
+    charges nothing; otherwise it may have worked on the request.
     """
 
     def __init__(self, error: ModelError, *, sent: bool = True, answered: bool = False) -> None:
@@ -27,10 +27,10 @@ class Failure(Exception):
         self.answered = answered
 
 
-class Passing(Failure):
-    """A failure that may pass by itself: `error` is what it becomes when it does not.
+class PassingFailure(Failure):
+    """A failure that may pass by itself. `error` is what the caller gets if it does not pass.
 
-    `retry_after` is how many seconds the server asked for, if it did; `busy` says that it has too much to do.
+    `retry_after` is how many seconds the server asks to wait, if it asks. `busy` says that the server is overloaded.
     """
 
     def __init__(
@@ -49,32 +49,35 @@ class Passing(Failure):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits in seconds: `first`, doubled each time, half of it by chance; never longer than `longest`."""
+    """Waits in seconds: `first`, doubled each time, of which a random half may be left out; at most `longest`."""
 
     retries: int = 4
     first: float = 0.5
     longest: float = 60.0
 
     def delay(self, attempt: int, retry_after: float | None) -> float:
-        """How long to wait after failure number `attempt` (from 0): at least what the server asked for, if bearable."""
-        grown = min(self.longest, self.first * 2.0**attempt)
-        # By chance, so that calls refused together do not come back together.
-        return min(self.longest, max(grown * random.uniform(0.5, 1.0), retry_after or 0.0))
+        """Seconds to wait after failure number `attempt` (from 0).
+
+        At least the seconds that the server asks for, but never more than `longest`.
+        """
+        wait = min(self.longest, self.first * 2.0**attempt)
+        # Random, so that calls that were refused together do not all come back at the same moment.
+        return min(self.longest, max(wait * random.uniform(0.5, 1.0), retry_after or 0.0))
 
 
 PATIENT = Backoff()
 
 
-async def retried(
+async def retry(
     attempt: Callable[[], Awaitable[T]],
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The first success of `attempt`. Raises a `Passing` failure once the retries are used up, any other at once."""
+    """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once."""
     for number in range(backoff.retries + 1):
         try:
             return await attempt()
-        except Passing as failure:
+        except PassingFailure as failure:
             if number == backoff.retries:
                 raise
             wait = backoff.delay(number, failure.retry_after)

@@ -1,4 +1,4 @@
-"""A language model that says what it was told to say: the double that tests and examples use."""
+"""A language model that plays back prepared replies, for tests and examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.places import Places
-from tomewise.language.usage import Bill, Clock, Request, estimated_tokens, sending, spent
+from tomewise.language.usage import Bill, Clock, Request, announce_request, estimate_tokens, report_call
 from tomewise.types import Spent
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Replies: TypeAlias = Sequence[Reply] | Callable[[Any], Reply]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One ask: the role's name and what was given."""
+    """One ask: the role's name and its input."""
 
     role: str
     given: BaseModel
@@ -35,10 +35,10 @@ class Call:
 class ScriptedModel:
     """Plays back replies by role name.
 
-    `replies[role]` is a list, used up in order, or a function of the role's input. A reply is the role's output, a
-    dict that validates as such, or an exception, which is raised. `latency` is how many seconds each call takes,
-    `limit` how many run at the same time (None: any number). Tokens are estimated
-    from the JSON of what goes in and out.
+    `replies[role]` is a list, which is used up in order, or a function of the role's input. A reply is the role's
+    output, a dict that validates as the output, or an exception, which is raised. `latency` is how many seconds each
+    call takes, `limit` how many calls run at the same time (None: any number). Tokens are estimated from the JSON of
+    input and output.
     """
 
     def __init__(
@@ -60,55 +60,55 @@ class ScriptedModel:
         self._clock = clock
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """The next reply of the role. Raises `ModelError` when there is none left, `BadReply` when it does not fit."""
+        """The next reply of the role. Raises `ModelError` if no reply is left, `BadReply` if the reply does not fit."""
         started = self._clock()
         tokens = self.reckon(role, given)
         bill = Bill(Spent())
         try:
             async with (
                 self._places or nullcontext(),
-                sending(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
+                announce_request(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
             ):
                 self.calls.append(Call(role.name, given))
-                reply = self._next(role.name, given)
-                # Also without latency, so that calls asked for side by side are seen side by side by the meters.
+                reply = self._take_reply(role.name, given)
+                # Without latency too, so that meters see calls side by side if they were made side by side.
                 await asyncio.sleep(self._latency)
                 if isinstance(reply, Exception):
                     raise reply
-                output = role.accept(given, _fitted(role, reply))
-                received = estimated_tokens(output.model_dump_json())
+                output = role.accept(given, _validate(role, reply))
+                received = estimate_tokens(output.model_dump_json())
                 bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received)
                 return output
         finally:
             if bill.spent.calls:
                 self._report(role.name, bill.spent, started)
 
-    def _report(self, role: str, taken: Spent, started: float) -> None:
-        spent(
+    def _report(self, role: str, spent: Spent, started: float) -> None:
+        report_call(
             role,
             model=self.name,
             started=started,
             ended=self._clock(),
-            input_tokens=taken.input_tokens,
-            output_tokens=taken.output_tokens,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
             cost=0.0,
         )
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
-        """What `ask` would report as input tokens."""
-        return estimated_tokens(given.model_dump_json())
+        """The input tokens that `ask` would report."""
+        return estimate_tokens(given.model_dump_json())
 
-    def _next(self, role: str, given: BaseModel) -> Reply:
+    def _take_reply(self, role: str, given: BaseModel) -> Reply:
         script = self._replies.get(role)
         if callable(script):
             return script(given)
         if not script:
-            asked = sum(call.role == role for call in self.calls)
-            raise ModelError(f"no scripted reply left for the role {role!r} (call {asked}): give {role!r} one more")
+            count = sum(call.role == role for call in self.calls)
+            raise ModelError(f"no scripted reply is left for the role {role!r} (call {count}): give {role!r} one more")
         return script.popleft()
 
 
-def _fitted(role: Role[In, Out], reply: Reply) -> Out:
+def _validate(role: Role[In, Out], reply: Reply) -> Out:
     if isinstance(reply, role.output):
         return reply
     try:

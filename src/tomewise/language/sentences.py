@@ -1,17 +1,17 @@
-"""Text to sentences, with offsets."""
+"""Split text into sentences, with their offsets."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-READ_AT_MOST = 160_000  # characters of one call's texts that are looked at: more than the window holds
-_LONGEST = 700  # characters; a longer run without an end is cut at white space
+READ_AT_MOST = 160_000  # characters of one call's texts that are read: more than the window holds
+_LONGEST = 700  # characters; a longer sentence is cut at white space
 _ABBREVIATIONS = frozenset(
     """mr mrs ms dr st jr sr prof rev gen col capt lt sgt messrs mme mlle hon no nos vs etc eg ie inc ltd co corp fig
     vol ch pp ca approx jan feb mar apr jun jul aug sep sept oct nov dec mt ft""".split()
 )
-# Runs are bounded so that a megabyte of dots costs a megabyte of work, not its square.
+# Repetitions are bounded, so that the time is linear also for a megabyte of dots.
 _BREAK = re.compile(
     r"""[.!?…]{1,8}["'”’)\]»]{0,4}(?=\s)|[。！？]{1,8}[」』”’）]{0,4}|\n[^\S\n]*\n|\n(?=[^\W\d_][^\n:]{0,40}:[ \t])"""
 )
@@ -21,7 +21,7 @@ _LAST_WORD = re.compile(r"[^\W_]+(?:\.[^\W_]+)*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`whole[start:end] == text`. `source` numbers the text it stands in, `position` counts within that text."""
+    """`whole[start:end] == text`. `source` is the number of the whole text, `position` the sentence's number in it."""
 
     text: str
     start: int
@@ -31,8 +31,8 @@ class Sentence:
     speaker: str = ""
 
 
-def _ends(text: str, match: re.Match[str]) -> bool:
-    """Whether a full stop ends a sentence: not after an abbreviation or an initial, not before a small letter."""
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """Whether a full stop ends a sentence. It does not after an abbreviation or initial, or before a small letter."""
     if not match[0].startswith("."):
         return True
     word = _LAST_WORD.search(text, max(0, match.start() - 24), match.start())
@@ -47,13 +47,13 @@ def _bounds(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     start = 0
     for match in _BREAK.finditer(text):
-        if _ends(text, match):
+        if _ends_sentence(text, match):
             spans.append((start, match.end()))
             start = match.end()
     return [*spans, (start, len(text))]
 
 
-def _cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
+def _trim_and_cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
     """White space trimmed, and an over-long piece cut at white space."""
     pieces: list[tuple[int, int]] = []
     while end - start > longest:
@@ -78,13 +78,13 @@ def split_sentences(
     """The sentences of the first `limit` characters of `text`, in order; one of more than `longest` is cut.
 
     A sentence ends at `.`, `!`, `?` and their East Asian forms, at an empty line, and before a line that opens with a
-    speaker (`Name: ...`); the speaker of a turn is carried along to the sentences of that turn.
+    speaker (`Name: ...`). All sentences of a turn get its speaker.
     """
     text = text[:limit]
     sentences: list[Sentence] = []
     speaker = ""
     for left, right in _bounds(text):
-        for start, end in _cut(text, left, right, longest):
+        for start, end in _trim_and_cut(text, left, right, longest):
             piece = text[start:end]
             turn = _TURN.match(piece) if start == 0 or text[start - 1] == "\n" else None
             if turn:
@@ -93,8 +93,8 @@ def split_sentences(
     return sentences
 
 
-def sentences_of(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:
-    """The sentences of several texts in order; together at most `limit` characters are read, shared out evenly."""
+def split_texts(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:
+    """The sentences of several texts in order. At most `limit` characters are read, the same number of each text."""
     if sum(map(len, texts)) > limit:
         share = max(limit // len(texts), 1)
         texts = [text[:share] for text in texts[:limit]]

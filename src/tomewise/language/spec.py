@@ -1,4 +1,4 @@
-"""Which model is meant: `provider:model`, the key it needs, where it is, and how much it takes in."""
+"""The specification of a model: `provider:model`, its key, its address, and how many tokens it takes in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tomewise.settings import key, variable
 EXAMPLES = "extractive, openai:gpt-4o-mini, anthropic:claude-sonnet-4-5, ollama:llama3.1"
 OLLAMA_ADDRESS = "http://localhost:11434/v1"
 
-# The variables in which each provider looks for its key; providers that are not here check for themselves.
+# The environment variables with each provider's key. Providers that are not listed check their key themselves.
 _KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -25,7 +25,8 @@ _KEYS = {
     "fireworks": ("FIREWORKS_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
-# The longest prefix counts. Ollama takes in 4,096 tokens unless its server is told otherwise, and cuts silently.
+# The longest prefix counts. Ollama takes in 4,096 tokens unless its server is configured otherwise; it drops the rest
+# without an error.
 _WINDOWS = {
     "openai:gpt-4.1": 1_047_576,
     "openai:gpt-5": 400_000,
@@ -44,7 +45,7 @@ DEFAULT_WINDOW = 128_000
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model named by its provider and the provider's name for it; `address` is another server than the usual one."""
+    """A provider, its name for a model, and the `address` of the server if it is not the provider's usual one."""
 
     provider: str
     model: str
@@ -52,10 +53,10 @@ class ModelSpec:
 
     @classmethod
     def parse(cls, text: str, base_url: str | None = None) -> ModelSpec:
-        """`provider:model`; without `base_url`, OPENAI_BASE_URL and OLLAMA_BASE_URL count. Raises `UsageError`."""
+        """Read `provider:model`. Without `base_url`, OPENAI_BASE_URL or OLLAMA_BASE_URL counts. Raises `UsageError`."""
         provider, colon, model = text.strip().partition(":")
         if not (provider and colon and model) or any(sign.isspace() for sign in text.strip()):
-            raise UsageError(f"{text!r} names no model: write provider:model, such as {EXAMPLES}")
+            raise UsageError(f"{text!r} does not name a model: write provider:model, such as {EXAMPLES}")
         address = base_url or variable(f"{provider.upper()}_BASE_URL") if provider in ("openai", "ollama") else base_url
         if provider == "ollama":
             address = address or OLLAMA_ADDRESS
@@ -68,7 +69,7 @@ class ModelSpec:
 
     @property
     def place(self) -> str:
-        """Where it is asked, for messages."""
+        """The model and its address, for messages."""
         return f"{self} at {self.address}" if self.address else str(self)
 
     @property
@@ -82,29 +83,29 @@ class ModelSpec:
 
     @property
     def window(self) -> int:
-        """How many tokens it takes in, as far as is known."""
-        known = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
-        return _WINDOWS[max(known, key=len)] if known else DEFAULT_WINDOW
+        """How many tokens the model takes in: the known number, else `DEFAULT_WINDOW`."""
+        prefixes = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
+        return _WINDOWS[max(prefixes, key=len)] if prefixes else DEFAULT_WINDOW
 
     def key(self, given: str | None) -> str | None:
-        """The key that was given, else that of the environment. Raises `ModelUnavailable` for one that is garbled."""
+        """The given key, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
         return key(*self._key_names, given=given)
 
-    def need_key(self) -> None:
-        """Raises `ModelUnavailable` where a key is needed and none is set. Servers of one's own need none."""
+    def require_key(self) -> None:
+        """Raise `ModelUnavailable` if a key is needed and not set. A server at an own address needs no key."""
         if self.provider in _KEYS and not self.address and not self.key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")
 
 
 def check_address(address: str) -> None:
-    """Raises `UsageError` where this is no address of a server."""
-    refusal = f"{address!r} is no address of a model server: write it as http://HOST:PORT/v1 or https://HOST/v1"
+    """Raise `UsageError` if this is not the address of a server."""
+    refusal = f"{address!r} is not the address of a model server: write http://HOST:PORT/v1 or https://HOST/v1"
     if not address.startswith(("http://", "https://")) or any(sign.isspace() for sign in address):
         raise UsageError(refusal)
     try:
         parts = urlsplit(address)
-        sound = bool(parts.hostname) and parts.port != 0
+        is_valid = bool(parts.hostname) and parts.port != 0
     except ValueError as error:
         raise UsageError(refusal) from error
-    if not sound:
+    if not is_valid:
         raise UsageError(refusal)

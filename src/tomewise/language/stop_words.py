@@ -1,4 +1,4 @@
-"""English words that say nothing of what a text is about."""
+"""English words that do not show what a text is about."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Prompt templates as a small language of their own: Jinja2 without calls, assignments, macros and attributes.
+"""Prompt templates in a small part of Jinja2, without calls, assignments, macros and attributes.
 
-People share prompt folders, so a template is taken for the work of a stranger. It sees plain data only, and whatever
-it does ends: its length, its depth, its output and its time are bounded, and nothing in it can multiply a text.
+People share prompt folders, so a template may come from a stranger. It sees only plain data. Its length, depth, output
+and time are bounded, and nothing in it can multiply a text.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.visitor import NodeTransformer
 
-from tomewise.language.fences import fenced, lettered, numbered, oneline
+from tomewise.language.fences import fence, letter_items, number_items, oneline
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context
 
 LONGEST = 100_000  # characters of a template
 MOST = 50_000_000  # characters of a prompt: more than the largest window takes in
-SECONDS = 10.0  # of computing for one prompt: a large one takes a tenth of a second
-_MADE = 4 * MOST  # characters that filters may make for one prompt, all together: they may be held at the same time
-_LARGEST = 2**63  # a number: those of any length take any time to multiply
-_DEEPEST = 40  # nodes, one within another
-_LIMITS = "_limits"  # names that no template can use, since they begin with an underscore
-_PACED = "_paced"
+SECONDS = 10.0  # of computing time for one prompt: a large one takes a tenth of a second
+_MOST_FILTERED = 4 * MOST  # characters that all filters of one prompt may make: all may be in memory together
+_LARGEST = 2**63  # of a number: multiplying longer numbers could take any time
+_DEEPEST = 40  # nodes inside one another
+# A template cannot use these two names, since they begin with an underscore.
+_LIMITS = "_limits"
+_CHECKED_ITEMS = "_checked_items"
 _LOOP = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
 _ALLOWED = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.If, nodes.For, nodes.CondExpr,
@@ -41,8 +42,8 @@ _ALLOWED = (
 )  # fmt: skip
 
 
-class Wording:
-    """A template that was found harmless. Raises `TemplateSyntaxError` for one that is broken or is not."""
+class Template:
+    """A template that was checked. Raises `TemplateSyntaxError` for one that is broken or uses more than is allowed."""
 
     def __init__(self, source: str) -> None:
         if len(source) > LONGEST:
@@ -50,13 +51,13 @@ class Wording:
         try:
             tree = _environment().parse(source)
             _check(tree)
-            self._template = _environment().from_string(_Bounded().visit(tree))
+            self._template = _environment().from_string(_AddChecks().visit(tree))
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
             raise TemplateSyntaxError(f"it cannot be compiled ({type(error).__name__}: {error})", 1) from error
 
     def render(self, fields: Mapping[str, Any], *, seconds: float = SECONDS, most: int = MOST) -> str:
-        """The text for plain `fields`. Raises `TemplateError`, and what operators and filters raise."""
-        limits = _Limits(time.thread_time() + seconds)  # a machine that sleeps or is busy is not the template's fault
+        """The text for plain `fields`. Raises `TemplateError`, and the errors of operators and filters."""
+        limits = _Limits(time.thread_time() + seconds)  # thread time, since a busy machine must not fail a template
         pieces: list[str] = []
         length = 0
         for piece in self._template.generate({**fields, _LIMITS: limits}):
@@ -69,24 +70,24 @@ class Wording:
 
 
 class _Limits:
-    """What one prompt may still take."""
+    """The time and the characters that are left for one prompt."""
 
-    def __init__(self, ends: float) -> None:
-        self._ends = ends  # by the clock of the thread
-        self._characters = _MADE
+    def __init__(self, end: float) -> None:
+        self._end = end  # on the clock of the thread
+        self._characters = _MOST_FILTERED
 
-    def check(self, made: object = None) -> None:
-        """Raise SecurityError when the time is over, or the text `made` is one too many."""
-        if isinstance(made, str):
-            self._characters -= len(made)
+    def check(self, output: object = None) -> None:
+        """Count the output of a filter. Raise SecurityError if the time or the characters are used up."""
+        if isinstance(output, str):
+            self._characters -= len(output)
         if self._characters < 0:
-            raise SecurityError(f"its filters make more than {_MADE:,} characters")
-        if time.thread_time() > self._ends:
+            raise SecurityError(f"its filters make more than {_MOST_FILTERED:,} characters")
+        if time.thread_time() > self._end:
             raise SecurityError("it takes too long: simplify its loops")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Where a name leads to a key of the data or to nothing."""
+    """A sandbox in which a name is a key of the data, and nothing else."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%"})
 
@@ -102,13 +103,13 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _key(self, obj: Any, name: Any) -> Any:
         if isinstance(obj, StrictUndefined):
-            return obj[name]  # raises, saying what is not there
+            return obj[name]  # raises an error that names the missing key
         if isinstance(obj, dict) and isinstance(name, str):
             return obj[name] if name in obj else self.undefined(obj=obj, name=name)
         return self.unsafe_undefined(obj, str(name))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        # Two texts would make one that is twice as long, a text and a number one of any length.
+        # With `+`, two texts make one of twice the length; with `*`, a text and a number make one of any length.
         if not isinstance(left, int | float) or not isinstance(right, int | float):
             raise SecurityError(f"{operator!r} is for numbers: join texts with ~")
         if max(abs(left), abs(right)) > _LARGEST:
@@ -119,37 +120,41 @@ class _Environment(ImmutableSandboxedEnvironment):
         return False
 
 
-class _Bounded(NodeTransformer):
-    """Makes loops look at the clock, and `~` know a bound."""
+class _AddChecks(NodeTransformer):
+    """Makes every loop check the time, and makes `~` join texts within a bound."""
 
     def visit_For(self, loop: nodes.For) -> nodes.For:  # noqa: N802 - the name that Jinja2 looks for
         self.generic_visit(loop)
-        loop.iter = nodes.Filter(loop.iter, _PACED, [], [], None, None, lineno=loop.lineno)
+        loop.iter = nodes.Filter(loop.iter, _CHECKED_ITEMS, [], [], None, None, lineno=loop.lineno)
         return loop
 
     def visit_Concat(self, texts: nodes.Concat) -> nodes.Filter:  # noqa: N802
         self.generic_visit(texts)
-        listed = nodes.List(texts.nodes, lineno=texts.lineno)
-        return nodes.Filter(listed, "join", [], [], None, None, lineno=texts.lineno)
+        parts = nodes.List(texts.nodes, lineno=texts.lineno)
+        return nodes.Filter(parts, "join", [], [], None, None, lineno=texts.lineno)
 
 
 @cache
 def _environment() -> _Environment:
-    # Not escaped, since prompts are no HTML (see `fenced`). Not optimised, since that runs what was not checked.
-    made = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
-    ours: dict[str, Callable[..., Any]] = {"fenced": fenced, "oneline": oneline}
-    ours |= {"join": _of_lists(_join), "numbered": _of_lists(numbered), "lettered": _of_lists(lettered)}
-    theirs = {name: FILTERS[name] for name in ("default", "d", "int", "length", "count", "lower", "upper")}
-    made.globals.clear()
-    made.filters = {name: _timed(filter) for name, filter in (theirs | ours).items()} | {_PACED: _paced}
-    made.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
-    return made
+    # No escaping, since prompts are not HTML (see `fence`). No optimiser, since it would run unchecked code.
+    environment = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
+    filters: dict[str, Callable[..., Any]] = {
+        name: FILTERS[name] for name in ("default", "d", "int", "length", "count", "lower", "upper")
+    }
+    filters |= {"fenced": fence, "oneline": oneline}
+    for name, list_filter in (("join", _join), ("numbered", number_items), ("lettered", letter_items)):
+        filters[name] = _for_lists(name, list_filter)
+    environment.globals.clear()
+    environment.filters = {name: _with_limits(filter) for name, filter in filters.items()}
+    environment.filters[_CHECKED_ITEMS] = _check_items
+    environment.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
+    return environment
 
 
 def _check(tree: nodes.Node, depth: int = 0) -> None:
-    """Refuses whatever is not allowed by name."""
+    """Refuse every kind of node that is not listed in `_ALLOWED`."""
     if depth > _DEEPEST:
-        raise TemplateSyntaxError(f"it is nested more than {_DEEPEST} deep", tree.lineno)
+        raise TemplateSyntaxError(f"it is more than {_DEEPEST} levels deep", tree.lineno)
     if not isinstance(tree, _ALLOWED) or (isinstance(tree, nodes.For) and tree.recursive):
         raise TemplateSyntaxError(f"a template may not use {type(tree).__name__.lower()}", tree.lineno)
     name = getattr(tree, "attr", None) or getattr(tree, "name", None)
@@ -162,35 +167,35 @@ def _check(tree: nodes.Node, depth: int = 0) -> None:
 
 
 def _is_plain(item: nodes.Node) -> bool:
-    # A list of what the data holds could double it in every loop within a loop; a loop's own names hold nothing yet.
+    # A list of data could double the data in every inner loop. The names that a loop defines hold no data yet.
     return isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
 
 
-def _timed(filter: Callable[..., Any]) -> Callable[..., Any]:
-    """As the filter, within the limits of the prompt."""
+def _with_limits(filter: Callable[..., Any]) -> Callable[..., Any]:
+    """The filter, checked against the limits of the prompt."""
 
     @pass_context
     @wraps(filter)
-    def timed(context: Context, *given: Any, **named: Any) -> Any:
+    def apply(context: Context, *arguments: Any, **options: Any) -> Any:
         limits: _Limits = context[_LIMITS]
         limits.check()
-        made = filter(*given, **named)
-        limits.check(made)
-        return made
+        output = filter(*arguments, **options)
+        limits.check(output)
+        return output
 
-    return timed
+    return apply
 
 
-def _of_lists(filter: Callable[..., str]) -> Callable[..., str]:
-    """As the filter, for lists alone: of a text, each letter would become an item."""
+def _for_lists(name: str, filter: Callable[..., str]) -> Callable[..., str]:
+    """The filter, for lists only: from a text, each letter would become an item."""
 
     @wraps(filter)
-    def of_lists(items: Any, *given: Any) -> str:
+    def apply(items: Any, *arguments: Any) -> str:
         if not isinstance(items, list):
-            raise SecurityError(f"{filter.__name__.strip('_')!r} is for lists, not for {type(items).__name__}")
-        return filter(items, *given)
+            raise SecurityError(f"{name!r} is for lists, not for {type(items).__name__}")
+        return filter(items, *arguments)
 
-    return of_lists
+    return apply
 
 
 def _join(items: Sequence[object], between: str = "") -> str:
@@ -201,7 +206,8 @@ def _join(items: Sequence[object], between: str = "") -> str:
 
 
 @pass_context
-def _paced(context: Context, items: Any) -> Iterator[Any]:
+def _check_items(context: Context, items: Any) -> Iterator[Any]:
+    """The items of a loop, with a look at the limits before each."""
     if not isinstance(items, list | tuple):
         raise SecurityError(f"a loop goes over a list, not over {type(items).__name__}")
     limits: _Limits = context[_LIMITS]

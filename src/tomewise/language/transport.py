@@ -1,4 +1,4 @@
-"""The HTTP client below the providers' own: a bound on what a server sends, and odd envelopes repaired."""
+"""The HTTP client below the providers' clients: it bounds what a server may send, and repairs odd envelopes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import httpx2
 
-LONGEST_BODY = 8 * 2**20  # bytes of one response, unpacked
+LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
 _LONG = 100_000  # bytes from which a body is repaired in a thread
-_OF_THE_FORMER_BODY = ("content-length", "content-encoding", "transfer-encoding", "content-type")
+_BODY_HEADERS = ("content-length", "content-encoding", "transfer-encoding", "content-type")
 
 Repair: TypeAlias = Callable[[bytes], bytes | None]
 
@@ -21,9 +21,9 @@ class ResponseTooLong(Exception):
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """Reads each response whole, up to `LONGEST_BODY`, and has `repair` look at the body of a successful one.
+    """Reads each response whole, up to `LONGEST_BODY`, and passes the body of a successful one to `repair`.
 
-    `repair` gives the JSON to go on with, or None to leave the response as it is.
+    `repair` returns the JSON to use instead, or None to leave the response as it is.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class BoundedClient(httpx2.AsyncClient):
         self._repair = repair
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """As the client's own, but for the bound and the repair. Raises `ResponseTooLong`."""
+        """As the method of httpx2, with the bound and the repair. Raises `ResponseTooLong`."""
         response = await super().send(request, stream=True, **options)
         try:
             body = await _read(response)
         finally:
             await response.aclose()
-        repaired = await self._repaired(body) if response.is_success else None
+        repaired = await self._repair_body(body) if response.is_success else None
         headers = httpx2.Headers(response.headers)
-        for name in _OF_THE_FORMER_BODY[: None if repaired else -1]:
+        for name in _BODY_HEADERS if repaired else _BODY_HEADERS[:-1]:  # without a repair the content type stays
             headers.pop(name, None)
         if repaired is not None:
             headers["content-type"] = "application/json"
@@ -57,7 +57,7 @@ class BoundedClient(httpx2.AsyncClient):
             extensions=response.extensions,
         )
 
-    async def _repaired(self, body: bytes) -> bytes | None:
+    async def _repair_body(self, body: bytes) -> bytes | None:
         if self._repair is None:
             return None
         return await asyncio.to_thread(self._repair, body) if len(body) > _LONG else self._repair(body)

@@ -1,7 +1,7 @@
-"""What was asked of models: calls report themselves, meters around them add up.
+"""Count what models are asked: every call reports itself, and the meters around it add up.
 
 with meter() as m:
-    ...              # calls made here, and in tasks started here, are seen
+    ...              # the meter sees calls made here, and in tasks started here
 m.usage(wall_seconds=2.5)
 """
 
@@ -24,9 +24,10 @@ Interval: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model: seconds on one clock, `cost` in dollars or None where the price is unknown.
+    """One call of a model. `started` and `ended` are seconds on one clock; `cost` is in dollars, None if unknown.
 
-    `requests` is how many were sent for it: more than one where some were tried again. Tokens and cost are of them all.
+    `requests` counts the requests that were sent for the call: more than one if some were tried again. Tokens and cost
+    are the sums over all of them.
     """
 
     role: str
@@ -55,9 +56,9 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request about to be sent: tokens of the prompt (estimated), the bound on those of the reply, what they cost.
+    """A request about to be sent: the estimated tokens of the prompt, and the bound on the tokens of the reply.
 
-    `price` maps tokens in and out to dollars, or to None where the price is unknown.
+    `price` maps input and output tokens to dollars, or to None if the price is unknown.
     """
 
     input_tokens: int
@@ -67,19 +68,19 @@ class Request:
 
 @dataclass(slots=True)
 class Bill:
-    """What a request took: set by who sent it, once that is known."""
+    """The cost of one request. The sender of the request sets it when it is known."""
 
     spent: Spent
 
 
 class Permit(Protocol):
-    """Who may refuse a request, and is told what it took."""
+    """May refuse a request, and learns the cost of every request it let pass."""
 
     async def reserve(self, request: Request) -> None:
-        """Wait until there is room for the request. Raises to refuse it."""
+        """Wait until there is room for the request. Raises an error to refuse it."""
 
     def settle(self, request: Request, spent: Spent) -> None:
-        """The request has ended and took `spent`."""
+        """Take note that the request has ended and has cost `spent`."""
 
 
 class Meter:
@@ -106,14 +107,14 @@ class Meter:
         return sum((call.spent for call in self.calls), Spent())
 
     def usage(self, wall_seconds: float | None = None) -> Usage:
-        """What was used. `wall_seconds` is how long the work took: by default, since the meter was made."""
+        """The usage so far. `wall_seconds` is how long the work took; by default, the time since the meter was made."""
         calls = self.calls
         wall = self._clock() - self._begun if wall_seconds is None else wall_seconds
         roles: dict[str, Spent] = {}
         for call in calls:
             roles[call.role] = roles.get(call.role, Spent()) + call.spent
         intervals = [(call.started, call.ended) for call in calls]
-        model_seconds = covered(intervals)
+        model_seconds = measure_union(intervals)
         return Usage(
             total=sum(roles.values(), Spent()),
             roles=roles,
@@ -129,16 +130,16 @@ _permits: ContextVar[tuple[Permit, ...]] = ContextVar("tomewise_permits", defaul
 
 @contextmanager
 def meter(clock: Clock = time.perf_counter) -> Iterator[Meter]:
-    """Collects every call made inside, also by tasks started inside. Meters outside of this one see the calls too."""
-    made = Meter(clock)
-    token = _meters.set((*_meters.get(), made))
+    """Collect every call made inside, also by tasks started inside. Meters around this one see the calls too."""
+    inner = Meter(clock)
+    token = _meters.set((*_meters.get(), inner))
     try:
-        yield made
+        yield inner
     finally:
         _meters.reset(token)
 
 
-def spent(
+def report_call(
     role: str,
     *,
     model: str,
@@ -151,20 +152,20 @@ def spent(
     cached_tokens: int = 0,
     reasoning_tokens: int = 0,
 ) -> None:
-    """Reports one call to every meter around it.
+    """Report one call to every meter around it.
 
-    `started` is when the call was asked for, also if it then waited for a free place among the calls under way:
-    otherwise calls that merely queue would look as if they depended on each other.
+    `started` is when the caller asked, also if the call then waited for a free place. Otherwise calls that only wait in
+    a queue would look as if they depended on each other.
     """
-    counted = input_tokens, output_tokens, cost, requests, cached_tokens, reasoning_tokens
-    call = ModelCall(role, model, started, ended, *counted)
-    for around in _meters.get():
-        around.add(call)
+    counts = input_tokens, output_tokens, cost, requests, cached_tokens, reasoning_tokens
+    call = ModelCall(role, model, started, ended, *counts)
+    for each_meter in _meters.get():
+        each_meter.add(call)
 
 
 @contextmanager
-def permitting(permit: Permit) -> Iterator[None]:
-    """Has `permit` asked before each request that is sent inside; it raises to refuse. See `Budgeted`."""
+def require_permit(permit: Permit) -> Iterator[None]:
+    """Ask `permit` before each request that is sent inside. The permit raises an error to refuse. See `Budgeted`."""
     token = _permits.set((*_permits.get(), permit))
     try:
         yield
@@ -173,10 +174,11 @@ def permitting(permit: Permit) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def sending(request: Request) -> AsyncIterator[Bill]:
-    """To be entered by a model around each request that it sends. Raises what a permit raises.
+async def announce_request(request: Request) -> AsyncIterator[Bill]:
+    """Announce a request to all permits. A model enters this around each request. Raises the error of a permit.
 
-    Until who sends it says otherwise, and so also when it is cancelled, a request counts as one call with its prompt.
+    The sender sets the cost on the bill. Before it does, and so if the request is cancelled, the request counts as one
+    call with the tokens of its prompt.
     """
     reserved: list[Permit] = []
     bill = Bill(Spent())
@@ -191,25 +193,25 @@ async def sending(request: Request) -> AsyncIterator[Bill]:
             permit.settle(request, bill.spent)
 
 
-def estimated_tokens(text: str) -> int:
-    """Roughly how many tokens a text is: one for four bytes of UTF-8, about right for English and for Chinese."""
+def estimate_tokens(text: str) -> int:
+    """Roughly how many tokens a text has: one for four bytes of UTF-8, about right for English and for Chinese."""
     return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
 
 
-def covered(intervals: Sequence[Interval]) -> float:
-    """The measure of the union of the intervals: the time during which at least one was under way."""
+def measure_union(intervals: Sequence[Interval]) -> float:
+    """The length of the union of the intervals: the time during which at least one was under way."""
     total = 0.0
-    reached = float("-inf")
+    latest_end = float("-inf")
     for start, end in sorted(intervals):
-        if end > reached:
-            total += end - max(start, reached)
-            reached = end
+        if end > latest_end:
+            total += end - max(start, latest_end)
+            latest_end = end
     return total
 
 
 def depth(intervals: Sequence[Interval]) -> int:
     """The length of the longest chain of intervals, each starting at or after the end of the one before. O(n log n)."""
-    running: list[tuple[float, int]] = []  # a heap: when it ends, how long the longest chain ending with it is
+    running: list[tuple[float, int]] = []  # a heap of (end, length of the longest chain that ends with this interval)
     longest = longest_ended = 0
     for start, end in sorted(intervals):
         while running and running[0][0] <= start:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
-from tomewise.language.places import queueing
+from tomewise.language.places import use_own_queue
 from tomewise.language.repairs import count_refusal
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
@@ -69,7 +69,7 @@ async def run_each(
         return key, output
 
     tasks: list[asyncio.Task[tuple[K, R | None]]] = []
-    with queueing():
+    with use_own_queue():
         async with side_by_side() as group:
             for number, (key, item) in enumerate(inputs.items()):
                 await free_slots.acquire()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tomewise.concurrency import side_by_side
 from tomewise.errors import BudgetExceeded
 from tomewise.language.cached import ask_anew
-from tomewise.language.repairs import count_mended
+from tomewise.language.repairs import collect_repairs
 from tomewise.types import Change, Estimate, Layer, LayerReport, Report
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
 
 async def _update(layer: Layer, change: Change, store: SqliteStore, report: Report, mark: str) -> LayerReport:
     """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
-    with count_mended() as mended, ask_anew(mark):
+    with collect_repairs() as mended, ask_anew(mark):
         try:
             return await layer.update(change, report)
         finally:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tomewise.language.usage import estimated_tokens
-from tomewise.types import In, LanguageModel, Out
+from tomewise.language.usage import estimate_tokens
+from tomewise.types import In, LanguageModel, Out, Rehearsing
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
@@ -43,14 +43,13 @@ async def estimate_reply_tokens(
     mean = store.calls.mean_reply_bytes(role.name, model.name)
     if mean is not None:
         return round(len(texts) * mean / 4)
-    return round(sum(typical.base + typical.share * estimated_tokens(text) for text in texts))
+    return round(sum(typical.base + typical.share * estimate_tokens(text) for text in texts))
 
 
 async def rehearse_replies(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
     """Estimate the output tokens of one reply per input from a sample; None unless the model rehearses without cost."""
-    rehearse = getattr(model, "rehearse", None)
     sample = inputs[:: max(1, len(inputs) // _SAMPLE_SIZE)]
-    if rehearse is None or not sample:
+    if not isinstance(model, Rehearsing) or not sample:
         return None
-    lengths = [await rehearse(role, role_input) for role_input in sample]
-    return None if None in lengths else round(sum(lengths) * len(inputs) / len(sample))
+    lengths = [length for role_input in sample if (length := await model.rehearse(role, role_input)) is not None]
+    return round(sum(lengths) * len(inputs) / len(sample)) if len(lengths) == len(sample) else None

@@ -243,7 +243,7 @@ def _experiment(
     from tomewise.evaluate.experiment import Experiment, of_evidence
     from tomewise.evaluate.judges import judge_named
     from tomewise.evaluate.metrics import default_metrics, metric_named
-    from tomewise.language.choose_model import model_named
+    from tomewise.language.choose_model import choose_model
     from tomewise.language.prompts import Prompts
     from tomewise.systems.spec import variants_named
 
@@ -258,7 +258,7 @@ def _experiment(
     embedder = choose_embedder(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
 
     def model(name: str) -> Any:
-        return model_named(
+        return choose_model(
             name,
             embedder=embedder,
             base_url=chosen.base_url,
@@ -291,14 +291,15 @@ def _run(experiment: Experiment, out: Path, on_progress: Callable[[Progress], No
     import asyncio
 
     from tomewise.evaluate import running
+    from tomewise.types import Closable
 
     async def work() -> Results:
         try:
             return await running.run(experiment, out, on_progress=on_progress, retry_failed=retry_failed)
         finally:
             for model in {id(model): model for model in (experiment.model, experiment.judging)}.values():
-                if closing := getattr(model, "close", None):
-                    await closing()
+                if isinstance(model, Closable):
+                    await model.close()
 
     return asyncio.run(work())
 

@@ -39,6 +39,7 @@ from tomewise.tome.sync import LoopThread
 from tomewise.trust import refuse_folder
 from tomewise.types import (
     Answer,
+    Closable,
     Document,
     Embedder,
     Estimate,
@@ -132,9 +133,9 @@ class Tome:
                 embedder = choose_embedder(embedder or made_with or "bundled", base_url=embedder_base_url)
             size = settle(store, embedder, passage_tokens, overlap)
             if isinstance(model, str):
-                from tomewise.language.choose_model import model_named
+                from tomewise.language.choose_model import choose_model
 
-                model = model_named(model, embedder=embedder, prompts=wording, **model_settings)
+                model = choose_model(model, embedder=embedder, prompts=wording, **model_settings)
         except BaseException:
             store.close()
             raise
@@ -154,18 +155,18 @@ class Tome:
 
     def close(self) -> None:
         """Let go of the file and of the model's connections."""
-        closing = getattr(self._model, "close", None)
         try:
-            if closing and self._thread.used:  # connections belong to the event loop that opened them
-                self._thread.run(closing())
+            # Connections belong to the event loop that opened them.
+            if isinstance(self._model, Closable) and self._thread.used:
+                self._thread.run(self._model.close())
         finally:
             self._thread.stop()
             self._store.close()
 
     async def aclose(self) -> None:
         """See `close`; for those who used the methods with an `a` in front."""
-        if closing := getattr(self._model, "close", None):
-            await closing()
+        if isinstance(self._model, Closable):
+            await self._model.close()
         await asyncio.to_thread(self.close)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:

@@ -109,13 +109,13 @@ def test_a_name_that_the_evidence_lacks_is_not_answered_about(embedder: Embedder
 
 
 def test_an_answer_says_how_far_the_evidence_holds_it(embedder: Embedder):
-    def supported(question: str) -> str:
+    def judge(question: str) -> str:
         return answer(AnswerIn(question=question, evidence=EVIDENCE), embedder).supported
 
-    assert supported("Who built the harbour of Sker?") == "full"
-    assert supported("Which poet praised the gales of Thessaly?") == "none"
+    assert judge("Who built the harbour of Sker?") == "full"
+    assert judge("Which poet praised the gales of Thessaly?") == "none"
     # The sentence is there, but the one date stands in another sentence.
-    assert supported("When did the old clock stop because salt had eaten its spring?") == "partly"
+    assert judge("When did the old clock stop because salt had eaten its spring?") == "partly"
 
 
 def test_a_summary_of_all_the_evidence_is_never_declined(embedder: Embedder):
@@ -155,7 +155,7 @@ def test_good_evidence_is_not_declined(embedder: Embedder):
 def test_without_evidence_a_forced_choice_is_the_first_option(embedder: Embedder):
     assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"]), embedder).choice == "A"
     assert answer(AnswerIn(question="Who?", options=["Ann", "Bob"], may_decline=True), embedder).failed
-    assert answer(AnswerIn(question="Who?"), embedder).missing == "there is no evidence"
+    assert answer(AnswerIn(question="Who?"), embedder).missing == "no evidence was found"
 
 
 def test_a_note_answers_but_the_evidence_is_quoted(embedder: Embedder):
@@ -215,10 +215,10 @@ def test_an_option_is_fully_supported_only_where_it_leads_clearly(embedder: Embe
 
 
 def test_what_summaries_and_notes_repeat_is_one_line():
-    said = "The old clock stopped because salt had eaten its spring."
-    evidence = [Shown(label="E1", text=HARBOUR, kind="passages"), Shown(label="E2", text=said, kind="tree")]
-    lines = lines_of(evidence, [said, "No."])
-    assert [line.label for line in lines if line.sentence.text == said] == ["E1"]
+    sentence = "The old clock stopped because salt had eaten its spring."
+    evidence = [Shown(label="E1", text=HARBOUR, kind="passages"), Shown(label="E2", text=sentence, kind="tree")]
+    lines = lines_of(evidence, [sentence, "No."])
+    assert [line.label for line in lines if line.sentence.text == sentence] == ["E1"]
     assert lines[-1].sentence.text == "No."
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tomewise.language.extractive.names import gender, mentions, sort_of
 
 
-def found(text: str) -> list[tuple[str, str]]:
+def find_names(text: str) -> list[tuple[str, str]]:
     return [(m.text, m.kind) for m in mentions(text)]
 
 
@@ -18,7 +18,7 @@ def test_names_titles_dates_and_numbers_by_their_form():
         "Jean Valjean met Inspector Javert at the University of Paris on 5 May 1832. "
         "Then he read “Les Temps Modernes” and paid 600 francs."
     )
-    assert found(text) == [
+    assert find_names(text) == [
         ("Jean Valjean", "name"),
         ("Inspector Javert", "name"),
         ("University of Paris", "name"),
@@ -29,11 +29,11 @@ def test_names_titles_dates_and_numbers_by_their_form():
 
 
 def test_the_capital_of_a_sentence_names_nothing():
-    assert found("Suddenly the door opened. However, nobody came. Rain fell on Sker.") == [("Sker", "name")]
+    assert find_names("Suddenly the door opened. However, nobody came. Rain fell on Sker.") == [("Sker", "name")]
 
 
 def test_a_possessive_parts_two_names():
-    assert [text for text, _ in found("They saw Scrooge's Christmas tree.")] == ["Scrooge", "Christmas"]
+    assert [text for text, _ in find_names("They saw Scrooge's Christmas tree.")] == ["Scrooge", "Christmas"]
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,10 @@ def calls(gate: Gate) -> Iterator[StoredCalls]:
 
 async def test_a_reply_is_on_disk_when_put_returns(store: SqliteStore) -> None:
     assert await store.calls.get("k") is None
-    await store.calls.put("k", role="answer", model="m", reply='{"text": "潮"}')
+    await store.calls.keep("k", role="answer", model="m", reply='{"text": "潮"}')
     assert read_replies(store.path) == {"k": '{"text": "潮"}'}
     assert await store.calls.get("k") == '{"text": "潮"}'
-    await store.calls.put("k", role="answer", model="m", reply="another", since="now")
+    await store.calls.keep("k", role="answer", model="m", reply="another", since="now")
     assert read_replies(store.path) == {"k": "another"}
     assert await store.calls.get("k", since="then") is None
     assert await store.calls.get("k", since="now") == await store.calls.get("k") == "another"
@@ -73,7 +73,7 @@ async def test_a_reply_is_on_disk_when_put_returns(store: SqliteStore) -> None:
 
 
 async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) -> None:
-    puts = [asyncio.create_task(calls.put(str(n), role="r", model="m", reply="x")) for n in range(200)]
+    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(200)]
     await asyncio.sleep(0)
     gate.passes.set()
     await asyncio.gather(*puts)
@@ -83,7 +83,7 @@ async def test_waiting_callers_share_a_commit(calls: StoredCalls, gate: Gate) ->
 
 async def test_many_puts_from_many_loops(store: SqliteStore) -> None:
     async def put_many(loop: int) -> None:
-        await asyncio.gather(*(store.calls.put(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
+        await asyncio.gather(*(store.calls.keep(f"{loop}-{n}", role="r", model="m", reply="x") for n in range(50)))
 
     await asyncio.gather(*(asyncio.to_thread(asyncio.run, put_many(loop)) for loop in range(4)))
     assert len(read_replies(store.path)) == 200
@@ -91,20 +91,20 @@ async def test_many_puts_from_many_loops(store: SqliteStore) -> None:
 
 async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: StoredCalls, gate: Gate) -> None:
     gate.error = Locked("busy")
-    puts = [asyncio.create_task(calls.put(str(n), role="r", model="m", reply="x")) for n in range(5)]
+    puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(5)]
     await asyncio.to_thread(gate.begun.wait, 10)
     gate.passes.set()
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
     assert read_replies(gate.store.path) == {}
     gate.error = None
-    await calls.put("later", role="r", model="m", reply="x")
+    await calls.keep("later", role="r", model="m", reply="x")
     assert list(read_replies(gate.store.path)) == ["later"]
 
 
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:
-    first = asyncio.create_task(calls.put("first", role="r", model="m", reply="x"))
-    second = asyncio.create_task(calls.put("second", role="r", model="m", reply="x"))
+    first = asyncio.create_task(calls.keep("first", role="r", model="m", reply="x"))
+    second = asyncio.create_task(calls.keep("second", role="r", model="m", reply="x"))
     await asyncio.to_thread(gate.begun.wait, 10)
     first.cancel()
     await asyncio.sleep(0)
@@ -117,7 +117,7 @@ async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate
 
 async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteStore) -> None:
     with store.write() as change:
-        put = asyncio.create_task(store.calls.put("k", role="r", model="m", reply="x"))
+        put = asyncio.create_task(store.calls.keep("k", role="r", model="m", reply="x"))
         await asyncio.sleep(0.05)
         assert not put.done()
         change.set_meta("a", "b")
@@ -128,6 +128,6 @@ async def test_puts_wait_for_a_long_transaction_of_this_process(store: SqliteSto
 async def test_the_mean_length_needs_enough_replies(store: SqliteStore) -> None:
     for number in range(8):
         assert store.calls.mean_reply_bytes("r", "m") is None
-        await store.calls.put(str(number), role="r", model="m", reply="潮" * (number + 1))
+        await store.calls.keep(str(number), role="r", model="m", reply="潮" * (number + 1))
     assert store.calls.mean_reply_bytes("r", "m") == 13.5
     assert store.calls.mean_reply_bytes("other", "m") is None

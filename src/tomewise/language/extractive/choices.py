@@ -1,4 +1,4 @@
-"""Choosing among options: the one that the sentences about the question support best."""
+"""Choose among options: take the option that the sentences about the question support best."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tomewise.language.extractive.question_words import Asked
+from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.salience import best, coverage, rarity, weigh
 from tomewise.language.extractive.words import flat, terms
 from tomewise.types import Embedder
 
-_COMPARED = 12  # sentences compared with every option by meaning
-# Beside words, by options made of MuSiQue's answers and QMSum's, and the odd-numbered questions on the sample story.
+_COMPARED = 12  # sentences that are compared with every option by meaning
+# The weight of meaning beside words. Fitted on options made of MuSiQue's and QMSum's answers, and on the odd-numbered
+# questions about the sample story.
 _MEANING = 3.0
-_NAME = 4  # different terms of an option that may be a name; the words of a statement stand in many places
-_STATED = 0.5
-# There, and on the even-numbered ones, three quarters of the choices with such a lead are right, two fifths of others.
+_NAME = 4  # most different terms of an option that may be a name; longer options are statements
+_STATED = 0.5  # the weight of words for statements, whose words stand in many places
+# On these questions and the even-numbered ones, 3/4 of the choices with such a lead are right, and 2/5 of the others.
 _CLEAR = 0.25
-_OPTIONS = 60  # options that are compared
+_OPTIONS = 60  # options that are compared at most
 _EXCEPT = re.compile(r"\b(?:except|NOT|least likely|incorrect|untrue|false)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The position of an option, the line that supports it, and by how much it leads before the next."""
+    """The position of an option, the line that supports it, and its lead over the next option."""
 
     option: int
     line: int
@@ -33,17 +34,17 @@ class Chosen:
 
     @property
     def clear(self) -> bool:
-        """Whether the choice may be ventured where it could be declined."""
+        """Whether the lead is large enough to trust the choice."""
         return self.lead >= _CLEAR
 
 
-def choose(question: Asked, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> Chosen:
-    """The option that has most support; ties go to the first."""
-    offered = list(options[:_OPTIONS])
-    words, lines = _by_words(question, offered, ranked)
-    meaning = _by_meaning(question, offered, ranked, embedder)
-    names = all(len(set(terms(option))) <= _NAME for option in offered)
-    share = 1.0 if names else _STATED
+def choose(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> Chosen:
+    """The option with the most support; of equal options, the first."""
+    compared = list(options[:_OPTIONS])
+    words, lines = _by_words(question, compared, ranked)
+    meaning = _by_meaning(question, compared, ranked, embedder)
+    are_names = all(len(set(terms(option))) <= _NAME for option in compared)
+    share = 1.0 if are_names else _STATED
     sign = -1 if _EXCEPT.search(question.text) else 1
     scores = [sign * (share * word + _MEANING * near) for word, near in zip(words, meaning, strict=True)]
     order = best(scores, len(scores))
@@ -51,8 +52,8 @@ def choose(question: Asked, options: Sequence[str], ranked: Ranked, embedder: Em
     return Chosen(order[0], lines[order[0]], lead)
 
 
-def _by_words(question: Asked, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
-    """For each option the best product of relevance and share of its own words, and the line where that is."""
+def _by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ranked) -> tuple[list[float], list[int]]:
+    """For each option the best product of a line's relevance and its share of the option's words, and that line."""
     bags = [set(terms(option[:2000])) - set(question.terms) or set(terms(option[:2000])) for option in options]
     common = set.intersection(*bags) if len(bags) > 1 else set()
     scores, lines = [], []
@@ -71,10 +72,9 @@ def _by_words(question: Asked, options: Sequence[str], ranked: Ranked) -> tuple[
     return scores, lines
 
 
-def _by_meaning(question: Asked, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> list[float]:
-    """How close "question option" comes to the best lines (mean of two cosines) and to one of them with its neighbours.
-
-    What a story tells is seldom told in one sentence.
+def _by_meaning(question: ParsedQuestion, options: Sequence[str], ranked: Ranked, embedder: Embedder) -> list[float]:
+    """How similar "question option" is to the best lines: the mean of the two best cosines with single lines, plus the
+    best cosine with a line and its neighbours, since stories need several sentences for one fact.
     """
     closest = ranked.order[:_COMPARED]
     texts = [f"{question.text[:200]} {option[:200]}" for option in options]
@@ -82,15 +82,15 @@ def _by_meaning(question: Asked, options: Sequence[str], ranked: Ranked, embedde
     texts += [_surroundings(ranked, i) for i in closest]
     vectors = embedder.embed(texts)
     near = vectors[: len(options)] @ vectors[len(options) :].T
-    found = []
+    similarities = []
     for row in near.tolist():
-        alone, amid = sorted(row[: len(closest)], reverse=True)[:2], row[len(closest) :]
-        found.append(sum(alone) / len(alone) + max(amid))
-    return found
+        alone, with_neighbours = sorted(row[: len(closest)], reverse=True)[:2], row[len(closest) :]
+        similarities.append(sum(alone) / len(alone) + max(with_neighbours))
+    return similarities
 
 
 def _surroundings(ranked: Ranked, place: int) -> str:
-    """A line with the one before and the one after it, where the text runs on."""
+    """A line with its neighbours if it stands in running text; else the line alone."""
     line = ranked.lines[place]
-    some = ranked.lines[max(0, place - 1) : place + 2] if line.running else [line]
-    return " ".join(flat(one.sentence.text) for one in some if one.sentence.source == line.sentence.source)[:600]
+    near = ranked.lines[max(0, place - 1) : place + 2] if line.running else [line]
+    return " ".join(flat(each.sentence.text) for each in near if each.sentence.source == line.sentence.source)[:600]

@@ -1,4 +1,4 @@
-"""Judging answers by the words they share with the reference. A stand-in for a model's judgement, and a strict one."""
+"""Judge answers by the words they share with the reference. A strict substitute for a model's judgement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tomewise.language.roles import (
 from tomewise.language.sentences import split_sentences
 
 SAME = 0.6  # token F1 from which two answers count as the same
-CONTAINED = 0.75  # share of the reference's tokens in the prediction from which it counts as said
+CONTAINED = 0.75  # share of the reference's tokens in the prediction from which the prediction counts as correct
 ALIKE = 0.4  # cosine of the term sets from which two statements count as one
 _ARTICLES = frozenset({"a", "an", "the"})
 _DENIAL = re.compile(
@@ -44,28 +44,33 @@ def overlap(reference: str, prediction: str) -> tuple[float, float]:
 
 def _verdict(reference: str, prediction: str, contained: float) -> VerdictOut:
     f1, recall = overlap(reference, prediction)
-    denied = bool(_DENIAL.search(reference[:_READ])) != bool(_DENIAL.search(prediction[:_READ]))
-    # Where a prediction that says much more also denies something, sharing words proves little.
-    correct = (f1 >= SAME or recall >= contained) and not (denied and f1 < 0.9)
+    one_is_negated = bool(_DENIAL.search(reference[:_READ])) != bool(_DENIAL.search(prediction[:_READ]))
+    # If only one side is negated, many shared words prove little, unless both sides are almost equal.
+    correct = (f1 >= SAME or recall >= contained) and not (one_is_negated and f1 < 0.9)
     same = flat(reference).casefold() == flat(prediction).casefold() != ""
-    reason = f"token F1 {f1:.2f} (needs {SAME}), share of the reference said {recall:.2f} (needs {contained})"
+    reason = f"token F1 {f1:.2f} (needs {SAME}), share of the reference's tokens {recall:.2f} (needs {contained})"
     return VerdictOut(
-        correct=correct or same, explanation=reason + (", one denies what the other states" if denied else "")
+        correct=correct or same, explanation=f"{reason}, only one is negated" if one_is_negated else reason
     )
 
 
 def judge_correct(given: JudgeIn) -> VerdictOut:
-    """Correct where token F1 reaches 0.6 or three quarters of the reference are said, and neither denies the other."""
+    """Correct if token F1 is 0.6 or more, or the prediction has 3/4 of the reference's tokens.
+
+    Not correct if only one of the two is negated, unless token F1 is 0.9 or more.
+    """
     return _verdict(given.reference, given.prediction, CONTAINED)
 
 
 def judge_entailed(given: JudgeIn) -> VerdictOut:
-    """Entailed where token F1 reaches 0.6 or the whole reference is said in the prediction."""
+    """Entailed if token F1 is 0.6 or more, or the prediction has all tokens of the reference."""
     return _verdict(given.reference, given.prediction, 0.999)
 
 
 def judge_level(given: LevelIn) -> LevelOut:
-    """The share of the reference's terms covered (comprehensiveness), or also how many different terms (diversity)."""
+    """Comprehensiveness: the share of the reference's terms in the prediction. Diversity: its mean with the share of
+    different terms in the prediction.
+    """
     reference, prediction = set(terms(given.reference[:_READ])), terms(given.prediction[:_READ])
     covered = len(reference & set(prediction)) / len(reference) if reference else 0.0
     quality = covered
@@ -82,20 +87,20 @@ def judge_level(given: LevelIn) -> LevelOut:
 
 
 def judge_statements(given: StatementsIn) -> StatementsOut:
-    """The sentences of both sides, matched where their terms have a cosine of 0.4 or more."""
-    said = [flat(sentence.text) for sentence in split_sentences(given.prediction, limit=_READ)][:200]
+    """The sentences of both sides; two sentences match if their terms have a cosine of 0.4 or more."""
+    stated = [flat(sentence.text) for sentence in split_sentences(given.prediction, limit=_READ)][:200]
     wanted = [flat(sentence.text) for sentence in split_sentences(given.reference, limit=_READ)][:200]
-    bags = {text: frozenset(terms(text)) or frozenset({text.casefold()}) for text in [*said, *wanted]}
-    met: set[int] = set()
+    bags = {text: frozenset(terms(text)) or frozenset({text.casefold()}) for text in [*stated, *wanted]}
+    matched: set[int] = set()
     supported = []
-    for text in said:
-        near = [likeness(bags[text], bags[other]) for other in wanted]
-        matched = [i for i, value in enumerate(near) if value >= ALIKE]
-        met.update(matched)
-        if matched:
+    for text in stated:
+        cosines = [likeness(bags[text], bags[reference]) for reference in wanted]
+        matches = [i for i, value in enumerate(cosines) if value >= ALIKE]
+        matched.update(matches)
+        if matches:
             supported.append(text)
     return StatementsOut(
         supported=supported,
-        unsupported=[text for text in said if text not in supported],
-        missing=[text for i, text in enumerate(wanted) if i not in met],
+        unsupported=[text for text in stated if text not in supported],
+        missing=[text for i, text in enumerate(wanted) if i not in matched],
     )

@@ -1,4 +1,4 @@
-"""Small word lists that tell kinds of names apart. English; absence from a list is never evidence."""
+"""Small English word lists that distinguish kinds of names. That a list lacks a name proves nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACE_NOUNS = frozenset(
     district region peninsula desert forest beach harbour harbor port airport station hills hill creek springs falls
     heights cottage farm""".split()
 )
-# Names of places, alone or as a last word. "Washington" and its like end names of people too: alone they are places.
+# Names of places, alone or as a last word. Some, such as "Washington", also end names of people; alone they are places.
 PLACES = frozenset(
     """africa america asia europe australia england scotland wales ireland britain france germany spain portugal italy
     greece russia china japan india canada mexico brazil egypt turkey israel belgium netherlands austria switzerland
@@ -120,7 +120,7 @@ NUMBER_WORD = (
     "(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
     "|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen)"
 )
-# Capitalised words that open sentences and lines but name nothing.
+# Capitalised words that open sentences and lines but are not names.
 NO_NAMES = frozenset(
     """chapter part book section volume contents preface prologue epilogue figure table page note notes see suddenly
     perhaps meanwhile finally eventually later afterwards nevertheless furthermore moreover according like unlike

@@ -1,39 +1,39 @@
-"""Answers of several sentences: what a meeting, a report or a story says about what is asked."""
+"""Answers of several sentences: what a meeting, a report or a story says about a question."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from tomewise.language.extractive.question_words import Asked
+from tomewise.language.extractive.question_words import ParsedQuestion
 from tomewise.language.extractive.relevance import Line, Ranked, in_telling_order, words_of
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flat, terms
 
 _TALK = frozenset({"reason", "clause", "name", "yes-no"})
 _WORDS, _WORDS_WHOLE, _SENTENCES = 80, 150, 8
-_SHORTEST = 4  # different terms of a sentence that says something by itself
+_SHORTEST = 4  # least number of different terms of a sentence that can be understood alone
 _CENTRAL, _SPEAKER, _QUESTION = 0.3, 0.3, 0.4
 _WISH = re.compile(r"\b(\d{1,4})\s+(words|sentences)\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\b(?:whole|entire|overall)\b", re.IGNORECASE)
-# Marks of transcription and sounds of hesitation; quotes keep them, answers read better without.
+# Marks of transcription and sounds of hesitation. Quotes keep them; answers are easier to read without them.
 _NOISE = re.compile(r"\{\w{1,20}\}|\b(?:uh|um|uhm|mm|hmm|er)\b ?,?|(?<=\s)(?=[,.?!;])", re.IGNORECASE)
 _STAMMER = re.compile(r"\b(\w+)(?: \1\b)+", re.IGNORECASE)
 _LEFT_OVER = re.compile(r"\s+(?=[,.?!;])|(?<=[,;])(?:\s*[,;])+|(?<=[:,])\s*,")
 
 
-def spoken(ranked: Ranked) -> bool:
-    """Whether most of the evidence is a transcript of what people said."""
+def is_transcript(ranked: Ranked) -> bool:
+    """Whether most of the evidence is a transcript of a conversation."""
     return 2 * sum(bool(line.sentence.speaker) for line in ranked.lines) > len(ranked.lines)
 
 
-def wants_outline(question: Asked, ranked: Ranked) -> bool:
-    """Whether the answer is several sentences: a summary, or what people said in a conversation."""
-    return question.want == "summary" or (question.want in _TALK and spoken(ranked))
+def wants_outline(question: ParsedQuestion, ranked: Ranked) -> bool:
+    """Whether the answer needs several sentences: a summary, or what people say in a conversation."""
+    return question.want == "summary" or (question.want in _TALK and is_transcript(ranked))
 
 
-def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
-    """Sentences relevant to the question and central to all that is relevant, and their lines."""
+def outline(question: ParsedQuestion, ranked: Ranked, instructions: str) -> tuple[str, list[int]]:
+    """Sentences that are relevant to the question and central among the relevant ones, and their lines."""
     top = [i for i in ranked.order[:80] if len(ranked.lines[i].bag) >= _SHORTEST] or ranked.order[:1]
     texts = [flat(words_of(ranked.lines[i].sentence)) for i in top]
     bags = [terms(text) for text in texts]
@@ -41,7 +41,7 @@ def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, li
     scores = [
         ranked.scores[i]
         + _CENTRAL * middle
-        + _SPEAKER * _said(question, ranked.lines[i])
+        + _SPEAKER * _has_wanted_speaker(question, ranked.lines[i])
         - _QUESTION * text.endswith("?")
         for i, middle, text in zip(top, central, texts, strict=True)
     ]
@@ -50,15 +50,15 @@ def outline(question: Asked, ranked: Ranked, instructions: str) -> tuple[str, li
     highest = max(max(scores), 1e-9)
     chosen = vary([score / highest for score in scores], bags, lengths=lengths, room=words, count=count) or [0]
     lines = in_telling_order(ranked, [top[i] for i in chosen])
-    return _told([ranked.lines[i] for i in lines]), lines
+    return _write([ranked.lines[i] for i in lines]), lines
 
 
-def _said(question: Asked, line: Line) -> bool:
-    return bool(question.said_by & set(terms(line.sentence.speaker)))
+def _has_wanted_speaker(question: ParsedQuestion, line: Line) -> bool:
+    return bool(question.speaker & set(terms(line.sentence.speaker)))
 
 
-def _room(question: Asked, instructions: str) -> tuple[int, int]:
-    """How many words and sentences there is room for; instructions may say."""
+def _room(question: ParsedQuestion, instructions: str) -> tuple[int, int]:
+    """The most words and sentences of the answer; the instructions may set one of them."""
     wish = _WISH.search(instructions)
     if wish is None:
         return (_WORDS_WHOLE if _WHOLE.search(question.text) else _WORDS), _SENTENCES
@@ -66,13 +66,13 @@ def _room(question: Asked, instructions: str) -> tuple[int, int]:
     return (number, 60) if wish[2].lower() == "words" else (40 * number, number)
 
 
-def _told(lines: Sequence[Line]) -> str:
-    """The sentences one after the other, with the name of the speaker where it changes."""
-    told: list[str] = []
+def _write(lines: Sequence[Line]) -> str:
+    """The sentences one after the other, with the speaker's name whenever the speaker changes."""
+    sentences: list[str] = []
     last = ""
     for line in lines:
         speaker, text = line.sentence.speaker, flat(words_of(line.sentence))
         clean = " ".join(_STAMMER.sub(r"\1", _LEFT_OVER.sub("", _NOISE.sub("", text))).split())
-        told.append(f"{speaker}: {clean}" if speaker and speaker != last else clean)
+        sentences.append(f"{speaker}: {clean}" if speaker and speaker != last else clean)
         last = speaker
-    return " ".join(told)
+    return " ".join(sentences)

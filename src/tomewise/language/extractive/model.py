@@ -1,4 +1,4 @@
-"""A language model without weights: every role is played by a deterministic text algorithm."""
+"""A language model without weights: a deterministic text algorithm plays every role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tomewise.errors import ModelError
 from tomewise.language.extractive import answering, gist, judging, reading, steering, summarising
-from tomewise.language.usage import spent
+from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
 
 Play = Callable[[Any], BaseModel]
@@ -34,20 +34,19 @@ PLAYS: Mapping[str, Play] = {
     "judge_level": judging.judge_level,
     "judge_statements": judging.judge_statements,
 }
-# These compare meanings, which takes long enough to be done beside the event loop.
+# These compare meanings. That takes so long that they run in a thread, beside the event loop.
 EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "answer": answering.answer,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
 }
-_LONG = 20_000  # characters of input from which even a play without embedding may take 10 ms
+_LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 
 
 class ExtractiveModel:
-    """Plays every role by patterns, salience and the embedder; quotes rather than writes, and asks nobody.
+    """Plays every role with patterns, salience and the embedder. It quotes rather than writes, and needs no network.
 
-    Equal input gives equal output. Inputs are read up to bounds stated where they are read, so the work of a call is
-    bounded too.
+    Equal input gives equal output. Every algorithm reads a bounded part of its input, so the work of a call is bounded.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -59,15 +58,15 @@ class ExtractiveModel:
 
     @property
     def window(self) -> int:
-        """As many tokens as the bound on evidence is worth."""
+        """The number of tokens in as much evidence as is read."""
         return 32_000
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """Play `role` on `given`. Raises `ModelError` for a role it has no algorithm for."""
+        """Play `role` on `given`. Raises `ModelError` for a role without an algorithm."""
         started = perf_counter()
         size = len(given.model_dump_json())
         output = await self._play(role.name, given, size)
-        spent(
+        report_call(
             role.name,
             model=self.name,
             started=started,
@@ -83,7 +82,7 @@ class ExtractiveModel:
         return len(given.model_dump_json()) // 4
 
     async def rehearse(self, role: Role[In, Out], given: In) -> int:
-        """Output tokens of the reply: asking costs nothing, so an estimate may ask. Reported to no meter."""
+        """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
         output = await self._play(role.name, given, len(given.model_dump_json()))
         return len(output.model_dump_json()) // 4
 

@@ -1,4 +1,4 @@
-"""Names, quoted titles, dates and numbers, found by their form."""
+"""Find names, quoted titles, dates and numbers by their form."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OPENING = re.compile(r"(?:\A|[.!?:;\n…]|[“\"‘(\[*])[\s“\"‘'(\[—*-]*
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`whole[start:end]` names something; `text` is the same on one line."""
+    """A name, title, date or number: `whole[start:end]`. `text` is the same on one line."""
 
     text: str
     start: int
@@ -72,17 +72,17 @@ class _Word:
 
 
 def _gap_joins(gap: str, before: _Word) -> bool:
-    """Whether two words with this between them can be one name: a space, a hyphen, the dot of an initial."""
+    """Whether two words with this gap can be one name: a space, a hyphen, the dot of an initial."""
     if gap in {" ", "-", "\n", " & ", "’", "'"}:
         return True
     return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
 
 
-def _capital(word: _Word) -> bool:
+def _is_capitalised(word: _Word) -> bool:
     return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
 
 
-def _opens(text: str, start: int) -> bool:
+def _opens_sentence(text: str, start: int) -> bool:
     return bool(_OPENING.search(text, max(0, start - 8), start))
 
 
@@ -92,18 +92,18 @@ def _runs(text: str, words: list[_Word]) -> list[list[_Word]]:
     run: list[_Word] = []
     pending: list[_Word] = []
     for word in words:
-        ahead = pending or run
-        last = ahead[-1] if ahead else None
-        joined = last is not None and _gap_joins(text[last.end : word.start], last)
-        possessed = bool(run) and not pending and run[-1].text.endswith(("'s", "’s"))
-        if _capital(word):
-            if run and joined and not possessed:
+        before = pending or run
+        last = before[-1] if before else None
+        continues = last is not None and _gap_joins(text[last.end : word.start], last)
+        is_possessive = bool(run) and not pending and run[-1].text.endswith(("'s", "’s"))
+        if _is_capitalised(word):
+            if run and continues and not is_possessive:
                 run += [*pending, word]
             else:
                 runs.append(run)
                 run = [word]
             pending = []
-        elif run and joined and word.text in _JOINING and len(pending) < 2 and not possessed:
+        elif run and continues and word.text in _JOINING and len(pending) < 2 and not is_possessive:
             pending.append(word)
         else:
             runs.append(run)
@@ -112,7 +112,7 @@ def _runs(text: str, words: list[_Word]) -> list[list[_Word]]:
 
 
 class _Reader:
-    """Finds the names of one text; it knows which words the text also writes small."""
+    """Finds the names of one text. A word that the text also writes without a capital is less likely to be a name."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -120,16 +120,16 @@ class _Reader:
         self._next = {a.end: b for a, b in pairwise(self._words)}
         self._small = {word.text for word in self._words if word.text[0].islower()}
         self._inside = Counter(
-            word.plain for word in self._words if word.text[0].isupper() and not _opens(text, word.start)
+            word.plain for word in self._words if word.text[0].isupper() and not _opens_sentence(text, word.start)
         )
 
     def names(self) -> list[Mention]:
-        found = [self._mention(run) for run in _runs(self._text, self._words)]
-        return [mention for mention in found if mention is not None]
+        names = [self._mention(run) for run in _runs(self._text, self._words)]
+        return [name for name in names if name is not None]
 
     def _mention(self, run: list[_Word]) -> Mention | None:
-        if _opens(self._text, run[0].start):
-            while run and self._idle(run[0], alone=len(run) == 1):
+        if _opens_sentence(self._text, run[0].start):
+            while run and self._is_mere_capital(run[0], alone=len(run) == 1):
                 run = run[1:]
                 while run and run[0].text in _JOINING:
                     run = run[1:]
@@ -143,8 +143,8 @@ class _Reader:
             end -= 2
         return Mention(flat(self._text[start:end]), start, end, "name")
 
-    def _idle(self, word: _Word, *, alone: bool) -> bool:
-        """Whether a capital at the opening of a sentence is only that."""
+    def _is_mere_capital(self, word: _Word, *, alone: bool) -> bool:
+        """Whether a word has its capital only because it opens a sentence."""
         plain = word.plain
         if plain in STOP or plain in NO_NAMES:
             return plain not in HONORIFICS or alone
@@ -155,6 +155,7 @@ class _Reader:
         return alone and not self._acts(word)
 
     def _acts(self, word: _Word) -> bool:
+        """Whether a verb follows or the word is a possessive, as with the name of a person."""
         following = self._next.get(word.end)
         if word.text.endswith(("'s", "’s")) or not word.text.isascii():
             return True
@@ -164,7 +165,10 @@ class _Reader:
 
 
 def mentions(text: str) -> list[Mention]:
-    """Everything named in `text`, in order, without overlaps: dates first, then quoted titles, names, numbers."""
+    """All names, titles, dates and numbers in `text`, in order.
+
+    Where two overlap, a date comes before a quoted title, a title before a name, and a name before a number.
+    """
     found: list[Mention] = []
     taken = bytearray(len(text))
     for mention in [
@@ -184,7 +188,7 @@ def _by_form(pattern: re.Pattern[str], text: str, kind: Kind) -> list[Mention]:
 
 
 def _titles(text: str) -> list[Mention]:
-    """Quoted titles: words in quotation marks that mostly begin with capitals, not speech."""
+    """Quoted titles: words in quotation marks, most of them with capitals. Speech has fewer capitals."""
     found = []
     for match in _TITLE.finditer(text):
         words = [word for word in WORD.findall(match[1]) if word not in STOP]
@@ -199,7 +203,7 @@ def _titles(text: str) -> list[Mention]:
 
 
 def gender(name: str) -> str:
-    """`he`, `she`, or empty where the name does not tell."""
+    """`he`, `she`, or empty if the name does not show it."""
     words = [word.lower() for word in WORD.findall(name)]
     for he, she in ((HONORIFICS_HE, HONORIFICS_SHE), (NAMES_HE, NAMES_SHE)):
         if any(word in she for word in words[:2]):
@@ -210,7 +214,7 @@ def gender(name: str) -> str:
 
 
 def sort_of(name: str, before: str = "") -> str:
-    """What a name seems to name: `person`, `place`, `organization`, or empty. `before` is the word in front of it."""
+    """The kind of a name: `person`, `place`, `organization`, or empty. `before` is the word in front of the name."""
     words = [word.lower() for word in WORD.findall(name)]
     if not words:
         return ""

@@ -1,4 +1,4 @@
-"""What a question wants: which kind of answer, about whom, in which words."""
+"""Parse a question: the kind of answer it wants, the names in it, and its terms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.words import ASKING_STEMS, WORD, asked, stem, terms
+from tomewise.language.extractive.words import ASKING_STEMS, WORD, question_terms, stem, terms
 
 Want = Literal["person", "place", "date", "number", "name", "yes-no", "clause", "reason", "summary"]
 
@@ -29,7 +29,7 @@ _SUMMARY = (
     r"|\bhow (?:did|do|does) .{1,200}\b(?:think|feel|say)\b"
     rf"|\bwhat (?:was|were|is|are) (?:the |.{{1,60}} )?(?:{_TOLD})\b"
 )
-# In this order where two begin at the same place.
+# If two patterns match at the same place, the first one in this order counts.
 _PATTERNS: dict[Want, tuple[str, ...]] = {
     "number": (
         r"\bhow (?:many|much|old|long|far|tall|high|large|big|often)\b",
@@ -45,7 +45,7 @@ _PATTERNS: dict[Want, tuple[str, ...]] = {
     ),
     "clause": (
         r"\bwhat (?:did|do|does|had|has|happen\w*|would|will|can|could|should|became)\b",
-        # "What hangs on ...", "What gave Mrs. ...", "What was printed ...": told in a sentence, hardly a name.
+        # "What hangs on ...", "What gave Mrs. ...", "What was printed ...": the answer is a sentence, seldom a name.
         r"\bwhat (?!is|was|are|were)\w+ (?:the|an?|his|her|its|their|on|to|up|out)\b",
         r"\bwhat (?:[a-z]+s|gave|made|took|led|kept|brought|caused) (?-i:[A-Z])",
         r"\bwhat (?:is|was|are|were) (?:\w+ed|found|hidden|written|told|seen)\b",
@@ -62,14 +62,17 @@ _SPEAKER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question taken apart: the kind of answer wanted, its terms, the names in it, and whose words it asks for."""
+class ParsedQuestion:
+    """The parts of a question: the kind of answer it wants, its terms, and the names in it.
+
+    `speaker` has the terms of the name of the person whose words the question asks for.
+    """
 
     text: str
     want: Want
     terms: tuple[str, ...]
     names: tuple[str, ...]
-    said_by: frozenset[str]
+    speaker: frozenset[str]
 
 
 def _want(question: str, instructions: str) -> Want:
@@ -77,31 +80,31 @@ def _want(question: str, instructions: str) -> Want:
         return "summary"
     if _WANTS_YES_OR_NO.search(question):
         return "yes-no"
-    found = [(match.start(), i) for i, (_, pattern) in enumerate(_WANTS) if (match := pattern.search(question))]
+    matches = [(match.start(), i) for i, (_, pattern) in enumerate(_WANTS) if (match := pattern.search(question))]
     # The first question word decides ("When did the man who ..." asks for a date).
-    return _WANTS[min(found)[1]][0] if found else "clause"
+    return _WANTS[min(matches)[1]][0] if matches else "clause"
 
 
-def read_question(question: str, instructions: str = "") -> Asked:
-    """Take a question apart. Anything is a question; what fits no pattern wants a clause."""
+def read_question(question: str, instructions: str = "") -> ParsedQuestion:
+    """Parse a question. Any text is a question; one that fits no pattern wants a clause."""
     text = question[:_READ]
     names = tuple(dict.fromkeys(m.text for m in mentions(text) if WORD.findall(m.text)))
-    speaker = _SPEAKER.search(text)
-    said_by = frozenset(terms(speaker[1])) if speaker else frozenset()
-    return Asked(text, _want(text, instructions[:_READ]), tuple(asked(text)), names, said_by)
+    match = _SPEAKER.search(text)
+    speaker = frozenset(terms(match[1])) if match else frozenset()
+    return ParsedQuestion(text, _want(text, instructions[:_READ]), tuple(question_terms(text)), names, speaker)
 
 
-def is_about_all(question: Asked) -> bool:
-    """Whether a summary is wanted and nothing is named that it should be about."""
+def is_about_all(question: ParsedQuestion) -> bool:
+    """Whether the question wants a summary and does not say of what."""
     return question.want == "summary" and set(question.terms) <= ASKING_STEMS
 
 
-def focus(question: Asked) -> list[str]:
+def focus(question: ParsedQuestion) -> list[str]:
     """The words of the question outside its names, as written, without stop words."""
-    named = {stem(word) for name in question.names for word in WORD.findall(name)}
-    kept: dict[str, str] = {}
+    name_stems = {stem(word) for name in question.names for word in WORD.findall(name)}
+    words: dict[str, str] = {}
     for word in WORD.findall(question.text):
         for term in terms(word):
-            if term in question.terms and term not in named:
-                kept.setdefault(term, word)
-    return list(kept.values())
+            if term in question.terms and term not in name_stems:
+                words.setdefault(term, word)
+    return list(words.values())

@@ -1,4 +1,4 @@
-"""Reading into memory: the entities that a passage names, and the facts and relations between them."""
+"""Read a passage into memory: the entities that it names, and the facts and relations between them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Fact:
     tail: str
 
 
-def _given(text: str, entities: Iterable[str]) -> list[Mention]:
-    """Where entities named beforehand stand in the text."""
+def _locate(entities: Iterable[str], text: str) -> list[Mention]:
+    """The places of known entities in the text."""
     found = []
     lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters change length with case; offsets would lie
+    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
         lowered = text
     for entity in sorted({flat(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))[
         :_MOST
@@ -52,14 +52,14 @@ def _given(text: str, entities: Iterable[str]) -> list[Mention]:
     return found
 
 
-def _merged(first: list[Mention], second: list[Mention], length: int) -> list[Mention]:
+def _merge(first: list[Mention], second: list[Mention], length: int) -> list[Mention]:
     taken = bytearray(length)
-    kept = []
+    merged = []
     for mention in sorted(first, key=lambda m: (m.start, -m.end)) + second:
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
-            kept.append(mention)
-    return sorted(kept, key=lambda m: m.start)
+            merged.append(mention)
+    return sorted(merged, key=lambda m: m.start)
 
 
 def entities(given: PassageIn) -> EntitiesOut:
@@ -79,7 +79,7 @@ def _distinct(names: Iterable[str]) -> Iterator[str]:
 
 
 def triples(given: ExtractIn) -> TriplesOut:
-    """Facts within sentences: two names and the words between them, or a name, its verb and what follows."""
+    """Facts within sentences: two names and the words between them, or a name, its verb and the words after it."""
     found = facts(given.text[:_READ], title=given.title, entities=given.entities)
     names = _distinct([*given.entities, *(name for fact in found for name in (fact.head, fact.tail))])
     distinct: list[object] = [name for name in names if name.strip()]
@@ -92,10 +92,10 @@ def triples(given: ExtractIn) -> TriplesOut:
 def facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> list[Fact]:
     """The facts of a text, each once, in order.
 
-    A sentence that opens with a pronoun or an article and names no subject is taken to be about the title.
+    A sentence that opens with a pronoun or an article and does not name a subject counts as about the title.
     """
     found: dict[tuple[str, str, str], Fact] = {}
-    named = _merged(_given(text, entities), mentions(text), len(text))
+    named = _merge(_locate(entities, text), mentions(text), len(text))
     at = 0
     for sentence in split_sentences(text):
         while at < len(named) and named[at].start < sentence.start:
@@ -122,19 +122,19 @@ def _facts_of(text: str, sentence: Sentence, inside: list[Mention], title: str) 
     if subject is not None and (len(inside) < 2 or inside[-1] is subject):
         yield from _fact(subject.text, text[subject.end : sentence.end], "")
     elif subject is not None and len(inside) > 2:
-        # The subject of a sentence is also what its last part is about ("X was born in A in 1820").
-        for other in inside[2:5]:
-            verb = _verb(text[subject.end : inside[1].start])
-            if verb and other.kind != "number":
-                yield Fact(subject.text, _joined(verb, text[: other.start]), other.text)
+        # The last part of a sentence is about its subject too ("X was born in A in 1820").
+        for tail in inside[2:5]:
+            verb = _find_verb(text[subject.end : inside[1].start])
+            if verb and tail.kind != "number":
+                yield Fact(subject.text, _with_preposition(verb, text[: tail.start]), tail.text)
 
 
-def _verb(between: str) -> str:
+def _find_verb(between: str) -> str:
     words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
     return " ".join(words[:5])
 
 
-def _joined(verb: str, before: str) -> str:
+def _with_preposition(verb: str, before: str) -> str:
     """The verb of the sentence with the preposition that stands before the object."""
     last = WORD.findall(before[-24:])[-1:]
     words = verb.split()
@@ -146,7 +146,7 @@ def _joined(verb: str, before: str) -> str:
 
 
 def _fact(head: str, between: str, tail: str) -> Iterator[Fact]:
-    """A fact from the text between its ends; without a tail, the tail is the end of the clause after the verb."""
+    """A fact from the text between head and tail. Without a tail, the words after the verb of the clause are it."""
     between = flat(between)
     if between.startswith(("'s ", "’s ")):
         between = f"has {between[3:]}"
@@ -166,28 +166,27 @@ def _fact(head: str, between: str, tail: str) -> Iterator[Fact]:
 
 
 def relations(given: PassageIn) -> RelationsOut:
-    """Typed entities, each described by the first sentence that names it, and pairs named in one sentence."""
+    """Typed entities, each described by the first sentence that names it, and pairs of entities in one sentence."""
     text = given.text[:_READ]
     named = mentions(text)
-    spoken = split_sentences(text)
     described: dict[str, TypedEntity] = {}
     pairs: dict[tuple[str, str], Relationship] = {}
     at = 0
-    for sentence in spoken:
-        said = flat(sentence.text)
+    for sentence in split_sentences(text):
+        description = flat(sentence.text)
         inside = []
         while at < len(named) and named[at].start < sentence.end:
             if named[at].kind != "number" and named[at].start >= sentence.start:
                 inside.append(named[at])
             at += 1
         for mention in inside:
-            entity = TypedEntity(name=mention.text, type=_type(text, mention), description=said)
+            entity = TypedEntity(name=mention.text, type=_type(text, mention), description=description)
             described.setdefault(mention.text.casefold(), entity)
-        _relate([m.text for m in inside], said, pairs)
+        _relate([m.text for m in inside], description, pairs)
     return RelationsOut(entities=list(described.values())[:_MOST], relationships=list(pairs.values())[:_MOST])
 
 
-def _relate(names: list[str], said: str, pairs: dict[tuple[str, str], Relationship]) -> None:
+def _relate(names: list[str], description: str, pairs: dict[tuple[str, str], Relationship]) -> None:
     unique = list(_distinct(names))[:5]
     for i, left in enumerate(unique):
         for right in unique[i + 1 :]:
@@ -195,9 +194,9 @@ def _relate(names: list[str], said: str, pairs: dict[tuple[str, str], Relationsh
             known = pairs.get((ends[0], ends[1]))
             if known is None:
                 outside = set(terms(left)) | set(terms(right))
-                keywords = list(dict.fromkeys(term for term in terms(said) if term not in outside))[:5]
+                keywords = list(dict.fromkeys(term for term in terms(description) if term not in outside))[:5]
                 pairs[ends[0], ends[1]] = Relationship(
-                    source=left, target=right, description=said, keywords=keywords, strength=1.0
+                    source=left, target=right, description=description, keywords=keywords, strength=1.0
                 )
             else:
                 known.strength = min(known.strength + 1.0, 10.0)

@@ -1,4 +1,4 @@
-"""Which sentences of the evidence speak to a question: by shared words first, by meaning among the best few."""
+"""Rank the sentences of the evidence for a question: by shared words, and the best few also by meaning."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tomewise.language.roles import Shown
 from tomewise.language.sentences import Sentence, split_sentences
 from tomewise.types import Embedder
 
-SHORTLIST = 12  # sentences that are embedded: each costs some milliseconds
-READ_AT_MOST = 160_000  # characters of evidence, as many as the window holds
+SHORTLIST = 12  # sentences that are embedded; each takes some milliseconds
+READ_AT_MOST = 160_000  # characters of evidence that are read, as many as fit the window
 _EMBEDDED = 400  # characters of a sentence that are embedded
-_TITLE, _CONTEXT = 0.7, 0.35  # what a word in the title, and one in a neighbouring sentence, counts for
-_WHOLE_NAME = 0.1  # for a line that has the whole of every name in the question, not just a surname
-_MEANING = 0.5  # what the cosine with the question counts for, beside the words
-_RUNNING = frozenset({"passage", "passages", "gists"})  # kinds of text that run on from sentence to sentence
-_TELLING = 3  # different terms of a sentence that is not said twice by chance
+_TITLE, _CONTEXT = 0.7, 0.35  # the weight of a word in the title, and of one in a neighbouring sentence
+_WHOLE_NAME = 0.1  # added for a line with every name of the question in full, not only the surnames
+_MEANING = 0.5  # the weight of the cosine with the question; the words have the rest
+_RUNNING = frozenset({"passage", "passages", "gists"})  # kinds of running text, whose sentences follow one another
+_TELLING = 3  # different terms from which a repeated sentence is not a coincidence
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A sentence of evidence. `label` is empty for a sentence of a note, which cannot be quoted.
 
-    `running` where the text runs on from sentence to sentence, which sentences picked for a summary or a note do not.
+    `running` is True if the sentence stands in running text. Sentences picked for a summary or a note do not.
     """
 
     sentence: Sentence
@@ -40,9 +40,9 @@ class Line:
 
 @dataclass(slots=True)
 class Ranked:
-    """Lines and what they are worth to a question; `similarity` knows only the lines that were embedded.
+    """Lines with their scores for a question. `similarity` has only the lines that were embedded.
 
-    `best_by_words` is the highest score that words alone gave.
+    `best_by_words` is the highest score from words alone.
     """
 
     lines: list[Line]
@@ -56,9 +56,8 @@ class Ranked:
 def lines_of(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]:
     """The sentences of all evidence, then of all notes, each with the words of its surroundings.
 
-    Pieces are read in an order of their own (running text first, then by what they say), so that the order in which
-    they are shown decides nothing. Summaries and notes that quote repeat what stands elsewhere; a sentence that says
-    something is taken once.
+    Pieces are sorted first (running text before other text, then by text), so that the order of the evidence does not
+    change the result. Summaries and notes often quote other evidence: a repeated sentence of several terms is left out.
     """
     pieces = [(shown.label, shown.title, shown.text, shown.kind in _RUNNING) for shown in evidence]
     pieces.sort(key=lambda piece: (not piece[3], piece[2], piece[1], piece[0]))
@@ -74,49 +73,49 @@ def lines_of(evidence: Sequence[Shown], notes: Sequence[str] = ()) -> list[Line]
             near = bags[max(0, i - 1) : i] + bags[i + 1 : i + 2] if running else []
             around = heading.union(terms(sentence.speaker), *near)
             lines.append(Line(sentence, label, title, bags[i], heading, around, running))
-    return _once(lines)
+    return _drop_repeats(lines)
 
 
-def _once(lines: list[Line]) -> list[Line]:
-    """Each sentence of `_TELLING` terms or more where it stands first."""
+def _drop_repeats(lines: list[Line]) -> list[Line]:
+    """The lines without repeated sentences. Sentences of fewer than `_TELLING` terms may repeat."""
     seen: set[str] = set()
-    kept: list[Line] = []
+    distinct: list[Line] = []
     for line in lines:
         text = flat(line.sentence.text)
         if len(line.bag) < _TELLING or text not in seen:
-            kept.append(line)
+            distinct.append(line)
             seen.add(text)
-    return kept
+    return distinct
 
 
 def words_of(sentence: Sentence) -> str:
-    """What is said, without the name of who says it."""
+    """The sentence without the name of its speaker."""
     return sentence.text.removeprefix(f"{sentence.speaker}:") if sentence.speaker else sentence.text
 
 
-def rank(asked: Sequence[str], lines: list[Line], names: Sequence[str] = ()) -> Ranked:
-    """Lines scored by the share of the asked terms they hold, rare terms counting more, in [0, 1.1]."""
+def rank(query_terms: Sequence[str], lines: list[Line], names: Sequence[str] = ()) -> Ranked:
+    """Lines with scores in [0, 1.1]: the share of the query's terms that each has, where rare terms count more."""
     idf = rarity([line.bag for line in lines])
-    weights = weigh(asked, idf, log(1 + max(len(lines), 1)))
-    named = [bag for bag in (frozenset(terms(name)) for name in names) if len(bag) > 1]
-    scores = [_worth(line, weights, named) for line in lines]
+    weights = weigh(query_terms, idf, log(1 + max(len(lines), 1)))
+    long_names = [bag for bag in (frozenset(terms(name)) for name in names) if len(bag) > 1]
+    scores = [_score(line, weights, long_names) for line in lines]
     return Ranked(lines, scores, weights, max(scores, default=0.0), order=best(scores, len(scores)))
 
 
-def _worth(line: Line, weights: dict[str, float], named: Sequence[frozenset[str]]) -> float:
+def _score(line: Line, weights: dict[str, float], names: Sequence[frozenset[str]]) -> float:
     inside = coverage(weights, line.bag)
-    under = coverage(weights, line.bag | line.heading)
-    beside = coverage(weights, line.bag | line.around)
-    whole = sum(name <= line.bag | line.heading for name in named) / len(named) if named else 0.0
-    return inside + _TITLE * (under - inside) + _CONTEXT * (beside - under) + _WHOLE_NAME * whole
+    with_title = coverage(weights, line.bag | line.heading)
+    with_context = coverage(weights, line.bag | line.around)
+    whole = sum(name <= line.bag | line.heading for name in names) / len(names) if names else 0.0
+    return inside + _TITLE * (with_title - inside) + _CONTEXT * (with_context - with_title) + _WHOLE_NAME * whole
 
 
 def compare(question: str, ranked: Ranked, embedder: Embedder, *, shortlist: int = SHORTLIST) -> None:
-    """Mix the cosine with the question into the scores of the best few lines; one call of the embedder.
+    """Add the cosine with the question to the scores of the best few lines, with one call of the embedder.
 
-    Lines outside the shortlist keep their lexical part, so they stay below lines of equal words that were compared.
+    Lines outside the shortlist get only the part for words, so they rank below embedded lines with equal words.
     """
-    candidates = _various(ranked, shortlist)
+    candidates = _distinct_lines(ranked, shortlist)
     if not candidates or not question.strip():
         return
     texts = [question[:_EMBEDDED]]
@@ -134,8 +133,8 @@ def compare(question: str, ranked: Ranked, embedder: Embedder, *, shortlist: int
     ranked.order = best(ranked.scores, len(ranked.scores))
 
 
-def _various(ranked: Ranked, count: int) -> list[int]:
-    """The best lines, no two of the same words: evidence of several layers repeats itself."""
+def _distinct_lines(ranked: Ranked, count: int) -> list[int]:
+    """The best lines, no two with the same words, since evidence of several layers repeats itself."""
     seen: set[frozenset[str]] = set()
     chosen: list[int] = []
     for i in ranked.order:
@@ -149,7 +148,7 @@ def _various(ranked: Ranked, count: int) -> list[int]:
 
 
 def in_telling_order(ranked: Ranked, chosen: Iterable[int]) -> list[int]:
-    """The chosen lines: pieces of evidence by their best line, and within a piece in its own order."""
+    """The chosen lines: pieces of evidence in the order of their best lines, each with its lines in text order."""
     first: dict[int, int] = {}
     for place, i in enumerate(ranked.order):
         first.setdefault(ranked.lines[i].sentence.source, place)

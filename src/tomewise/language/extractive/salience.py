@@ -1,4 +1,4 @@
-"""What matters in a set of sentences, and how to choose a varied few of them."""
+"""Find the important sentences in a set, and choose a few that differ from one another."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log, sqrt
 
-_TRADE = 0.7  # what relevance counts for, beside being unlike what is chosen already
-_SHORTLIST = 80  # candidates that maximal marginal relevance weighs against one another
+_TRADE = 0.7  # the weight of relevance; the difference from the chosen sentences has the rest
+_SHORTLIST = 80  # candidates that maximal marginal relevance compares
 
 
 def rarity(bags: Sequence[Collection[str]]) -> dict[str, float]:
-    """The inverse document frequency of every term: log(1 + n / df), over the bags given."""
+    """The inverse document frequency of every term in the bags: log(1 + n / df)."""
     counts = Counter(term for bag in bags for term in set(bag))
     total = len(bags)
     return {term: log(1 + total / count) for term, count in counts.items()}
 
 
-def weigh(asked: Iterable[str], idf: Mapping[str, float], unseen: float) -> dict[str, float]:
-    """The weight of each asked term; one that no bag holds weighs `unseen`."""
-    return {term: idf.get(term, unseen) for term in asked}
+def weigh(query_terms: Iterable[str], idf: Mapping[str, float], unseen: float) -> dict[str, float]:
+    """The weight of each term of a query; a term in no bag has the weight `unseen`."""
+    return {term: idf.get(term, unseen) for term in query_terms}
 
 
 def coverage(weights: Mapping[str, float], bag: Collection[str]) -> float:
-    """The share of the weight of the asked terms that `bag` holds, in [0, 1]."""
+    """The weight of the terms that are in `bag`, as a share of the weight of all terms, in [0, 1]."""
     total = sum(weights.values())
     return sum(weight for term, weight in weights.items() if term in bag) / total if total else 0.0
 
@@ -35,13 +35,13 @@ def likeness(left: Collection[str], right: Collection[str]) -> float:
 
 
 def centrality(bags: Sequence[Sequence[str]], idf: Mapping[str, float]) -> list[float]:
-    """How much each bag says of what all say: the mean weight of its terms in the tf-idf centroid, scaled to [0, 1].
+    """How typical each bag is of all bags: the weight of its terms in the tf-idf centroid, scaled to [0, 1].
 
-    Source: the centroid of Radev and others (2004), damped by the root of the length so that neither one-word nor
-    rambling sentences win.
+    Source: the centroid of Radev and others (2004). Deviation: the sum is divided by the root of the length, so that
+    neither one-word sentences nor very long ones win.
     """
     counts = Counter(term for bag in bags for term in bag)
-    # A term said once is no theme, however rare it is.
+    # A term that occurs once is not a theme, even if it is rare.
     weight = {term: idf.get(term, 0.0) * log(count) if count > 1 else 0.0 for term, count in counts.items()}
     raw = [sum(weight[term] for term in set(bag)) / sqrt(len(bag) + 4) for bag in bags]
     highest = max(raw, default=0.0)
@@ -56,22 +56,22 @@ def best(scores: Sequence[float], count: int) -> list[int]:
 def vary(
     scores: Sequence[float], bags: Sequence[Collection[str]], *, lengths: Sequence[int], room: int, count: int
 ) -> list[int]:
-    """Positions chosen by maximal marginal relevance (Carbonell and Goldstein 1998), in the order chosen.
+    """Positions chosen by maximal marginal relevance (Carbonell and Goldstein 1998), in the order of choice.
 
-    Scores are in [0, 1]; at most `count` positions whose `lengths` sum to at most `room`; one that does not fit is
-    passed over. Positions that score 0 are never chosen.
+    Scores are in [0, 1]. At most `count` positions are chosen, whose `lengths` sum to at most `room`; one that does not
+    fit is skipped. Positions with score 0 are never chosen.
     """
-    open_ = [i for i in best(scores, _SHORTLIST) if scores[i] > 0]
-    sets = {i: set(bags[i]) for i in open_}
-    nearest = dict.fromkeys(open_, 0.0)
+    candidates = [i for i in best(scores, _SHORTLIST) if scores[i] > 0]
+    sets = {i: set(bags[i]) for i in candidates}
+    nearest = dict.fromkeys(candidates, 0.0)
     chosen: list[int] = []
-    while open_ and len(chosen) < count:
-        pick = max(open_, key=lambda i: (_TRADE * scores[i] - (1 - _TRADE) * nearest[i], -i))
-        open_.remove(pick)
+    while candidates and len(chosen) < count:
+        pick = max(candidates, key=lambda i: (_TRADE * scores[i] - (1 - _TRADE) * nearest[i], -i))
+        candidates.remove(pick)
         if lengths[pick] > room:
             continue
         room -= lengths[pick]
         chosen.append(pick)
-        for i in open_:
+        for i in candidates:
             nearest[i] = max(nearest[i], likeness(sets[i], sets[pick]))
     return chosen

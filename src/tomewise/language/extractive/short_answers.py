@@ -1,4 +1,4 @@
-"""Short answers: the name, place, date or number in the sentences that speak to the question."""
+"""Short answers: the name, place, date or number in the sentences that are relevant to the question."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from tomewise.language.extractive.lexicon import COUNTRIES, SAYING, STATES
 from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
-from tomewise.language.extractive.question_words import Asked, Want
+from tomewise.language.extractive.question_words import ParsedQuestion, Want
 from tomewise.language.extractive.relevance import Ranked
 from tomewise.language.extractive.words import WORD, terms
 
-_SENTENCES = 12  # sentences that answers are looked for in
+_SENTENCES = 12  # sentences that are searched for answers
 _KINDS: dict[Want, tuple[str, ...]] = {
     "person": ("name",),
     "place": ("name",),
@@ -20,33 +20,33 @@ _KINDS: dict[Want, tuple[str, ...]] = {
     "number": ("number", "date"),
     "name": ("name", "title", "date"),
 }
-NAMED = frozenset(_KINDS)  # what a name, a date or a number answers
-_FITTING = 0.5  # how well a mention is of the kind wanted, at least, where it is of that kind at all
-_CLOSE = 0.7  # of the highest score: a line below it tells of something else
+NAMED = frozenset(_KINDS)  # the kinds of question whose answer is a name, a date or a number
+_FITTING = 0.5  # the least fit of a mention that is of the wanted kind
+_CLOSE = 0.7  # share of the highest score; a line below it is about something else
 _HEAD = {
     noun: re.compile(rf"\b(?:what|which)(?: is the| was the)? {noun}\b", re.IGNORECASE) for noun in ("country", "state")
 }
-# "Indian", "Spanish", "Chinese": of a people, not a person or a place.
+# "Indian", "Spanish", "Chinese": names of peoples, not of a person or a place.
 _PEOPLE = re.compile(r"\A[^\W\d_]+(?:ian|ean|can|man|ish|ese|alan|iss|ench|utch)\Z")
 _YEAR = re.compile(r"\d{4}\Z")
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A possible answer: its wording, what speaks for it, the line that speaks loudest.
+    """A possible answer: its text, its score, and the line with the largest part of that score, `best_part`.
 
-    `fits` where it is of the kind wanted and that line is not much farther from the question than the closest one.
+    `fits` is True if it is of the wanted kind and that line is almost as relevant as the most relevant line.
     """
 
     text: str
     score: float
     line: int
-    loudest: float
+    best_part: float
     fits: bool
 
 
-def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[str]]) -> list[Candidate]:
-    """Possible answers of the wanted kind, best first; none that the question itself names."""
+def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int, frozenset[str]]) -> list[Candidate]:
+    """Possible answers of the wanted kind, best first, without names that the question itself has."""
     kinds = _KINDS.get(question.want, ())
     inside = set(question.terms)
     own = [frozenset(terms(name)) for name in question.names]
@@ -58,11 +58,13 @@ def candidates(question: Asked, ranked: Ranked, steps: Mapping[int, frozenset[st
         for mention in mentions(text):
             key = mention.text.casefold()
             bag = frozenset(terms(mention.text))
-            # A longer form of a name in the question ("Professor Van Helsing") answers nothing either.
+            # A longer form of a name in the question ("Professor Van Helsing") is not an answer either.
             if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in own):
                 continue
             fit = _fit(question, text, mention)
-            fits = ranked.scores[i] >= least and (fit >= _FITTING or question.want == "name")  # anything has a name
+            fits = ranked.scores[i] >= least and (
+                fit >= _FITTING or question.want == "name"
+            )  # any mention may be a name
             fit *= 0.4 if bag & steps.get(i, frozenset()) else 1.0
             weight = fit * (ranked.scores[i] ** 2 / (1 + 0.15 * place)) * _nearness(question, ranked, text, mention)
             _add(found, key, Candidate(mention.text, weight, i, weight, fits))
@@ -75,12 +77,12 @@ def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
         found[key] = new
         return
     known.score += 0.3 * new.score
-    if new.score > known.loudest:
-        known.loudest, known.line, known.fits = new.score, new.line, new.fits
+    if new.score > known.best_part:
+        known.best_part, known.line, known.fits = new.score, new.line, new.fits
 
 
-def _fit(question: Asked, text: str, mention: Mention) -> float:
-    """How well a mention is of the kind wanted, around 1."""
+def _fit(question: ParsedQuestion, text: str, mention: Mention) -> float:
+    """How well a mention fits the wanted kind, around 1."""
     before = WORD.findall(text[max(0, mention.start - 20) : mention.start])[-1:]
     after = WORD.findall(text[mention.end : mention.end + 30])[:3]
     sort = sort_of(mention.text, before[0] if before else "")
@@ -91,7 +93,7 @@ def _fit(question: Asked, text: str, mention: Mention) -> float:
     if question.want == "number":
         return _as_number(question, mention, after)
     if question.want == "name":
-        # "What" and "which" without a person's noun seldom ask for a person.
+        # "What" and "which" without a noun for a person seldom ask for a person.
         return (0.4 if sort == "person" else 1.0) if mention.kind in ("name", "title") else 0.5
     return 1.0
 
@@ -103,7 +105,7 @@ def _as_person(mention: Mention, sort: str, after: list[str]) -> float:
     return 1.5 if gender(mention.text) or speaks or len(mention.text.split()) in (2, 3) else 0.9
 
 
-def _as_place(question: Asked, mention: Mention, sort: str) -> float:
+def _as_place(question: ParsedQuestion, mention: Mention, sort: str) -> float:
     name = mention.text.lower()
     for noun, known in (("country", COUNTRIES), ("state", STATES)):
         if _HEAD[noun].search(question.text):
@@ -113,15 +115,15 @@ def _as_place(question: Asked, mention: Mention, sort: str) -> float:
     return {"place": 1.5, "person": 0.3, "organization": 0.4}.get(sort, 0.9)
 
 
-def _as_number(question: Asked, mention: Mention, after: list[str]) -> float:
+def _as_number(question: ParsedQuestion, mention: Mention, after: list[str]) -> float:
     if mention.kind == "date" or _YEAR.match(mention.text):
         return 0.4
-    counted = any(term in question.terms for word in after for term in terms(word))
-    return (1.5 if counted else 1.0) * (1.3 if "," in mention.text else 1.0)
+    counts_asked_things = any(term in question.terms for word in after for term in terms(word))
+    return (1.5 if counts_asked_things else 1.0) * (1.3 if "," in mention.text else 1.0)
 
 
-def _nearness(question: Asked, ranked: Ranked, text: str, mention: Mention) -> float:
-    """Up to 2 where the question's words stand right beside the mention, 1 where none does."""
+def _nearness(question: ParsedQuestion, ranked: Ranked, text: str, mention: Mention) -> float:
+    """Up to 2 if the question's words stand right beside the mention, 1 if none of them is near."""
     near = 0.0
     left, right = (
         WORD.findall(text[max(0, mention.start - 90) : mention.start]),

@@ -1,4 +1,4 @@
-"""Steering recall: which facts help, which smaller questions to ask, what to look for next, what was found."""
+"""Steer recall: choose facts, split questions, think of new searches, and say what a search has found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.names import mentions
-from tomewise.language.extractive.question_words import Asked, focus, read_question
+from tomewise.language.extractive.question_words import ParsedQuestion, focus, read_question
 from tomewise.language.extractive.relevance import Line, Ranked, compare, in_telling_order, lines_of, rank
 from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
 from tomewise.language.extractive.summarising import tokens
@@ -32,14 +32,14 @@ from tomewise.types import Embedder
 _KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps
 _COMPARED_FACTS = 12
 _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
-_RELEVANT = 0.15  # the least score of a sentence that contributes to a question
+_RELEVANT = 0.15  # the least score of a sentence that helps with a question
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
-# What a remark on evidence says whatever is missing.
+# Words of any remark about missing evidence; they do not show what is missing.
 _REMARKS = ASKING_STEMS | frozenset(
     terms("evidence passage text note source document answer question give ask state provide contain specify lack")
 )
-_LACKING = 8  # words of what was missing that make a query
+_QUERY_WORDS = 8  # words of a remark about missing evidence that go into a query
 _REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _READ = 4_000
 
@@ -61,9 +61,9 @@ _OWNER = re.compile(
 
 
 def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
-    """The numbers, from 1, of up to four facts that share words with the question or are close to it, best first."""
+    """The numbers, from 1, of up to four facts that share words with the question or are similar to it, best first."""
     question = read_question(given.question)
-    # Read in an order of their own, so that the order in which they are shown decides nothing.
+    # Sorted, so that the order in which the facts come does not change the result.
     numbers = sorted(range(len(given.facts)), key=lambda i: (given.facts[i], i))
     facts = [given.facts[i] for i in numbers]
     bags = [frozenset(terms(fact[:_READ])) for fact in facts]
@@ -79,14 +79,14 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
 
 
 def decompose(given: DecomposeIn) -> DecomposeOut:
-    """The questions that a pair of names makes of one; where one thing leads to the next it stays whole."""
+    """One question for each of a pair of names. A question whose parts depend on each other is not split."""
     parts = list(dict.fromkeys(part for part in _pair(flat(given.question[:_READ])) if terms(part)))
     return DecomposeOut(subqueries=parts[: max(given.limit, 0)] if len(parts) > 1 else [])
 
 
-def _seams(question: str) -> list[str]:
-    """Smaller questions inside of one: of a relative clause, a pair, a nested "of", an owner."""
-    parts = _relative(question) or _pair(question) or _nested(question) or _owned(question)
+def _split_nested(question: str) -> list[str]:
+    """The smaller questions in a question: from a relative clause, a pair, a nested "of", or an owner."""
+    parts = _relative(question) or _pair(question) or _nested_of(question) or _owner(question)
     return [part for part in parts if terms(part)]
 
 
@@ -103,21 +103,21 @@ def _relative(question: str) -> list[str]:
     return [inner, outer]
 
 
-def _opening(question: str) -> int:
-    """Where a question begins after its question word, whose capital names nothing."""
+def _skip_question_word(question: str) -> int:
+    """The offset after the question word, whose capital does not make it a name."""
     first = WORD.match(question)
     return first.end() if first and first[0].lower() in STOP else 0
 
 
 def _pair(question: str) -> list[str]:
-    match = _BOTH.search(question, _opening(question))
+    match = _BOTH.search(question, _skip_question_word(question))
     if match is None or not mentions(match["left"]) or not mentions(match["right"]):
         return []
     before, after = question[: match.start()], question[match.end() :]
     return [flat(f"{before}{match[side]}{after}") for side in ("left", "right")]
 
 
-def _nested(question: str) -> list[str]:
+def _nested_of(question: str) -> list[str]:
     match = _OF.search(question)
     if match is None:
         return []
@@ -125,8 +125,8 @@ def _nested(question: str) -> list[str]:
     return [f"What is {inner}?", f"What is the {match['outer']} of {inner.split(' of ')[0]}?"]
 
 
-def _owned(question: str) -> list[str]:
-    match = _OWNER.search(question, _opening(question))
+def _owner(question: str) -> list[str]:
+    match = _OWNER.search(question, _skip_question_word(question))
     if match is None or not mentions(question[: match.end()]):
         return []
     inner = f"What is {match['owner']}'s {match['thing']}?"
@@ -134,48 +134,49 @@ def _owned(question: str) -> list[str]:
 
 
 def probe(given: ProbeIn) -> ProbeOut:
-    """New queries: what the last attempt lacked, names the cues brought up, then what no cue has covered yet."""
+    """New queries: for what the last attempt lacked, for new names in the cues, then for words that no cue has."""
     question = read_question(given.question)
-    said = Counter(term for cue in given.cues for term in set(terms(cue[:_READ])))
+    cue_terms = {term for cue in given.cues for term in terms(cue[:_READ])}
     words = focus(question)
-    missing = [word for word in words if not any(term in said for term in terms(word))]
+    missing = [word for word in words if not any(term in cue_terms for term in terms(word))]
     known = set(question.terms)
-    brought = Counter(
+    new_names = Counter(
         m.text
         for cue in given.cues[:200]
         for m in mentions(cue[:_READ])
         if m.kind in ("name", "title") and not set(terms(m.text)) <= known
     )
-    names = [name for name, _ in sorted(brought.items(), key=lambda item: -item[1])][:6]
-    lacking = _lacking(given.missing[:_READ], question)
-    ideas = [*lacking, *_ideas(list(question.names), names, words, missing)]
-    ideas[len(lacking) + 1 : len(lacking) + 1] = _seams(flat(question.text[:_READ]))
+    names = [name for name, _ in sorted(new_names.items(), key=lambda item: -item[1])][:6]
+    first = _query_for_missing(given.missing[:_READ], question)
+    ideas = [*first, *_ideas(list(question.names), names, words, missing)]
+    ideas[len(first) + 1 : len(first) + 1] = _split_nested(flat(question.text[:_READ]))
     used: set[frozenset[str]] = {frozenset(terms(text[:_READ])) for text in [question.text, *given.past_probes]} | {
         frozenset()
     }
     return ProbeOut(probes=_fresh(ideas, used)[: max(given.limit, 0)])
 
 
-def _lacking(missing: str, question: Asked) -> list[str]:
-    """A query of what an attempt said it lacked: its telling words, with the names of the question."""
-    lacked = set(terms(missing))
+def _query_for_missing(missing: str, question: ParsedQuestion) -> list[str]:
+    """A query for what an attempt reported as missing: the words that say what it is, and the question's names."""
+    missing_terms = set(terms(missing))
     words = [word for word in WORD.findall(missing) if not set(terms(word)) <= _REMARKS]
-    names = [name for name in question.names if not set(terms(name)) <= lacked]
-    return [" ".join([*names[:2], *words[:_LACKING]])] if words else []
+    names = [name for name in question.names if not set(terms(name)) <= missing_terms]
+    return [" ".join([*names[:2], *words[:_QUERY_WORDS]])] if words else []
 
 
-def _ideas(own: list[str], brought: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
+def _ideas(own: list[str], new: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
+    """Queries from the question's own names, the new names of the cues, the words, and those that are missing."""
     key = " ".join((missing or words)[:5])
-    if brought:
-        yield f"{brought[0]} {key}"
+    if new:
+        yield f"{new[0]} {key}"
     for name in own:
         yield f"{name} {key}"
-    for name in brought[1:]:
+    for name in new[1:]:
         yield f"{name} {key}"
-    for left, right in zip(own + brought, (own + brought)[1:], strict=False):
+    for left, right in zip(own + new, (own + new)[1:], strict=False):
         yield f"{left} and {right}"
     yield " ".join(words)
-    for name in brought + own:
+    for name in new + own:
         yield f"Who or what is {name}?"
     for word in missing or words:
         yield f"{word} {' '.join(own[:1])}".strip()
@@ -192,16 +193,16 @@ def _fresh(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
 
 
 def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
-    """The best lines, varied, all worth at least `least`, in the order in which they are told."""
-    worth = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
+    """The best lines, varied, all candidates at least `least`, in the order in which they are told."""
+    candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
     chosen = vary(
-        [min(ranked.scores[i], 1.0) for i in worth],
-        [ranked.lines[i].bag for i in worth],
-        lengths=[tokens(ranked.lines[i].sentence.text) for i in worth],
+        [min(ranked.scores[i], 1.0) for i in candidates],
+        [ranked.lines[i].bag for i in candidates],
+        lengths=[tokens(ranked.lines[i].sentence.text) for i in candidates],
         room=_FUSED_TOKENS,
         count=count,
     )
-    return [ranked.lines[i] for i in in_telling_order(ranked, [worth[i] for i in chosen])]
+    return [ranked.lines[i] for i in in_telling_order(ranked, [candidates[i] for i in chosen])]
 
 
 def _join(lines: Sequence[Line]) -> str:
@@ -224,12 +225,12 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
 
 
 def _is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
-    """Whether one known sentence has nearly all the words of this one."""
-    return any(len(bag & other) >= _REPEATED * len(bag) for other in known)
+    """Whether one known sentence has almost all words of this one."""
+    return any(len(bag & sentence) >= _REPEATED * len(bag) for sentence in known)
 
 
 def fuse(given: FuseIn) -> CueOut:
-    """What the cues say to the question, each thing once."""
+    """The sentences of the cues that are relevant to the question, without repeats."""
     cues = [Shown(label="", text=cue) for cue in given.cues]
     ranked = rank(read_question(given.question).terms, lines_of(cues))
     return CueOut(cue=_join(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))

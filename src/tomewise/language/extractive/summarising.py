@@ -1,11 +1,11 @@
-"""Summaries made of the sentences that say most of what all say."""
+"""Summaries made of the most central sentences."""
 
 from __future__ import annotations
 
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flat, terms
 from tomewise.language.roles import DescriptionsIn, SummaryIn, SummaryOut
-from tomewise.language.sentences import Sentence, sentences_of
+from tomewise.language.sentences import Sentence, split_texts
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English
 _DESCRIPTION_TOKENS = 120
@@ -13,12 +13,12 @@ _MOST = 40  # sentences of one summary
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text is, roughly."""
+    """Roughly how many tokens a text has."""
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 
-def _chosen(sentences: list[Sentence], room: int, *, opening: float) -> list[Sentence]:
-    """The sentences of a summary in document order. `opening` favours the first sentences of every text."""
+def _choose(sentences: list[Sentence], room: int, *, opening: float) -> list[Sentence]:
+    """The sentences of a summary in document order. A larger `opening` favours the first sentences of every text."""
     bags = [terms(sentence.text) for sentence in sentences]
     idf = rarity(bags)
     scores = [
@@ -29,33 +29,33 @@ def _chosen(sentences: list[Sentence], room: int, *, opening: float) -> list[Sen
     return [sentences[i] for i in sorted(vary(scores, bags, lengths=lengths, room=room, count=_MOST))]
 
 
-def _summary(texts: list[str], max_tokens: int, *, opening: float) -> SummaryOut:
+def _summarise(texts: list[str], max_tokens: int, *, opening: float) -> SummaryOut:
     room = max(max_tokens, 1)
     whole = [flat(text) for text in texts if text.strip()]
     if sum(tokens(text) + 1 for text in whole) <= room:
         return SummaryOut(summary="\n".join(dict.fromkeys(whole)) or "(empty)")
-    chosen = _chosen(sentences_of(texts), room, opening=opening)
+    chosen = _choose(split_texts(texts), room, opening=opening)
     summary = " ".join(dict.fromkeys(flat(sentence.text) for sentence in chosen))
-    # Not even one sentence fits: its beginning does.
+    # If not even one sentence fits, take the beginning of the first.
     return SummaryOut(summary=summary or " ".join(whole)[: room * CHARACTERS_PER_TOKEN].strip() or "(empty)")
 
 
 def summarise(given: SummaryIn) -> SummaryOut:
-    """What several texts share, in their own sentences."""
-    return _summary(given.texts, given.max_tokens, opening=0.15)
+    """The sentences that are central to all the texts."""
+    return _summarise(given.texts, given.max_tokens, opening=0.15)
 
 
 def narrate(given: SummaryIn) -> SummaryOut:
-    """The course of a story: sentences from all along it, in order."""
+    """The course of a story: sentences from all parts of it, in order."""
     if len(given.texts) < 2:
-        return _summary(given.texts, given.max_tokens, opening=0.0)
+        return _summarise(given.texts, given.max_tokens, opening=0.0)
     share = max(given.max_tokens // len(given.texts), 1)
-    # Each text gets its share, so that no part of the story is passed over.
-    parts = [_summary([text], share, opening=0.0).summary for text in given.texts if text.strip()]
+    # Each text gets an equal share, so that no part of the story is left out.
+    parts = [_summarise([text], share, opening=0.0).summary for text in given.texts if text.strip()]
     return SummaryOut(summary="\n".join(parts) or "(empty)")
 
 
 def merge_descriptions(given: DescriptionsIn) -> SummaryOut:
-    """The descriptions of one entity, each statement once, the most telling where there is no room for all."""
+    """The descriptions of one entity without repeats; if they do not all fit, the most central sentences."""
     unique = list(dict.fromkeys(flat(text) for text in given.descriptions if text.strip()))
-    return _summary(unique or [given.name], _DESCRIPTION_TOKENS, opening=0.3)
+    return _summarise(unique or [given.name], _DESCRIPTION_TOKENS, opening=0.3)

@@ -9,7 +9,7 @@ from tomewise.language.stop_words import STOP
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 
-# What a question asks with, beside the stop words: these words say nothing about where the answer stands.
+# Words with which questions are asked, beside the stop words. They do not show where the answer stands.
 ASKING = frozenset(
     """name tell explain describe happen happened happens kind sort type call called refer refers summarize summarise
     summary discussion discuss discussed discussing talking talk talked meeting whole mention mentioned think thought
@@ -56,14 +56,14 @@ def stem(word: str) -> str:
 ASKING_STEMS = frozenset(map(stem, ASKING))
 
 
-def _unspaced(character: str) -> bool:
+def _is_chinese_or_japanese(character: str) -> bool:
     return "\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff"
 
 
 @lru_cache(maxsize=1 << 16)
 def _terms_of(word: str) -> tuple[str, ...]:
-    if not word.isascii() and any(map(_unspaced, word)):
-        # Chinese and Japanese run without spaces: pairs of characters are the usual stand-in for words.
+    if not word.isascii() and any(map(_is_chinese_or_japanese, word)):
+        # Chinese and Japanese have no spaces. As usual, pairs of characters take the place of words.
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
     plain = word.lower().replace("’", "'").removesuffix("'s")
     return () if plain in STOP or (len(plain) == 1 and plain.isascii() and not plain.isdigit()) else (stem(plain),)
@@ -77,10 +77,10 @@ def terms(text: str) -> list[str]:
     return found
 
 
-def asked(question: str) -> list[str]:
-    """The stems of what a question is about, each once, in order."""
-    kept = dict.fromkeys(term for term in terms(question) if term not in ASKING_STEMS)
-    return list(kept) or list(dict.fromkeys(terms(question)))
+def question_terms(question: str) -> list[str]:
+    """The stems of the words that a question is about, each once, in order."""
+    stems = dict.fromkeys(term for term in terms(question) if term not in ASKING_STEMS)
+    return list(stems) or list(dict.fromkeys(terms(question)))
 
 
 def flat(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Every role a model plays, with what goes in and what comes out, a file a family.
+"""Every role that a model plays, with its input and output, one file for each family.
 
-A role's prompt is `prompts/<name>.md`; the extractive model plays the same roles by text algorithms.
-Field descriptions reach the model with the schema, so they say what is wanted.
+A role's prompt is `prompts/<name>.md`. The extractive model plays the same roles with text algorithms.
+The schema shows the descriptions of fields to the model, so they say what the model shall write.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role, Support
 
-FAILURE = "*"  # what an answering role says when the evidence does not suffice
+FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
@@ -36,13 +36,13 @@ class AnswerOut(BaseModel):
 
     @property
     def refused(self) -> bool:
-        """Whether the answer begins with the failure signal, whatever follows: "* (not stated)". Emphasis is none."""
-        said = self.answer.lstrip(" \"'`([")
-        return said.startswith(FAILURE) and not _EMPHASIS.match(said)
+        """Whether the answer begins with the failure signal, as in "* (not stated)". Emphasis is not a signal."""
+        text = self.answer.lstrip(" \"'`([")
+        return text.startswith(FAILURE) and not _EMPHASIS.match(text)
 
     @property
     def failed(self) -> bool:
-        """The failure signal of ComoRAG, section 2.3, or nothing at all: the text answers nothing."""
+        """Whether the answer is the failure signal of ComoRAG (section 2.3) or empty."""
         return self.refused or self.answer.strip(" .*\"'`") == ""
 
 

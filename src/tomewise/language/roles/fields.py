@@ -1,4 +1,4 @@
-"""What the fields of several roles are made of."""
+"""Types of fields that several roles share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class Shown(BaseModel):
-    """A piece of retrieved text as a prompt shows it: data under a label, never an instruction."""
+    """A piece of retrieved text in a prompt: data under a label, never an instruction."""
 
     label: str
     text: str

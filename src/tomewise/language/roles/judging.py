@@ -38,8 +38,8 @@ class LevelOut(BaseModel):
     explanation: Text = ""
 
     @model_validator(mode="after")
-    def _within(self) -> LevelOut:
-        # A score outside of its band is repaired like any reply that does not fit.
+    def _check_band(self) -> LevelOut:
+        # A score outside its band is repaired like any other reply that does not fit.
         low, high = LEVEL_BAND[self.level]
         if not low <= self.score <= high:
             raise ValueError(f"the score {self.score:g} lies outside of {low} to {high}, the band of {self.level!r}")
@@ -53,7 +53,7 @@ class StatementsIn(BaseModel):
 
 
 class StatementsOut(BaseModel):
-    """Statements sorted as GraphRAG-Bench does: in both, only in the prediction, only in the reference."""
+    """Statements in the groups of GraphRAG-Bench: in both texts, only in the prediction, only in the reference."""
 
     supported: list[str] = []
     unsupported: list[str] = []

@@ -1,4 +1,4 @@
-"""The roles that turn what is read into memory."""
+"""The roles that turn passages into memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PassageIn(BaseModel):
 
 
 class GistIn(PassageIn):
-    """`avoid` lists what an earlier attempt named although the passage does not."""
+    """`avoid` lists the names in an earlier attempt that are not in the passage."""
 
     avoid: list[str] = []
 
@@ -32,7 +32,7 @@ class ExtractIn(BaseModel):
 
 
 class TriplesOut(BaseModel):
-    """Lenient on purpose: real extractions hold triples of two or five parts; the graph layer counts and drops them."""
+    """Lenient on purpose: real replies have triples of two or five parts. The graph layer counts and drops these."""
 
     entities: list[object] = Field(default=[], description="names of the people, places, things, dates named")
     triples: list[object] = Field(default=[], description="facts, each [subject, relation, object]")
@@ -77,7 +77,7 @@ class SummaryOut(BaseModel):
     summary: Text = Field(min_length=1)
 
 
-_BYTES = 20  # that a token of a summary may take: several times what it does, for models that overrun their bound
+_BYTES = 20  # most bytes for a token of a summary: several times the usual, since models exceed their bound
 
 
 def _gist_fault(given: GistIn, output: GistOut) -> str | None:
@@ -102,8 +102,9 @@ def _triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
 
 
 def _relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
-    texts = [text for one in output.entities for text in (one.name, one.description)]
-    texts += [text for one in output.relationships for text in (one.source, one.target, one.description, *one.keywords)]
+    texts = [text for entity in output.entities for text in (entity.name, entity.description)]
+    for pair in output.relationships:
+        texts += [pair.source, pair.target, pair.description, *pair.keywords]
     return find_fault_in_names(texts, (given.title, given.text))
 
 

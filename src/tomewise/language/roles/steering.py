@@ -14,7 +14,7 @@ class FilterIn(BaseModel):
 
 
 class FilterOut(BaseModel):
-    """Numbers count from 1, as the prompt shows them; numbers that were not shown are for the caller to drop."""
+    """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
 
     keep: list[int] = Field(default=[], description="numbers of the facts that help, the most useful first")
 
@@ -36,7 +36,7 @@ DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
 
 
 class ProbeIn(BaseModel):
-    """`missing` is what the last attempt to answer said it lacked."""
+    """`missing` is what the last attempt to answer reported as missing."""
 
     question: str
     past_probes: list[str] = []

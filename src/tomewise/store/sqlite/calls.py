@@ -44,7 +44,7 @@ class StoredCalls:
         with self._read() as connection:
             return connection.scalar(query.where(calls.c.since == since) if since else query)
 
-    async def put(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         """Store a reply; it replaces an earlier reply of this key.
 
         If the caller is cancelled, CancelledError is raised only after the reply is written.

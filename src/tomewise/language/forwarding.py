@@ -1,0 +1,38 @@
+"""What every wrapper around a language model passes on to the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tomewise.types import Closable, LanguageModel, Rehearsing
+
+if TYPE_CHECKING:
+    from tomewise.types import In, Out, Role
+
+
+class Forwarding:
+    """A language model around another one: passes everything on but `ask`, which the wrapper defines."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def window(self) -> int:
+        return self._model.window
+
+    def reckon(self, role: Role[In, Out], given: In) -> int:
+        """As the model."""
+        return self._model.reckon(role, given)
+
+    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
+        """As the model; None for a model that cannot rehearse."""
+        return await self._model.rehearse(role, given) if isinstance(self._model, Rehearsing) else None
+
+    async def close(self) -> None:
+        """Close the model, if it has something to close."""
+        if isinstance(self._model, Closable):
+            await self._model.close()
