@@ -29,7 +29,7 @@ from tomewise.testing import (
     check_retriever,
     check_store,
     document_of,
-    put,
+    put_document,
 )
 from tomewise.types import Question
 
@@ -99,7 +99,9 @@ async def test_a_chat_model_over_http(monkeypatch):
 def shelf(tmp_path):
     store = SqliteStore.open(tmp_path / "a.tome")
     for number in range(8):
-        put(store, EMBEDDER, document_of(f"d{number}", f"On day {number} the keeper put out the light at nine."))
+        put_document(
+            store, EMBEDDER, document_of(f"d{number}", f"On day {number} the keeper put out the light at nine.")
+        )
     yield store
     store.close()
 

@@ -21,7 +21,7 @@ from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.graph import Carrier
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
-from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put
+from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
 from tomewise.tome.tome import Tome, answered
 from tomewise.types import Document, Event, Progress, Question
 
@@ -51,7 +51,7 @@ def quiet(_: Progress) -> None:
 def store(tmp_path: Path):
     made = SqliteStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
-        put(made, EMBEDDER, document_of(f"d{number}", text))
+        put_document(made, EMBEDDER, document_of(f"d{number}", text))
     yield made
     made.close()
 
@@ -148,7 +148,9 @@ async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: st
         }
     )
     for number in range(60):
-        put(store, EMBEDDER, document_of(f"d{number}", f"Tom Hale was number {number}. He sold a boat to Ida Poe."))
+        put_document(
+            store, EMBEDDER, document_of(f"d{number}", f"Tom Hale was number {number}. He sold a boat to Ida Poe.")
+        )
     settings = {"carrier": carrier, "asking": "whole", "context": room}
     system = assemble("cogitorag", Kit(store, model, EMBEDDER), **settings)
     await build(system.layers, store, quiet)

@@ -30,7 +30,7 @@ def test_one_bad_page_does_not_end_the_folder(tome, here):
     assert len(reasons) == 10
     assert "is protected by DRM" in reasons["drm.epub"]
     assert "lacks 1 of its 1 chapters" in reasons["hollow.epub"]
-    assert all("is in no encoding that could be told" in reasons[f"{number}.html"] for number in range(8))
+    assert all("is unknown: save it as UTF-8" in reasons[f"{number}.html"] for number in range(8))
 
 
 @pytest.mark.parametrize("suffix", ["txt", "html"])

@@ -11,7 +11,7 @@ from tomewise.loops.once import Once, chosen
 from tomewise.loops.showing import Shelf, fitting, token_counter, within
 from tomewise.recall.flat import Dense, Everything
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import check_loop, document_of, put
+from tomewise.testing import check_loop, document_of, put_document
 from tomewise.types import Answer, Evidence, Question
 
 EMBEDDER = HashEmbedder(64)
@@ -23,7 +23,7 @@ OPTIONS = ("the doctor", "The clerk.", "nobody")
 def store(here):
     made = SqliteStore.open(here / "a.tome")
     for number in range(6):
-        put(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
+        put_document(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
     yield made
     made.close()
 

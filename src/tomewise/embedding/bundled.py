@@ -15,7 +15,7 @@ import numpy as np
 
 from tomewise.embedding.unit_rows import rows
 from tomewise.errors import MissingDependency, TomewiseError
-from tomewise.settings import cache_folder
+from tomewise.settings import find_cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ GRAPH_VERSION = 1  # raise it whenever `onnx_graph` builds something else
 class BundledMiniLM:
     """all-MiniLM-L6-v2 in float32: mean of the last hidden states, scaled to length one; 384 dimensions, 256 tokens.
 
-    Nothing is loaded before it is needed. The ONNX file (90 MB) is made once in `cache` (`settings.cache_folder()` when
+    Nothing is loaded before it is needed. The ONNX file (90 MB) is made once in `cache` (`find_cache_folder()` when
     None), after the weights and the tokenizer were checked against their SHA-256; a damaged file is made anew. Texts
     are batched by equal length, one batch per core at a time, so a text's vector is bit for bit the same whatever it is
     embedded with. A single short text keeps one core busy. Raises MissingDependency when the weights are not installed,
@@ -81,7 +81,7 @@ class BundledMiniLM:
     def _ready_session(self) -> Any:
         with self._lock:
             if self._session is None:
-                self._session = _open_session(self._cache or cache_folder())
+                self._session = _open_session(self._cache or find_cache_folder())
             return self._session
 
 

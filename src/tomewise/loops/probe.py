@@ -22,7 +22,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tomewise.concurrency import each, together
+from tomewise.concurrency import gather_calls as each
+from tomewise.concurrency import gather_pair as together
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.citing import Citer

@@ -310,10 +310,10 @@ def trust(
         raise UsageError("--list and --forget exclude each other: give one of them")
     folder = folder.resolve()
     if listed:
-        for name in configuration.trusted_folders().all():
+        for name in configuration.load_trusted_folders().all():
             typer.echo(name)
     elif forget:
-        configuration.trusted_folders().forget(folder)
+        configuration.load_trusted_folders().forget(folder)
         console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
     else:
         found = configuration.trust(folder)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.memory.passages import Lost
 from tomewise.reading.folder import Skipped
-from tomewise.reading.json_lines import prefixed
+from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.read import Source, SourceReader
 from tomewise.types import Document, DocumentId
 
@@ -68,7 +68,7 @@ def documents(
     """
     for given in sources:
         if isinstance(given, Document):
-            document = _storable(replace(given, id=prefixed(prefix, given.id)))
+            document = _storable(replace(given, id=add_prefix(prefix, given.id)))
             one = Source(document.source, (document.id,), (document,), is_file=False)
             claims.check(one)
             claims.take(one)

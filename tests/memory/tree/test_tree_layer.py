@@ -22,7 +22,7 @@ from tomewise.memory.tree.clustering import Reduction, pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(32)
@@ -61,7 +61,7 @@ def layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
 def filled(path: Path, numbers: Sequence[int]) -> SqliteStore:
     store = SqliteStore.open(path)
     for number in numbers:
-        put(store, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
+        put_document(store, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
     return store
 
 
@@ -128,7 +128,7 @@ async def test_a_level_is_asked_side_by_side(store: SqliteStore) -> None:
 async def test_what_is_unchanged_is_not_asked_again(store: SqliteStore) -> None:
     await build([layer(store, scripted(), cluster_tokens=60)], store, quiet)
     before = {node.id for node in store.nodes("tree").values()}
-    put(store, EMBEDDER, document_of("d999", text_of(999)))
+    put_document(store, EMBEDDER, document_of("d999", text_of(999)))
     model = scripted()
     (report,) = await build([layer(store, model, cluster_tokens=60)], store, quiet)
     after = {node.id for node in store.nodes("tree").values()}
@@ -142,7 +142,7 @@ async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store:
     make = layer(store, Cached(model, Prompts(), store.calls), cluster_tokens=60)
     await build([make], store, quiet)
     whole = list(export(store))
-    put(store, EMBEDDER, document_of("d999", text_of(999)))
+    put_document(store, EMBEDDER, document_of("d999", text_of(999)))
     await build([make], store, quiet)
     with store.write() as change:
         change.remove_document("d999")
@@ -265,7 +265,7 @@ async def test_the_order_of_adding_does_not_matter(
     await build([layer(one, scripted(), cluster_tokens=70)], one, quiet)
     await build([layer(other, scripted(), cluster_tokens=70)], other, quiet)
     for number in shuffled[13:]:
-        put(other, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
+        put_document(other, EMBEDDER, document_of(f"d{number:03}", text_of(number)))
     await build([layer(other, scripted(), cluster_tokens=70)], other, quiet)
     assert list(export(one)) == list(export(other))
     assert len(one.nodes("tree")) > 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.decode import decoded
+from tomewise.reading.decode import decode_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def stream(path: Path) -> Iterator[Record]:
 def text_of(path: Path) -> str:
     """The text of a file, decoded as any document is. Raises ReadingError."""
     try:
-        return decoded(path.read_bytes(), str(path))
+        return decode_text(path.read_bytes(), str(path))
     except OSError as error:
         raise ReadingError(f"{path} could not be read: {error.strerror}. Check the path") from error
 
