@@ -21,9 +21,9 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
-from tomewise.tome.tome import answered
 from tomewise.types import Evidence, Question
 
 EMBEDDER = HashEmbedder()
@@ -98,7 +98,7 @@ def store(library: Path, tmp_path: Path):
 async def run(store: SqliteStore, name: str, settings: Mapping[str, Any]) -> Ran:
     model = speaking()
     system = assemble(name, Kit(store, model, EMBEDDER), **settings)
-    answer = await answered(system, Question(text=QUESTION, force=True))
+    answer = await answer_question(system, Question(text=QUESTION, force=True))
     layers = tuple(layer.name for layer in system.layers)
     return Ran(layers, Counter(call.role for call in model.calls), answer.evidence)
 

@@ -18,11 +18,12 @@ from tomewise.loops.showing import FENCE, token_counter
 from tomewise.memory.building import behind, build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.graph import Carrier
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
-from tomewise.tome.tome import Tome, answered
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Event, Progress, Question
 
 EMBEDDER = HashEmbedder()
@@ -189,13 +190,13 @@ async def test_what_fell_back_stands_in_the_events(store: SqliteStore) -> None:
     hippo = assemble("hipporag2", kit)
     await build(hippo.layers, store, quiet)
     seen: list[Event] = []
-    first = await answered(hippo, Question(text=QUESTION), seen.append)
+    first = await answer_question(hippo, Question(text=QUESTION), seen.append)
     assert first.events[-1] == seen[-1] == Event(name="fallbacks", detail={"facts not filtered": 1})
-    second = await answered(hippo, Question(text=QUESTION))
+    second = await answer_question(hippo, Question(text=QUESTION))
     assert second.events[-1].detail == {"ranked by cosine alone": 1}
     cogito = assemble("cogitorag", kit, source="passages", carrier="passages")
     with count_fallbacks() as counts:
-        third = await answered(cogito, Question(text=QUESTION))
+        third = await answer_question(cogito, Question(text=QUESTION))
     assert third.events[-1].detail == dict(counts) == {"question asked whole": 1}
-    plain = await answered(assemble("naive", kit), Question(text=QUESTION))
+    plain = await answer_question(assemble("naive", kit), Question(text=QUESTION))
     assert [event.name for event in plain.events] == ["retrieved"]

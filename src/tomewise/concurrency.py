@@ -15,7 +15,7 @@ B = TypeVar("B")
 
 @asynccontextmanager
 async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
-    """A group of tasks. When one fails, the others are cancelled, and its own error is raised, not a group of errors."""
+    """A group of tasks. When one fails, the others are cancelled, and its error is raised as it is, not in a group."""
     try:
         async with asyncio.TaskGroup() as group:
             yield group

@@ -325,7 +325,7 @@ EXPERIMENT = """
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
-from tomewise.systems.spec import variants_named
+from tomewise.systems.spec import parse_variants
 from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question
@@ -341,7 +341,7 @@ def experiment(latency, log):
         items=tuple(Item(id=str(n), question=Question(text=f"Did {n} turn?"), answers=("yes",)) for n in range(40)),
     )
     return Experiment(
-        dataset=dataset, variants=variants_named(["naive"]), embedder=HashEmbedder(), limit=2,
+        dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
         model=ScriptedModel({"answer": reply}, latency=latency), metrics=(metric_named("em"),),
     )
 """

@@ -78,7 +78,7 @@ def test_damaged_unicode_is_named_not_guessed_at() -> None:
 
 @pytest.mark.parametrize("declared", ["ascii", "no-such-encoding", "hex", "undefined"])
 def test_a_declaration_that_does_not_hold_is_refused(declared: str) -> None:
-    with pytest.raises(ReadingError, match="the encoding of .* is unknown: save it as UTF-8"):
+    with pytest.raises(ReadingError, match="the encoding of it is unknown: save it as UTF-8"):
         decode_text(b"caf\xe9", "it", declared)
 
 
@@ -86,7 +86,7 @@ def test_a_declaration_that_does_not_hold_is_refused(declared: str) -> None:
     "declared", ["unicode_escape", "raw_unicode_escape", "utf-7", "idna", "rot13", "zlib", "x" * 999]
 )
 def test_codecs_that_are_no_encodings_of_pages_are_refused(declared: str) -> None:
-    with pytest.raises(ReadingError, match="the encoding of .* is unknown: save it as UTF-8"):
+    with pytest.raises(ReadingError, match="the encoding of it is unknown: save it as UTF-8"):
         decode_text(rb"caf\ud800 \q" + b"\xe9", "it", declared)
 
 

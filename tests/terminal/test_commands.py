@@ -452,7 +452,7 @@ def test_an_error_of_our_own_is_one_line_too(command, filled, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("tomewise.tome.tome.assemble", broken)
+    monkeypatch.setattr("tomewise.tome.ready_systems.assemble", broken)
     one_line(command("ask", "Who?"), 1, "ZeroDivisionError: oops", "--debug")
     ran = command("--debug", "ask", "Who?")
     assert ran.code == 1

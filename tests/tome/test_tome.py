@@ -531,5 +531,5 @@ def test_a_build_with_another_model_says_whose_the_memory_is(here):
     with Tome.open(here / "a.tome", embedder=HashEmbedder(32), model=model) as book:
         (layer,) = book.build("hipporag2").layers
         assert layer.notes == (
-            f"what was there is of extractive, and stays; for {model.name} throughout, add to a new tome",
+            f"extractive built what was there, and it stays; to use {model.name} for all, add to a new tome",
         )

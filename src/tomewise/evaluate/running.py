@@ -30,10 +30,10 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Variant
 from tomewise.tome.reports import usage_json
-from tomewise.tome.tome import answered
 from tomewise.types import Document, LanguageModel, Progress
 
 OnProgress = Callable[[Progress], None]
@@ -277,7 +277,7 @@ class _Run:
         else:
             # An answer is wanted to every question: how sure it is stands in the row, and in the table beside the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answered(system, replace(item.question, force=True))
+                answer = await answer_question(system, replace(item.question, force=True))
             said = {**told(answer), "usage": usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return said
