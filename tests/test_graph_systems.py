@@ -71,8 +71,8 @@ async def test_from_texts_to_an_answer(store, name, label, options):
     free = await check_loop(system.loop, Question(text=QUESTION, force=True))
     assert free.resolved
     # Triples are in small letters, in which the extractive model finds no names.
-    said = free.text if free.evidence[0].layer == "passages" else free.evidence[1].text
-    assert ANSWER.lower() in said.lower()
+    text = free.text if free.evidence[0].layer == "passages" else free.evidence[1].text
+    assert ANSWER.lower() in text.lower()
     assert free.evidence[0].sources == (next(p.id for p in store.passages().values() if p.document == "d2"),)
     chosen = await check_loop(system.loop, Question(text=QUESTION, options=("Sam Reed", ANSWER)))
     assert chosen.choice == "B"
@@ -156,7 +156,7 @@ async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: st
     system = assemble("cogitorag", Kit(store, model, EMBEDDER), **settings)
     await build(system.layers, store, quiet)
     evidence = (await check_loop(system.loop, Question(text=QUESTION, force=True))).evidence
-    sizes = [size + FENCE for size in token_counter(EMBEDDER)([f"{one.title}\n{one.text}" for one in evidence])]
+    sizes = [size + FENCE for size in token_counter(EMBEDDER)([f"{piece.title}\n{piece.text}" for piece in evidence])]
     assert room - max(sizes) < sum(sizes) <= room, "context is what bounds each carrier, a pair counted whole"
     store.close()
 

@@ -89,11 +89,11 @@ async def test_short_replies_leave_room_that_later_requests_take() -> None:
 async def test_money_is_reserved_before_a_request_is_sent() -> None:
     slow = said('{"cue": "Mara hid it."}', delay=0.02)
     slow.body["usage"] = {"prompt_tokens": 280, "completion_tokens": 500, "total_tokens": 780}
-    one = 280 * 0.15e-6 + 500 * 0.6e-6
+    price = 280 * 0.15e-6 + 500 * 0.6e-6
     with OpenAIServer(in_turn(slow)) as server:
-        budgeted = await ask_all(server, 40, money=4 * one)
+        budgeted = await ask_all(server, 40, money=4 * price)
     assert budgeted.spent.cost is not None
-    assert 3 * one < budgeted.spent.cost <= 5 * one
+    assert 3 * price < budgeted.spent.cost <= 5 * price
     assert server.most_at_once <= 4
 
 

@@ -81,7 +81,7 @@ def test_marks_of_turns_thoughts_and_tools_are_broken_up(mark, show):
     "text",
     [
         "a < b, c > d, x <= y, i < n and s < t > u",
-        "<b>bold</b> <br/> <td class='x'> <ul><li> <section> <textile> <noted> <evidences> <name_variant> <questionable>",
+        "<b>bold</b> <br/> <td class='x'> <ul><li> <section> <textile> <noted> <evidences> <name_of> <questionable>",
         "List<String> [1] [sic] [APPLAUSE] [INSTANCE] [a, b] a <| b |> c <- d <3 </3 <<EOF",
         "می‌روم کتاب‌ها क्‍ष শ্‌ক",
         "Größe, naïve, Ελλάδα, Москва, 東京, ½, № 5, don’t «so» “so”",

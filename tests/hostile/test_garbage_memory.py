@@ -146,7 +146,7 @@ async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replace
 
 
 class Reader:
-    """Plays the gist and the facts of a passage as it is told."""
+    """Plays the roles `gist` and `extract_facts` with replies that a test sets."""
 
     def __init__(self) -> None:
         self.memory: str | None = None
@@ -231,14 +231,14 @@ def test_a_build_anew_that_was_stopped_repeats_no_reply_and_uses_none_from_befor
     real, reader.gist = reader.gist, None
     replied: list[str] = []
 
-    def stopping(given: GistIn) -> object:
+    def stop_after_two(given: GistIn) -> object:
         if len(replied) == 2:
             return KeyError("stopped")
         replied.append(given.text)
         return real(given)
 
     model = book.kit.model
-    model._replies["gist"] = stopping
+    model._replies["gist"] = stop_after_two
     with pytest.raises(KeyError):
         book.build("cogitorag", again="gists")
     model._replies["gist"] = real

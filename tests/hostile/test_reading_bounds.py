@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from tests.reading.documents import EPUB, docx, pdf, zipped
+from tests.reading.documents import EPUB, docx, pdf, write_zip
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.bounds import Bounds
@@ -52,7 +52,7 @@ def wide_docx(path: Path) -> Path:
 
 
 def wide_epub(path: Path) -> Path:
-    return zipped(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 400_000}</p>"})
+    return write_zip(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 400_000}</p>"})
 
 
 @pytest.mark.parametrize("make", [deflated_twice, wide_docx, wide_epub])
@@ -66,7 +66,7 @@ def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, mak
 
 
 def test_a_text_without_end_is_refused_for_its_characters(process, tmp_path):
-    archive = zipped(tmp_path / "a.epub", {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
+    archive = write_zip(tmp_path / "a.epub", {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
     assert archive.stat().st_size < 20_000
     with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text: raise .*`read_characters`"):
         read(process, archive)
@@ -90,7 +90,7 @@ def test_one_process_serves_many_files(process, tmp_path):
     (tmp_path / "bad.epub").write_text("no book")
     with pytest.raises(ReadingError, match="could not be converted"):
         read(process, tmp_path / "bad.epub")
-    assert {process._worker._process.pid} == served  # a refusal is no failure
+    assert {process._worker._process.pid} == served  # a refusal does not end the process
 
 
 def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):

@@ -66,11 +66,11 @@ def test_a_known_key_is_hidden_in_any_form(monkeypatch: pytest.MonkeyPatch) -> N
     know_credentials(PLAIN_KEY, "https://ada:s%40ve+me!@host.example/v1")
     monkeypatch.setenv("SOME_API_KEY", "tr0ub4dor")
     assert read_key("SOME_API_KEY") == "tr0ub4dor"
-    said = hide_credentials(f"{PLAIN_KEY} correct%2Bhorse%2Bbattery s@ve+me! s%40ve+me! tr0ub4dor")
-    assert said == " ".join([HIDDEN] * 5)
+    hidden = hide_credentials(f"{PLAIN_KEY} correct%2Bhorse%2Bbattery s@ve+me! s%40ve+me! tr0ub4dor")
+    assert hidden == " ".join([HIDDEN] * 5)
 
 
-async def asked(model: ChatModel) -> str:
+async def ask_and_fail(model: ChatModel) -> str:
     with pytest.raises(ModelError) as caught:
         await model.ask(GIST, GistIn(text="The tide turned."))
     await model.close()
@@ -83,11 +83,11 @@ async def test_a_key_that_a_server_echoes_is_in_no_error(here: Path, status: int
     with OpenAIServer(lambda _: failed(status, echo)) as server:
         address = server.url.replace("http://", "http://ada:hunter22@")
         model = ChatModel("openai:test", base_url=address, api_key=PLAIN_KEY, backoff=Backoff(retries=0))
-        said = await asked(model)
-    assert PLAIN_KEY not in said
-    assert KEY not in said
-    assert "hunter22" not in said
-    assert f"{HIDDEN}@127.0.0.1" in said
+        message = await ask_and_fail(model)
+    assert PLAIN_KEY not in message
+    assert KEY not in message
+    assert "hunter22" not in message
+    assert f"{HIDDEN}@127.0.0.1" in message
 
 
 def test_no_secret_is_shown_exported_or_stored(here: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:

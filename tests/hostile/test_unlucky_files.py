@@ -33,21 +33,21 @@ def path(here: Path) -> Path:
 # ---------------------------------------------------------------- only to be read
 
 
-def listing(folder: Path) -> dict[str, tuple[int, int]]:
-    return {str(one): (one.stat().st_mtime_ns, one.stat().st_size) for one in folder.rglob("*")}
+def list_files(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(file): (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")}
 
 
 @pytest.fixture
-def sealed(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def read_only_tome(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The tome in a folder that may only be read, as far as the system says: who runs tests may write everywhere."""
     real = os.access
-    monkeypatch.setattr(database.os, "access", lambda one, mode: mode != os.W_OK and real(one, mode))
+    monkeypatch.setattr(database.os, "access", lambda file, mode: mode != os.W_OK and real(file, mode))
     return path
 
 
-def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(sealed: Path, command) -> None:
-    before = listing(sealed.parent)
-    with Tome.open(sealed) as book:
+def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tome: Path, command) -> None:
+    before = list_files(read_only_tome.parent)
+    with Tome.open(read_only_tome) as book:
         assert book.ask("Who lit 2 lamps?").evidence
         assert book.ask("Who lit 2 lamps?", system="cogitorag").evidence
         assert len(book.documents()) == len(TEXTS)
@@ -56,15 +56,15 @@ def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(sealed: Path,
                 change()
     assert command("show").code == 0
     assert "extractive model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
-    assert listing(sealed.parent) == before
+    assert list_files(read_only_tome.parent) == before
 
 
-def test_a_tome_of_an_older_version_that_may_only_be_read_is_said_as_such(sealed: Path) -> None:
-    with database.sqlite3.connect(sealed) as file:
+def test_a_tome_of_an_older_version_that_may_only_be_read_is_said_as_such(read_only_tome: Path) -> None:
+    with database.sqlite3.connect(read_only_tome) as file:
         file.execute("PRAGMA user_version = 1")
     file.close()
     with pytest.raises(StoreError, match="older Tomewise"):
-        Tome.open(sealed)
+        Tome.open(read_only_tome)
 
 
 # ---------------------------------------------------------------- files cut and scribbled on
@@ -91,9 +91,9 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
         whole, keys = np.array(book.store.vectors("passages").rows), book.store.vectors("passages").keys
         lines = list(export(book.store))
     found = path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}")
-    for one in found:
-        size = one.stat().st_size
-        one.write_bytes(os.urandom(size))
+    for file in found:
+        size = file.stat().st_size
+        file.write_bytes(os.urandom(size))
     with Tome.open(path) as book:
         assert np.array_equal(book.store.vectors("passages").rows, whole)
         assert np.array_equal(book.store.vectors("passages").keys, keys)
@@ -188,7 +188,7 @@ def test_a_closed_stream_ends_quietly_and_leaves_the_tome_alone(path: Path, clos
         assert list(book.export()) == before
 
 
-# ---------------------------------------------------------------- said before anything is written
+# ---------------------------------------------------------------- errors before anything is written
 
 
 def test_a_place_for_results_is_checked_first(command, here: Path) -> None:

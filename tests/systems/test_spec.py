@@ -8,9 +8,9 @@ from tomewise.systems.spec import name_variant, parse_variant, parse_variants
 
 
 def test_systems_settings_and_all():
-    one, two = parse_variants(["naive", "hybrid  limit=3 context=100", "naive"])
-    assert (one.name, one.system, one.settings) == ("naive", "naive", {})
-    assert (two.name, two.system, two.settings) == (
+    naive, hybrid = parse_variants(["naive", "hybrid  limit=3 context=100", "naive"])
+    assert (naive.name, naive.system, naive.settings) == ("naive", "naive", {})
+    assert (hybrid.name, hybrid.system, hybrid.settings) == (
         "hybrid limit=3 context=100",
         "hybrid",
         {"limit": 3, "context": 100},

@@ -44,7 +44,7 @@ Check = Callable[[Source], None]
 class SourceReader:
     """Reads files, folders and standard input.
 
-    In the texts every newline is `\\n` and there is no byte order mark: citations count the characters of that text.
+    In the texts every newline is `\\n` and a byte order mark is dropped: citations count the characters of that text.
     `check` may raise `ReadingError` to refuse a source before any of its documents is used. `prefix` is put before the
     ids that rows state. With `follow`, links from a folder to files outside it are followed.
     """

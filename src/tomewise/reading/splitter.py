@@ -42,7 +42,7 @@ class PassageSplitter:
         """The passages of a document, in order.
 
         `document.text[p.start:p.end] == p.text` without outer white space. Positions count from 0. Every character
-        that is not white space is in a passage, and in exactly one if there is no overlap. Equal documents give equal
+        that is not white space is in a passage, and without overlap in exactly one. Equal documents give equal
         passages and ids. Raises `ReadingError` for half surrogate pairs.
         """
         return list(self.stream(document))
@@ -53,7 +53,7 @@ class PassageSplitter:
         title, title_tokens = self._fit_title(document.title)
         capacity = self._room - title_tokens
         paragraph = min(capacity // 2, self._overlap or capacity)
-        units = Units(self._tokenizer, capacity, paragraph).cut(document.text)
+        units = Units(self._tokenizer, capacity, paragraph).cut_text(document.text)
         position = last_start = covered = 0
         for group in self._pack(units, capacity):
             first = group[0].start

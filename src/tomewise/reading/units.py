@@ -81,7 +81,7 @@ class Units:
             Grain.WORDS: 2 * capacity,
         }
 
-    def cut(self, text: str) -> Iterator[Unit]:
+    def cut_text(self, text: str) -> Iterator[Unit]:
         """The counted units of a text, in order. Everything except white space is in one of them."""
         start = 0
         while start < len(text):

@@ -1,4 +1,4 @@
-"""The bundled sample: a detective story written for Tomewise, and questions that need one passage or the whole story."""
+"""The bundled sample: a detective story written for Tomewise, and questions about one passage or the whole story."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class SampleQuestion:
     """One question about the sample story, with its reference answers, its options and its evidence.
 
     `type` is `factoid` (one passage has the answer), `narrative` (the course of the plot has it) or `inferential` (it
-    must be inferred). `correct` is the letter, A to D, of the right one of the four `options`. `supporting` are verbatim
-    excerpts, each of which occurs exactly once in the story.
+    must be inferred). `correct` is the letter, A to D, of the right one of the four `options`. `supporting` are
+    verbatim excerpts, each of which occurs exactly once in the story.
     """
 
     id: str

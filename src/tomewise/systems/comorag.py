@@ -53,11 +53,11 @@ def comorag(
     """Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is answered.
 
     ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`. Those modules say what
-    they do where the paper leaves a choice open. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a
-    layer out. Windows of the episodes begin every `stride` passages (0: where the previous window ends). `levels` is the
-    number of levels: 1 has the windows alone, each further level summarises the level below. With the `workspace` as
-    published, an attempt sees new evidence first, each layer has its own cue, and no role sees earlier cues or what the
-    last attempt lacked.
+    they do where the paper leaves a choice open. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves
+    a layer out. Windows of the episodes begin every `stride` passages (0: where the previous window ends). `levels` is
+    the number of levels: 1 has the windows alone, each further level summarises the level below. With the `workspace`
+    as published, an attempt sees new evidence first, each layer has its own cue, and no role sees earlier cues or what
+    the last attempt lacked.
 
     Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """

@@ -77,9 +77,9 @@ def cogitorag(
     """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
 
     CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The paper leaves some choices open (which walk, how many
-    candidates); `recall.walk` and `recall.diffusion` state ours. Carriers are compared at equal tokens: `context` counts
-    a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of them, so that `context` is the
-    limit for each carrier.
+    candidates); `recall.walk` and `recall.diffusion` state ours. Carriers are compared at equal tokens: `context`
+    counts a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of them, so that `context` is
+    the limit for each carrier.
 
     Deviations: passages are seeds too, as in the released code, because that improves recall; the paper seeds entities
     alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call unless

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def provide_extractions(layers: Sequence[Layer], path: Path, store: SqliteStore, report: Report) -> Provide:
     """A function that fills the graphs among the layers with the extractions of a file.
 
-    Raises ReadingError for a bad file, UsageError if a graph cannot take its extractions (see `GraphLayer.check_takes`).
+    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `GraphLayer.check_takes`).
     """
     extractions = read_extractions(path, store)
     graphs = {

@@ -62,7 +62,7 @@ class LoopThread:
             thread.join(_STOP_SECONDS)
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
-        """The running event loop; started if there is none."""
+        """The running event loop; starts one if necessary."""
         with self._guard:
             if self._running is None:
                 loop = asyncio.new_event_loop()
