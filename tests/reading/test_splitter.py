@@ -163,11 +163,15 @@ def test_ids_derive_from_content(minilm: Tokenizer) -> None:
     assert all(p.id.startswith("p-") for p in first)
 
 
-def test_truncation_and_padding_do_not_count_and_stay_as_they_are(truncating_tokenizer: Tokenizer, minilm: Tokenizer) -> None:
-    before = truncating_tokenizer.to_str()
+def test_truncation_and_padding_do_not_count_and_stay_as_they_are(
+    shipped_tokenizer: Tokenizer, minilm: Tokenizer
+) -> None:
+    before = shipped_tokenizer.to_str()
     text = "word " * 2000
-    assert PassageSplitter(truncating_tokenizer, 512).split(document(text)) == PassageSplitter(minilm, 512).split(document(text))
-    assert truncating_tokenizer.to_str() == before
+    assert PassageSplitter(shipped_tokenizer, 512).split(document(text)) == PassageSplitter(minilm, 512).split(
+        document(text)
+    )
+    assert shipped_tokenizer.to_str() == before
 
 
 LETTERS = "".join(random.Random(0).choices(string.ascii_letters, k=300_000))
