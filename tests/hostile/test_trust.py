@@ -169,7 +169,7 @@ def test_a_damaged_list_is_named(command, here, home, text):
 
 def test_a_file_without_end_is_refused_at_once(command, here):
     os.mkfifo(here / "tomewise.toml")
-    assert_refused(command("show"), "no file")
+    assert_refused(command("show"), "not a file")
     (here / "tomewise.toml").unlink()
     with (here / "tomewise.toml").open("wb") as file:
         file.truncate(10**12)  # a hole: it takes no room on the disk

@@ -159,7 +159,7 @@ def test_show_add_remove_systems_and_export_print_json(command, filled, here):
     assert rows["hybrid"]["deviations"] == ""
     shown = command("systems").out
     assert ":without recognition" in shown
-    assert "Deviations: passages are seeded" in shown
+    assert "Deviations: only the best `seeded` passages are seeds" in shown
     command("ask", "Who put out the light?")
     traces = json.loads(command("show", "--traces", "5", "--json").out)
     assert traces[0]["question"] == "Who put out the light?"
