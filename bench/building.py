@@ -41,10 +41,10 @@ from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.sample import STORY
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.comorag import comorag
 from tomewise.systems.kit import Kit
 from tomewise.testing import HashEmbedder, ScriptedModel
-from tomewise.tome.tome import answered
 from tomewise.types import Document, Embedder, Event, LanguageModel, Layer, Progress, Question
 
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
@@ -228,7 +228,7 @@ async def time_cycles(text: str) -> None:
                 if event.name == "updated":
                     ends.append(time.perf_counter())
 
-            await answered(system, Question(text="Who came down the river?"), note_update)
+            await answer_question(system, Question(text="Who came down the river?"), note_update)
             cycles = [(b - a) / LATENCY for a, b in pairwise(ends)]
             print(
                 f"cycle ({attempt}): {', '.join(f'{latencies:.2f}' for latencies in cycles)} latencies each "

@@ -24,7 +24,7 @@ from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.running import run
 from tomewise.language.scripted import ScriptedModel
-from tomewise.systems.spec import variants_named
+from tomewise.systems.spec import parse_variants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Question
 
@@ -81,7 +81,7 @@ async def measure(system: str, questions: int, embedder: Embedder, folder: Path,
     def make_experiment(items: tuple[Item, ...]) -> Experiment:
         return Experiment(
             dataset=Dataset(name=data.name, documents=data.documents, items=items),
-            variants=variants_named([system]),
+            variants=parse_variants([system]),
             model=ScriptedModel(REPLIES),
             embedder=embedder,
             metrics=metrics,

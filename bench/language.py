@@ -34,9 +34,9 @@ LARGE = roles.AnswerIn(
 SERVER = """
 import sys, time
 sys.path.insert(0, "tests/language")
-from openai_server import OpenAIServer, said
+from openai_server import OpenAIServer, reply_with
 import json
-reply = said(json.dumps({"cue": "Mara", "answer": "Mara", "quotes": [{"label": "E1", "quote": "Mara carried"}]}))
+reply = reply_with(json.dumps({"cue": "Mara", "answer": "Mara", "quotes": [{"label": "E1", "quote": "Mara carried"}]}))
 with OpenAIServer(lambda request: reply) as server:
     print(server.url, flush=True)
     sys.stdin.read()

@@ -36,10 +36,11 @@ from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.language.usage import meter
 from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.systems.spec import variants_named
-from tomewise.tome.tome import Tome, answered
+from tomewise.systems.spec import parse_variants
+from tomewise.tome.tome import Tome
 from tomewise.types import Embedder, In, LanguageModel, Out, Question, Role
 
 MEMORY = Path(__file__).resolve().parents[2] / "shared" / "data" / "story" / "memory.jsonl"
@@ -112,7 +113,7 @@ async def ask_one(tome: Tome, system: str, settings: Mapping[str, Any], question
     model = DecliningModel(tome.kit.model)
     made = assemble(system, Kit(tome.store, model, tome.kit.embedder), **settings)
     with meter() as used:
-        await answered(made, Question(text=question.question, force=True))
+        await answer_question(made, Question(text=question.question, force=True))
     total = used.usage().total
     attempts = [attempt for attempt in model.attempts if attempt.may_decline] or model.attempts
     seen = [measure_share([piece.text for piece in attempt.evidence], question) for attempt in attempts]
@@ -174,7 +175,7 @@ def main() -> None:
                 print(f"\n{budget:,} tokens; odd / even / all questions, percent\n")
                 print("| system | first attempt | last attempt | with notes | forced answer | calls | tokens |")
                 print("| --- | --- | --- | --- | --- | --- | --- |")
-                for variant in variants_named(options.systems):
+                for variant in parse_variants(options.systems):
                     settings = {**variant.settings, "context": budget}
                     outcomes = asyncio.run(ask_all(tome, variant.system, settings))
                     print(format_row(variant.name, outcomes, cycles=options.cycles), flush=True)

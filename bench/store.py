@@ -114,7 +114,7 @@ def time_changes(path: Path) -> None:
         store.node_keys("passages")
         store.intake("graph:x")
     with print_time("untaken('passages')"):
-        store.pending_keys("graph:x", ["passages"])
+        store.find_pending_keys("graph:x", ["passages"])
     print(f"    peak resident {_read_peak_memory():.0f} MB")
     store.close()
 

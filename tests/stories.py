@@ -6,7 +6,7 @@ from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Document, Embedder, Passage, content_id
 
 
-def put(store: SqliteStore, embedder: Embedder, name: str, *texts: str) -> list[int]:
+def put_texts(store: SqliteStore, embedder: Embedder, name: str, *texts: str) -> list[int]:
     """Add a document of so many passages, embedded. Returns their keys."""
     whole = " ".join(texts)
     passages, start = [], 0

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stories import put
+from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
-from tomewise.tome.tome import answered
 from tomewise.types import Evidence, Question
 
 EMBEDDER = HashEmbedder()
@@ -47,19 +47,19 @@ class Ran:
         return next(piece.score for piece in self.evidence if piece.text.startswith(text))
 
 
-def stated(given: Any) -> dict[str, object]:
+def extract_lines(given: Any) -> dict[str, object]:
     lines = [line.split(" > ") for line in given.text.splitlines()]
     return {"entities": [], "triples": [line for line in lines if len(line) == 3]}
 
 
-def speaking() -> ScriptedModel:
+def make_model() -> ScriptedModel:
     """A model that plays every role, and declines to answer as long as it may."""
     return ScriptedModel(
         {
             "gist": lambda given: {"memory": f"{given.text}\n\n{ADDED}"},
             "summarise": lambda given: {"summary": f"Sum: {' '.join(text[:12] for text in given.texts)[:80]}"},
             "narrate": lambda given: {"summary": f"Course: {' '.join(text[:12] for text in given.texts)[:80]}"},
-            "extract_facts": stated,
+            "extract_facts": extract_lines,
             "filter_facts": lambda given: {"keep": [at for at, fact in enumerate(given.facts, 1) if "tom" in fact]},
             "decompose": lambda _: {"subqueries": [QUESTION, "Whom did Ada once meet?"]},
             "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
@@ -75,10 +75,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tome with every layer of every system and ablation."""
     path = tmp_path_factory.mktemp("library") / "a.tome"
     store = SqliteStore.open(path)
-    put(store, EMBEDDER, "story", *TEXTS)
-    kit = Kit(store, speaking(), EMBEDDER)
+    put_texts(store, EMBEDDER, "story", *TEXTS)
+    kit = Kit(store, make_model(), EMBEDDER)
     ways = [(system, {}) for system in ABLATIONS] + [
-        (system, settings) for system, some in ABLATIONS.items() for settings in some.values()
+        (system, settings) for system, changes in ABLATIONS.items() for settings in changes.values()
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "umap", None)  # what is clustered by does not matter here
@@ -96,9 +96,9 @@ def store(library: Path, tmp_path: Path):
 
 
 async def run(store: SqliteStore, name: str, settings: Mapping[str, Any]) -> Ran:
-    model = speaking()
+    model = make_model()
     system = assemble(name, Kit(store, model, EMBEDDER), **settings)
-    answer = await answered(system, Question(text=QUESTION, force=True))
+    answer = await answer_question(system, Question(text=QUESTION, force=True))
     layers = tuple(layer.name for layer in system.layers)
     return Ran(layers, Counter(call.role for call in model.calls), answer.evidence)
 
@@ -217,7 +217,7 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without both"): one_shot,
     ("comorag", "as published"): as_published,
 }
-NAMED = [(system, ablation) for system, some in ABLATIONS.items() for ablation in some]
+NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
 
 
 @pytest.mark.parametrize(("system", "ablation"), NAMED, ids=[f"{system}:{ablation}" for system, ablation in NAMED])

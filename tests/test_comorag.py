@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.stories import put
+from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelUnavailable
@@ -57,7 +57,7 @@ def scene(number: int) -> str:
     return f"Scene {number}: the tide turned at {number} and Ada Marsh wrote that down in book {number % 7}."
 
 
-def speaking(answers: list[Any], **others: Any) -> ScriptedModel:
+def make_model(answers: list[Any], **others: Any) -> ScriptedModel:
     """Summaries that name what they sum up, no facts, probes and cues that name their input; `answers` in turn."""
     replies: dict[str, Any] = {
         "narrate": lambda given: {"summary": f"Episode of {given.texts[0][:8]} to {given.texts[-1][:8]}, the tide."},
@@ -83,11 +83,11 @@ def library(tmp_path_factory):
     """A story of so many passages that nothing was built for, and one whose layers are built."""
     folder = tmp_path_factory.mktemp("library")
     store = SqliteStore.open(folder / "new.tome")
-    put(store, EMBEDDER, "story", *(scene(number) for number in range(PASSAGES)))
+    put_texts(store, EMBEDDER, "story", *(scene(number) for number in range(PASSAGES)))
     store.close()
     shutil.copy(folder / "new.tome", folder / "built.tome")
     store = SqliteStore.open(folder / "built.tome")
-    asyncio.run(building(store, speaking([])))
+    asyncio.run(build_layers(store, make_model([])))
     store.close()
     return folder
 
@@ -106,11 +106,11 @@ def store(library, tmp_path):
     made.close()
 
 
-async def building(store: SqliteStore, model: ScriptedModel) -> None:
+async def build_layers(store: SqliteStore, model: ScriptedModel) -> None:
     await build(assemble("comorag", Kit(store, model, EMBEDDER)).layers, store, lambda _: None)
 
 
-async def asked(
+async def ask_question(
     store: SqliteStore, model: ScriptedModel, question: Question | str = STEM, embedder: Any = EMBEDDER, **settings: Any
 ) -> tuple[list[Event], Answer]:
     """The events and the answer of ComoRAG over the story, as published but for the settings given."""
@@ -120,18 +120,18 @@ async def asked(
     return events, answer
 
 
-def given(model: ScriptedModel, role: str) -> list[Any]:
+def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
     return [call.given for call in model.calls if call.role == role]
 
 
-def recalled(events: list[Event], *steps: int) -> list[Mapping[str, Any]]:
+def list_recalls(events: list[Event], *steps: int) -> list[Mapping[str, Any]]:
     return [event.detail for event in events if event.name == "recalled" and (not steps or event.step in steps)]
 
 
 async def test_row_01_the_window_follows_from_the_passages_there_are(new):
-    model = speaking([])
-    await building(new, model)
-    windows = given(model, "narrate")
+    model = make_model([])
+    await build_layers(new, model)
+    windows = list_inputs(model, "narrate")
     assert [window.texts for window in windows] == [
         [scene(number) for number in range(start, start + 5)] for start in range(0, PASSAGES, 5)
     ]
@@ -139,23 +139,24 @@ async def test_row_01_the_window_follows_from_the_passages_there_are(new):
 
 
 async def test_row_02_what_was_read_is_found_by_no_later_search_and_leaves_its_place_to_what_lies_deeper(store):
-    events, _ = await asked(store, speaking([DECLINED] * 3 + [ANSWERED]), limit=2)
-    found = [(unit["layer"], piece["node"]) for unit in recalled(events) for piece in unit["evidence"]]
+    events, _ = await ask_question(store, make_model([DECLINED] * 3 + [ANSWERED]), limit=2)
+    found = [(unit["layer"], piece["node"]) for unit in list_recalls(events) for piece in unit["evidence"]]
     assert Counter(Counter(found).values()) == {1: len(found)}
-    veridical = [len(unit["evidence"]) for unit in recalled(events) if unit["layer"] == "veridical"]
+    veridical = [len(unit["evidence"]) for unit in list_recalls(events) if unit["layer"] == "veridical"]
     assert veridical == [2] * (1 + 3 * 3), "each search finds two that no other had read"
 
 
 async def test_row_03_relevance_decides_what_fits_and_layers_have_their_shares(store):
-    model, budget = speaking([ANSWERED]), 700
-    events, _ = await asked(store, model, context=budget, limit=PASSAGES)
-    (attempt,) = given(model, "answer")
+    model, budget = make_model([ANSWERED]), 700
+    events, _ = await ask_question(store, model, context=budget, limit=PASSAGES)
+    (attempt,) = list_inputs(model, "answer")
     count = make_token_counter(EMBEDDER)
     size = {piece.text: tokens + 12 for piece in attempt.evidence for tokens in count([piece.text])}
     shown = {
-        kind: [one.text for one in attempt.evidence if one.kind == kind] for kind in ("passages", "tree", "episodes")
+        kind: [piece.text for piece in attempt.evidence if piece.kind == kind]
+        for kind in ("passages", "tree", "episodes")
     }
-    ranked = {unit["layer"]: [piece["text"] for piece in unit["evidence"]] for unit in recalled(events)}
+    ranked = {unit["layer"]: [piece["text"] for piece in unit["evidence"]] for unit in list_recalls(events)}
     fits = len(shown["passages"])
     assert 2 < fits < PASSAGES
     assert set(shown["passages"]) == set(ranked["veridical"][:fits]), "the most relevant and not the earliest"
@@ -170,15 +171,15 @@ async def test_row_03_relevance_decides_what_fits_and_layers_have_their_shares(s
 
 
 async def test_row_03_cues_and_history_count_too(store):
-    model = speaking(
+    model = make_model(
         [DECLINED] * 3 + [ANSWERED],
         encode=lambda given: {"cue": f"{given.probe} {'tide ' * 60}"},
         fuse=lambda _: {"cue": "so much " * 400},
     )
     budget = 700
-    await asked(store, model, context=budget, cycles=2)
+    await ask_question(store, model, context=budget, cycles=2)
     count = make_token_counter(EMBEDDER)
-    for attempt in given(model, "answer"):
+    for attempt in list_inputs(model, "answer"):
         texts = [*(piece.text for piece in attempt.evidence), *attempt.notes]
         assert 0 < sum(count(texts)) <= budget
         assert attempt.evidence, "however long cues are"
@@ -186,10 +187,10 @@ async def test_row_03_cues_and_history_count_too(store):
 
 async def test_row_04_options_reach_the_answering_role_alone_and_it_may_always_decline_but_at_the_end(store):
     question = Question(text=STEM, options=("by lamplight", "at noon"))
-    model, heard = speaking([DECLINED] * 3 + [{"answer": "at noon", "choice": "B"}]), Heard()
-    _, answer = await asked(store, model, question, heard, cycles=2, limit=2)
+    model, heard = make_model([DECLINED] * 3 + [{"answer": "at noon", "choice": "B"}]), Heard()
+    _, answer = await ask_question(store, model, question, heard, cycles=2, limit=2)
     assert answer.choice == "B"
-    attempts = given(model, "answer")
+    attempts = list_inputs(model, "answer")
     assert [attempt.may_decline for attempt in attempts] == [True, True, True, False]
     assert all(attempt.options == list(question.options) for attempt in attempts)
     assert not [
@@ -199,11 +200,11 @@ async def test_row_04_options_reach_the_answering_role_alone_and_it_may_always_d
     assert not [text for text in heard.texts if "lamplight" in text]
 
 
-@pytest.mark.parametrize("said", ["*", "*.", " ** ", '"*"', ""])
-async def test_row_05_a_failure_in_any_dress_starts_the_loop(store, said):
-    model = speaking([{"answer": said}, ANSWERED])
-    _, answer = await asked(store, model)
-    assert len(given(model, "probe")) == 1
+@pytest.mark.parametrize("text", ["*", "*.", " ** ", '"*"', ""])
+async def test_row_05_a_failure_in_any_dress_starts_the_loop(store, text):
+    model = make_model([{"answer": text}, ANSWERED])
+    _, answer = await ask_question(store, model)
+    assert len(list_inputs(model, "probe")) == 1
     assert answer.text == "at nine"
     assert not answer.forced
     for call in model.calls:
@@ -212,8 +213,8 @@ async def test_row_05_a_failure_in_any_dress_starts_the_loop(store, said):
 
 
 async def test_row_06_after_the_last_failure_nothing_is_probed_and_one_answer_is_forced(store):
-    model = speaking([DECLINED] * 6 + [ANSWERED])
-    events, answer = await asked(store, model, limit=1)
+    model = make_model([DECLINED] * 6 + [ANSWERED])
+    events, answer = await ask_question(store, model, limit=1)
     roles = [call.role for call in model.calls]
     assert Counter(roles) == {"answer": 1 + 5 + 1, "probe": 5, "fuse": 5, "encode": 3 + 5 * 9 - empty(events)}
     assert roles[-2:] == ["answer", "answer"]
@@ -223,7 +224,7 @@ async def test_row_06_after_the_last_failure_nothing_is_probed_and_one_answer_is
 
 def empty(events: list[Event]) -> int:
     """Searches that found nothing new, which need no cue."""
-    return sum(not unit["evidence"] for unit in recalled(events))
+    return sum(not unit["evidence"] for unit in list_recalls(events))
 
 
 @pytest.mark.parametrize(
@@ -238,16 +239,16 @@ def empty(events: list[Event]) -> int:
     ids=["object", "list", "fenced", "numbered", "prose around a fence"],
 )
 async def test_row_07_probes_are_read_from_any_wrapping(store, text):
-    model = speaking([DECLINED, ANSWERED], probe=lambda _: decode(PROBE, text))
-    events, _ = await asked(store, model)
+    model = make_model([DECLINED, ANSWERED], probe=lambda _: decode(PROBE, text))
+    events, _ = await ask_question(store, model)
     (probed,) = [event for event in events if event.name == "probed"]
     assert probed.detail["probes"] == ["who rang the bell", "who lit the lamp"]
 
 
 async def test_row_08_the_prober_sees_past_probes_in_order_and_the_cues_of_the_step_before_and_no_evidence(store):
-    model = speaking([DECLINED] * 3 + [ANSWERED], probe=[{"probes": ["z tide", "a tide"]}, {"probes": ["m tide"]}])
-    await asked(store, model, cycles=2, limit=2)
-    first, second = given(model, "probe")
+    model = make_model([DECLINED] * 3 + [ANSWERED], probe=[{"probes": ["z tide", "a tide"]}, {"probes": ["m tide"]}])
+    await ask_question(store, model, cycles=2, limit=2)
+    first, second = list_inputs(model, "probe")
     assert first.past_probes == [STEM]
     assert second.past_probes == [STEM, "z tide", "a tide"]
     layers = ("veridical", "semantic", "episodic")
@@ -262,28 +263,28 @@ async def test_row_08_the_prober_sees_past_probes_in_order_and_the_cues_of_the_s
 
 async def test_row_09_later_attempts_see_evidence_and_only_the_newest_fusion(store):
     fusions = iter(["fusion one", "fusion two", "fusion three"])
-    model = speaking([DECLINED] * 3 + [ANSWERED], fuse=lambda _: {"cue": next(fusions)})
-    events, _ = await asked(store, model, limit=1)
-    for step, attempt in enumerate(given(model, "answer")):
-        found = {piece["text"] for unit in recalled(events, *range(step + 1)) for piece in unit["evidence"]}
+    model = make_model([DECLINED] * 3 + [ANSWERED], fuse=lambda _: {"cue": next(fusions)})
+    events, _ = await ask_question(store, model, limit=1)
+    for step, attempt in enumerate(list_inputs(model, "answer")):
+        found = {piece["text"] for unit in list_recalls(events, *range(step + 1)) for piece in unit["evidence"]}
         assert {piece.text for piece in attempt.evidence} == found, "all fits"
         assert [note for note in attempt.notes if note.startswith("fusion")] == [
             "fusion one",
             "fusion two",
             "fusion three",
         ][step - 1 : step]
-    assert not [fuse for fuse in given(model, "fuse") if any("fusion" in cue for cue in fuse.cues)]
+    assert not [fuse for fuse in list_inputs(model, "fuse") if any("fusion" in cue for cue in fuse.cues)]
 
 
 async def test_row_10_fused_is_the_half_of_the_pool_before_the_cycle_that_is_nearest_to_the_question(store):
     cues = {"veridical": "the lamp was lit", "semantic": STEM, "episodic": "bread and butter"}
-    model = speaking(
+    model = make_model(
         [DECLINED] * 3 + [ANSWERED], encode=lambda given: {"cue": f"{cues[given.layer]} {given.probe[:0]}"}
     )
-    events, _ = await asked(store, model, limit=2, cycles=2)
-    first, second = given(model, "fuse")
+    events, _ = await ask_question(store, model, limit=2, cycles=2)
+    first, second = list_inputs(model, "fuse")
     assert first.cues == [STEM], "of three cues half is one"
-    units = sum(bool(unit["evidence"]) for unit in recalled(events, 0, 1))
+    units = sum(bool(unit["evidence"]) for unit in list_recalls(events, 0, 1))
     assert len(second.cues) == units // 2
     ranking = EMBEDDER.embed(list(cues.values())) @ EMBEDDER.embed([STEM])[0]
     nearness = dict(zip(cues.values(), ranking.tolist(), strict=True))
@@ -291,36 +292,36 @@ async def test_row_10_fused_is_the_half_of_the_pool_before_the_cycle_that_is_nea
 
 
 async def test_row_11_nothing_is_encoded_before_the_first_failure_and_probes_stay_apart_from_the_question(store):
-    model = speaking([ANSWERED])
-    await asked(store, model)
+    model = make_model([ANSWERED])
+    await ask_question(store, model)
     assert [call.role for call in model.calls] == ["answer"]
-    model = speaking([DECLINED, ANSWERED])
-    events, _ = await asked(store, model)
-    encoded = given(model, "encode")
-    assert {one.question for one in encoded} == {STEM}
-    pairs = [(unit["probe"], unit["layer"]) for unit in recalled(events) if unit["evidence"]]
-    assert [(one.probe, one.layer) for one in encoded] == pairs
+    model = make_model([DECLINED, ANSWERED])
+    events, _ = await ask_question(store, model)
+    encoded = list_inputs(model, "encode")
+    assert {call.question for call in encoded} == {STEM}
+    pairs = [(unit["probe"], unit["layer"]) for unit in list_recalls(events) if unit["evidence"]]
+    assert [(call.probe, call.layer) for call in encoded] == pairs
 
 
 @pytest.mark.parametrize("role", ["answer", "probe", "encode", "fuse"])
 async def test_row_12_an_error_of_the_model_is_an_error_and_no_text(store, role):
-    model = speaking([DECLINED] * 2 + [ANSWERED], **{role: lambda _: ModelUnavailable("quota is used up")})
+    model = make_model([DECLINED] * 2 + [ANSWERED], **{role: lambda _: ModelUnavailable("quota is used up")})
     with pytest.raises(ModelUnavailable, match="quota"):
-        await asked(store, model)
+        await ask_question(store, model)
 
 
 @pytest.mark.parametrize("role", ["narrate", "summarise", "extract_facts"])
 async def test_row_12_nor_does_it_become_a_memory(new, role):
-    model = speaking([], **{role: lambda _: ModelUnavailable("quota is used up")})
+    model = make_model([], **{role: lambda _: ModelUnavailable("quota is used up")})
     with pytest.raises(ModelUnavailable, match="quota"):
-        await building(new, model)
+        await build_layers(new, model)
     for layer in new.layers():
         assert not [node.text for node in new.nodes(layer).values() if "quota" in node.text or not node.text]
 
 
 def test_row_13_no_text_is_lost_and_equal_passages_stay_apart(tmp_path):
     text = "Nine, said Ada, was when the tide turned."
-    with Tome.open(tmp_path / "b.tome", embedder="hash", model=speaking([ANSWERED])) as tome:
+    with Tome.open(tmp_path / "b.tome", embedder="hash", model=make_model([ANSWERED])) as tome:
         tome.add(Document(id="a", text=text), Document(id="b", text=text))
         tome.build("comorag")
         answer = tome.ask(STEM, system="comorag")
@@ -330,14 +331,14 @@ def test_row_13_no_text_is_lost_and_equal_passages_stay_apart(tmp_path):
 
 @pytest.mark.parametrize("label", sorted(ABLATIONS["comorag"]))
 async def test_row_13_no_part_is_needed_for_the_others_to_run(store, label):
-    _, answer = await asked(store, speaking([ANSWERED] * 2), **ABLATIONS["comorag"][label])
+    _, answer = await ask_question(store, make_model([ANSWERED] * 2), **ABLATIONS["comorag"][label])
     assert answer.text == "at nine"
 
 
 async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
     calls: dict[str, Counter[str]] = {}
     for label, settings in {"best so far": {}, "as published": PUBLISHED}.items():
-        model = speaking([DECLINED] * 3 + [ANSWERED])
+        model = make_model([DECLINED] * 3 + [ANSWERED])
         *_, answer = [
             what
             async for what in assemble("comorag", Kit(store, model, EMBEDDER), cycles=2, limit=2, **settings).loop.run(
@@ -352,7 +353,7 @@ async def test_the_best_so_far_takes_fewer_calls_and_declines_in_the_end(store):
 
 @pytest.mark.parametrize(("settings", "text"), [({}, "at nine"), (PUBLISHED, "at ten")])
 async def test_a_first_answer_that_is_supported_partly_ends_the_loop_only_as_published(store, settings, text):
-    model = speaking([{"answer": "at ten", "supported": "partly"}, ANSWERED])
+    model = make_model([{"answer": "at ten", "supported": "partly"}, ANSWERED])
     system = assemble("comorag", Kit(store, model, EMBEDDER), limit=2, **settings)
     *_, answer = [what async for what in system.loop.run(Question(text=STEM))]
     assert answer.text == text

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tomewise.concurrency import each, together
+from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import BudgetExceeded
 
 
@@ -18,11 +18,11 @@ async def after(seconds: float, what: object, done: list[object]) -> object:
 
 async def test_results_come_in_order():
     done: list[object] = []
-    assert await each(after(0.01 * (3 - n), n, done) for n in range(3)) == [0, 1, 2]
-    assert await together(after(0, "a", done), after(0, 2, done)) == ("a", 2)
+    assert await gather_calls(after(0.01 * (3 - n), n, done) for n in range(3)) == [0, 1, 2]
+    assert await gather_pair(after(0, "a", done), after(0, 2, done)) == ("a", 2)
 
 
-@pytest.mark.parametrize("wait", [lambda *some: each(some), together])
+@pytest.mark.parametrize("wait", [lambda *calls: gather_calls(calls), gather_pair])
 async def test_the_first_error_is_raised_as_it_is_and_nothing_goes_on(wait):
     done: list[object] = []
     with pytest.raises(LookupError, match="gone"):
@@ -34,7 +34,7 @@ async def test_the_first_error_is_raised_as_it_is_and_nothing_goes_on(wait):
 async def test_calls_under_way_end_where_a_budget_is_used_up():
     done: list[object] = []
     with pytest.raises(BudgetExceeded, match="first"):
-        await each(
-            after(*one, done) for one in [(0, BudgetExceeded("first")), (0.02, "paid"), (0.01, BudgetExceeded("x"))]
+        await gather_calls(
+            after(*call, done) for call in [(0, BudgetExceeded("first")), (0.02, "paid"), (0.01, BudgetExceeded("x"))]
         )
     assert done == ["paid"]

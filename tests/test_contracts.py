@@ -29,7 +29,7 @@ from tomewise.testing import (
     check_retriever,
     check_store,
     document_of,
-    put,
+    put_document,
 )
 from tomewise.types import Question
 
@@ -56,16 +56,16 @@ def test_the_store(tmp_path):
     check_store(SqliteStore.open, tmp_path / "a.tome")
 
 
-def scripted():
+def make_model():
     return ScriptedModel({"answer": lambda _: REPLY})
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        scripted(),
+        make_model(),
         ExtractiveModel(EMBEDDER),
-        Budgeted(scripted(), calls=5),
+        Budgeted(make_model(), calls=5),
         Budgeted(ExtractiveModel(EMBEDDER), tokens=10_000),
     ],
     ids=lambda model: f"{type(model).__name__}:{model.name}",
@@ -74,7 +74,7 @@ async def test_models(model):
     await check_language_model(model, ANSWER, GIVEN)
 
 
-@pytest.mark.parametrize("inner", [scripted(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
+@pytest.mark.parametrize("inner", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
 async def test_a_cached_model(tmp_path, inner):
     store = SqliteStore.open(tmp_path / "a.tome")
     await check_language_model(Cached(inner, Prompts(), store.calls), ANSWER, GIVEN)
@@ -83,7 +83,7 @@ async def test_a_cached_model(tmp_path, inner):
 
 async def test_a_recorded_model():
     kept = []
-    await check_language_model(Recorded(scripted(), kept.append), ANSWER, GIVEN)
+    await check_language_model(Recorded(make_model(), kept.append), ANSWER, GIVEN)
     assert kept
 
 
@@ -99,13 +99,15 @@ async def test_a_chat_model_over_http(monkeypatch):
 def shelf(tmp_path):
     store = SqliteStore.open(tmp_path / "a.tome")
     for number in range(8):
-        put(store, EMBEDDER, document_of(f"d{number}", f"On day {number} the keeper put out the light at nine."))
+        put_document(
+            store, EMBEDDER, document_of(f"d{number}", f"On day {number} the keeper put out the light at nine.")
+        )
     yield store
     store.close()
 
 
 @pytest.mark.parametrize("name", FLAT)
-@pytest.mark.parametrize("model", [scripted(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
 async def test_systems_over_passages(shelf, name, model):
     system = assemble(name, Kit(shelf, model, EMBEDDER))
     await check_retriever(system.retriever, "Who put out the light?")
@@ -126,7 +128,7 @@ async def test_systems_over_passages_need_no_layer_of_their_own(tmp_path):
 
     for name in FLAT:
         await check_layer(
-            lambda store, name=name: assemble(name, Kit(store, scripted(), EMBEDDER)).layers, stores, EMBEDDER
+            lambda store, name=name: assemble(name, Kit(store, make_model(), EMBEDDER)).layers, stores, EMBEDDER
         )
     for store in made:
         store.close()

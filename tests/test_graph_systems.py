@@ -14,15 +14,16 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.loops.evidence import FENCE
+from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.memory.building import build, find_lag
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.graph import Carrier
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
-from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put
-from tomewise.tome.tome import Tome, answered
+from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
+from tomewise.tome.tome import Tome
 from tomewise.types import Document, Event, Progress, Question
 
 EMBEDDER = HashEmbedder()
@@ -51,7 +52,7 @@ def quiet(_: Progress) -> None:
 def store(tmp_path: Path):
     made = SqliteStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
-        put(made, EMBEDDER, document_of(f"d{number}", text))
+        put_document(made, EMBEDDER, document_of(f"d{number}", text))
     yield made
     made.close()
 
@@ -70,8 +71,8 @@ async def test_from_texts_to_an_answer(store, name, label, options):
     free = await check_loop(system.loop, Question(text=QUESTION, force=True))
     assert free.resolved
     # Triples are in small letters, in which the extractive model finds no names.
-    said = free.text if free.evidence[0].layer == "passages" else free.evidence[1].text
-    assert ANSWER.lower() in said.lower()
+    text = free.text if free.evidence[0].layer == "passages" else free.evidence[1].text
+    assert ANSWER.lower() in text.lower()
     assert free.evidence[0].sources == (next(p.id for p in store.passages().values() if p.document == "d2"),)
     chosen = await check_loop(system.loop, Question(text=QUESTION, options=("Sam Reed", ANSWER)))
     assert chosen.choice == "B"
@@ -148,12 +149,16 @@ async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: st
         }
     )
     for number in range(60):
-        put(store, EMBEDDER, document_of(f"d{number}", f"Tom Hale was number {number}. He sold a boat to Ida Poe."))
+        put_document(
+            store, EMBEDDER, document_of(f"d{number}", f"Tom Hale was number {number}. He sold a boat to Ida Poe.")
+        )
     settings = {"carrier": carrier, "asking": "whole", "context": room}
     system = assemble("cogitorag", Kit(store, model, EMBEDDER), **settings)
     await build(system.layers, store, quiet)
     evidence = (await check_loop(system.loop, Question(text=QUESTION, force=True))).evidence
-    sizes = [size + FENCE for size in make_token_counter(EMBEDDER)([f"{one.title}\n{one.text}" for one in evidence])]
+    sizes = [
+        size + FENCE for size in make_token_counter(EMBEDDER)([f"{piece.title}\n{piece.text}" for piece in evidence])
+    ]
     assert room - max(sizes) < sum(sizes) <= room, "context is what bounds each carrier, a pair counted whole"
     store.close()
 
@@ -187,13 +192,13 @@ async def test_what_fell_back_stands_in_the_events(store: SqliteStore) -> None:
     hippo = assemble("hipporag2", kit)
     await build(hippo.layers, store, quiet)
     seen: list[Event] = []
-    first = await answered(hippo, Question(text=QUESTION), seen.append)
+    first = await answer_question(hippo, Question(text=QUESTION), seen.append)
     assert first.events[-1] == seen[-1] == Event(name="fallbacks", detail={"facts not filtered": 1})
-    second = await answered(hippo, Question(text=QUESTION))
+    second = await answer_question(hippo, Question(text=QUESTION))
     assert second.events[-1].detail == {"ranked by cosine alone": 1}
     cogito = assemble("cogitorag", kit, source="passages", carrier="passages")
     with count_fallbacks() as counts:
-        third = await answered(cogito, Question(text=QUESTION))
+        third = await answer_question(cogito, Question(text=QUESTION))
     assert third.events[-1].detail == dict(counts) == {"question asked whole": 1}
-    plain = await answered(assemble("naive", kit), Question(text=QUESTION))
+    plain = await answer_question(assemble("naive", kit), Question(text=QUESTION))
     assert [event.name for event in plain.events] == ["retrieved"]

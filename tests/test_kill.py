@@ -26,7 +26,7 @@ def library(tmp_path_factory):
         return folder, list(tome.export()), time.monotonic() - begun
 
 
-def adding(folder, path):
+def start_add(folder, path):
     words = [sys.executable, "-m", "tomewise", "-m", str(path), "add", str(folder), "--embedder", "hash"]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
@@ -36,7 +36,7 @@ def test_a_killed_add_loses_nothing_that_was_committed(library, tmp_path, seed):
     folder, whole, seconds = library
     path = tmp_path / "a.tome"
     dice = random.Random(seed)
-    process = adding(folder, path)
+    process = start_add(folder, path)
     if seed:  # the first is killed while it starts, the others once they have begun to write
         while not path.exists() and process.poll() is None:
             time.sleep(0.005)

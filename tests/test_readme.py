@@ -27,7 +27,7 @@ def every_command(commands):
         yield from every_command(getattr(command, "commands", {}))
 
 
-def named_by(words):
+def list_names(words):
     """The command that a line names, and what follows."""
     command, rest = COMMANDS[words[0]], words[1:]
     while hasattr(command, "commands"):
@@ -83,7 +83,7 @@ def test_console_lines_that_need_no_network_run(capsys):
 
 def test_every_line_names_commands_and_options_that_exist():
     for words in lines():
-        command, rest = named_by(words)
+        command, rest = list_names(words)
         known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in rest if word.startswith("-") and len(word) > 1} <= known, words
 

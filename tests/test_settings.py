@@ -5,7 +5,7 @@ import pytest
 
 import tomewise
 from tomewise.errors import UsageError
-from tomewise.settings import Settings, cache_folder, load, variable
+from tomewise.settings import Settings, find_cache_folder, load, read_variable
 from tomewise.trust import TrustedFolders
 
 
@@ -79,15 +79,15 @@ def test_a_bad_variable_is_named(folders, variable, value):
 def test_the_cache_folder_follows_the_environment(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     monkeypatch.delenv("TOMEWISE_CACHE", raising=False)
-    assert cache_folder() == Path("/caches/tomewise")
+    assert find_cache_folder() == Path("/caches/tomewise")
     monkeypatch.setenv("TOMEWISE_CACHE", "/mine")
-    assert cache_folder() == Path("/mine")
+    assert find_cache_folder() == Path("/mine")
 
 
 def test_the_first_variable_that_says_something_counts(monkeypatch):
     monkeypatch.setenv("A_KEY", "")
     monkeypatch.setenv("B_KEY", "b")
-    assert (variable("A_KEY", "B_KEY"), variable("A_KEY")) == ("b", None)
+    assert (read_variable("A_KEY", "B_KEY"), read_variable("A_KEY")) == ("b", None)
 
 
 def test_nobody_else_reads_the_environment():

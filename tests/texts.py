@@ -22,5 +22,5 @@ _WORDS = (
 def prose(seed: int, sentences: int = 40) -> str:
     """Text that differs from seed to seed and has paragraphs."""
     dice = random.Random(seed)
-    said = [" ".join(dice.choices(_WORDS, k=dice.randint(5, 14))).capitalize() + "." for _ in range(sentences)]
-    return "".join(line + ("\n\n" if number % 5 == 4 else " ") for number, line in enumerate(said)).strip()
+    lines = [" ".join(dice.choices(_WORDS, k=dice.randint(5, 14))).capitalize() + "." for _ in range(sentences)]
+    return "".join(line + ("\n\n" if number % 5 == 4 else " ") for number, line in enumerate(lines)).strip()

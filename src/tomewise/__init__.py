@@ -18,7 +18,7 @@ _HOMES = {"Tome": "tomewise.tome.tome", "TomewiseError": "tomewise.errors"}
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when first named: `tome --help` should not wait for a database and an array library.
+    # Each name is imported when it is first used, so `tome --help` does not wait for a database and an array library.
     if name not in __all__:
         raise AttributeError(f"module 'tomewise' has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, "tomewise.types")), name)

@@ -1,4 +1,4 @@
-"""Waiting for several things side by side, where none goes on in vain after one has failed."""
+"""Waiting for several coroutines at once; when one fails, the others are cancelled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ B = TypeVar("B")
 
 @asynccontextmanager
 async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
-    """A group of tasks that raises the first error as it is, once the other tasks have been cancelled."""
+    """A group of tasks. When one fails, the others are cancelled, and its error is raised as it is, not in a group."""
     try:
         async with asyncio.TaskGroup() as group:
             yield group
@@ -23,29 +23,30 @@ async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
         raise failures.exceptions[0] from failures
 
 
-async def each(asked: Iterable[Coroutine[Any, Any, A]]) -> list[A]:
-    """The results, in order, of calls of a model. Raises the first error, once the others have been cancelled.
+async def gather_calls(calls: Iterable[Coroutine[Any, Any, A]]) -> list[A]:
+    """The results of several model calls, in order. When one fails, cancels the others and raises its error.
 
-    But where it is a budget that is used up, calls under way end by themselves: they are paid for.
+    A used-up budget cancels nothing: calls under way are already paid for, so they finish before the error is raised.
     """
-    refused: list[BudgetExceeded] = []
+    refusals: list[BudgetExceeded] = []
     async with side_by_side() as group:
-        tasks = [group.create_task(_unless_refused(some, refused)) for some in asked]
-    if refused:
-        raise refused[0]
+        tasks = [group.create_task(_collect_refusal(call, refusals)) for call in calls]
+    if refusals:
+        raise refusals[0]
     return [result for task in tasks for result in task.result()]
 
 
-async def together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) -> tuple[A, B]:
-    """`each` for two of different kinds."""
-    both: list[Coroutine[Any, Any, Any]] = [first, second]
-    one, other = await each(both)
-    return one, other
+async def gather_pair(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) -> tuple[A, B]:
+    """`gather_calls` for two calls whose results have different types."""
+    calls: list[Coroutine[Any, Any, Any]] = [first, second]
+    first_result, second_result = await gather_calls(calls)
+    return first_result, second_result
 
 
-async def _unless_refused(some: Coroutine[Any, Any, A], refused: list[BudgetExceeded]) -> list[A]:
+async def _collect_refusal(call: Coroutine[Any, Any, A], refusals: list[BudgetExceeded]) -> list[A]:
+    """The result of the call in a list; an empty list if the budget refused it."""
     try:
-        return [await some]
+        return [await call]
     except BudgetExceeded as error:
-        refused.append(error)
+        refusals.append(error)
         return []

@@ -1,4 +1,4 @@
-"""Keeping keys and passwords out of every message, which may be printed, stored with a tome, and sent on with it."""
+"""Keep keys and passwords out of messages: a message may be printed, stored in a tome, and passed on with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote, unquote
 
 HIDDEN = "[hidden]"
-_SHORTEST = 8  # characters of a key; fewer stand in any text
+_SHORTEST = 8  # characters; a shorter string occurs in ordinary text, so it is not hidden
 _VALUE = r"[^\s\"'`,;&<>{}\[\]()]+"
 # Every repetition has a bound: what a server words as an error may be long, and made to be slow.
 _PATTERNS = tuple(
@@ -36,7 +36,7 @@ _known: set[str] = set()
 
 
 def know_credentials(*values: str | None) -> None:
-    """Have these keys, and the passwords of these addresses, hidden wherever they stand in a message from now on."""
+    """Hide these keys, and the passwords in these addresses, in all messages from now on."""
     for value in values:
         if not value:
             continue
@@ -48,10 +48,10 @@ def know_credentials(*values: str | None) -> None:
 
 
 def hide_credentials(text: str) -> str:
-    """The text without what gives access: known keys, and whatever looks like one.
+    """The text without known keys and without strings that look like keys.
 
-    Hidden are user names and passwords in addresses, values after `Authorization`, `Bearer`, `api_key=` and the like,
-    and strings in the form of the keys of known providers.
+    This hides user names and passwords in addresses, values after `Authorization`, `Bearer`, `api_key=` and similar
+    words, and strings that have the form of a known provider's key.
     """
     for value in sorted(_known, key=len, reverse=True):
         for form in {value, value.strip(), quote(value, safe="")}:

@@ -1,7 +1,7 @@
 """One tree of errors, named by what the caller does next.
 
-Every error a user can cause or mend is a `TomewiseError`. Its message says what went wrong, the offending value, and
-the remedy. `exit_code` is what the command `tome` leaves behind.
+Every error that a user can cause or fix is a `TomewiseError`. Its message says what went wrong, the offending value,
+and the remedy. The command `tome` exits with `exit_code`.
 """
 
 from __future__ import annotations
@@ -12,42 +12,42 @@ from tomewise.credentials import hide_credentials
 
 
 class TomewiseError(Exception):
-    """Anything Tomewise refuses or could not do. A message holds no key and no password, whoever worded it."""
+    """Something that Tomewise refuses or cannot do. Keys and passwords in the message are always hidden."""
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(hide_credentials(one) if isinstance(one, str) else one for one in args))
+        super().__init__(*(hide_credentials(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(TomewiseError):
-    """The request itself is wrong: mend the arguments and call again."""
+    """The request itself is wrong: correct the arguments and call again."""
 
     exit_code = 2
 
 
 class UnknownName(UsageError):
-    """A system, metric, document or model was named that does not exist."""
+    """The name of a system, metric, document or model that does not exist."""
 
 
 class ReadingError(TomewiseError):
-    """A source could not be read as text: mend or leave out that source."""
+    """A source could not be read as text: repair it or leave it out."""
 
     exit_code = 3
 
 
 class StoreError(TomewiseError):
-    """The file is no tome, is damaged, or does not fit this version or embedder."""
+    """The file is not a tome, is damaged, or does not fit this version or embedder."""
 
     exit_code = 4
 
 
 class Locked(StoreError):
-    """Somebody else is writing to this tome: wait, then try again."""
+    """Another process is writing to this tome: wait, then try again."""
 
 
 class NotBuilt(StoreError):
-    """A memory layer that this system needs is missing or behind: run `tome build`."""
+    """A memory layer that this system needs is missing or not up to date: run `tome build`."""
 
 
 class MissingDependency(TomewiseError):
@@ -67,7 +67,7 @@ class ModelUnavailable(ModelError):
 
 
 class BadReply(ModelError):
-    """The reply did not fit its type, nor did the one repair that was asked for."""
+    """The reply did not fit its type, and neither did the one repair that was requested."""
 
 
 class Refused(ModelError):

@@ -1,8 +1,8 @@
-"""Fallbacks: what took the place of a step that failed, counted by kind.
+"""Fallbacks: a simpler step that replaces a step that failed. They are counted by kind.
 
-A build writes them into the notes of a `LayerReport`, one note a kind, as `fallback: KIND: COUNT`; what all builds of
-a layer came to stands in its build record, `store.builds()[LAYER]["fallbacks"]`. An answer has them in its events: the
-last one, named `fallbacks`, has as its detail each kind with its count. Kinds are stable: programs read them.
+A build writes one note for each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. The build record of a
+layer, `store.builds()[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last
+event, which is named `fallbacks` and maps each kind to its count. Kinds are stable, because programs read them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COUNTS: ContextVar[Counter[str] | None] = ContextVar("fallbacks", default=None)
 
 @contextmanager
 def count_fallbacks() -> Iterator[Counter[str]]:
-    """Counts the fallbacks inside, also those of tasks and threads that are started inside."""
+    """Count the fallbacks inside this context, also those of tasks and threads that start inside it."""
     outer, counts = _COUNTS.get(), Counter[str]()
     token = _COUNTS.set(counts)
     try:
@@ -39,19 +39,19 @@ def count_fallbacks() -> Iterator[Counter[str]]:
 
 
 def record_fallback(kind: str) -> None:
-    """Count one fallback, where somebody counts."""
+    """Count one fallback if a `count_fallbacks` is open."""
     counts = _COUNTS.get()
     if counts is not None:
         counts[kind] += 1
 
 
 def write_notes(counts: Mapping[str, int]) -> list[str]:
-    """The notes of a report: `fallback: KIND: COUNT` for each kind that occurred."""
+    """The notes for a report: `fallback: KIND: COUNT` for each kind that occurred."""
     return [f"fallback: {kind}: {count}" for kind, count in counts.items() if count]
 
 
 def read_notes(notes: Iterable[str]) -> dict[str, int]:
-    """The counts by kind that the notes of a report hold; other notes are passed over."""
+    """The counts by kind in the notes of a report; other notes are ignored."""
     counts = Counter[str]()
     for note in notes:
         if found := _NOTE.fullmatch(note):

@@ -1,7 +1,7 @@
-"""Doubles and contracts for people who add parts.
+"""Test doubles and contract checks for people who add parts.
 
-Each `check_` function holds one kind of part to what every user of that kind relies on, offline. It raises
-AssertionError naming what does not hold. `ScriptedModel` and `HashEmbedder` stand in for a model and an embedder.
+Each `check_` function checks, offline, what the users of one kind of part rely on. It raises AssertionError with the
+rule that is broken. `ScriptedModel` and `HashEmbedder` replace a model and an embedder in tests.
 
     def test_my_retriever():
         asyncio.run(check_retriever(MyRetriever(store), "a query that finds something"))
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """Unit rows in the order of the texts, equal for equal texts, whatever stands beside them."""
+    """Check that there is one unit vector for each text, in order, and that it depends on that text alone."""
     texts = [
         "The tide turned at nine.",
         "",
@@ -72,16 +72,16 @@ def check_embedder(embedder: Embedder) -> None:
     lengths = np.linalg.norm(rows[filled], axis=1)
     assert np.allclose(lengths, 1, atol=1e-4), f"rows must have unit length, not {lengths}"
     assert np.array_equal(rows[0], rows[4]), "equal texts must have equal vectors"
-    assert np.allclose(embedder.embed(texts[:1])[0], rows[0], atol=1e-4), "a vector must not hang on its neighbours"
-    assert embedder.embed([]).shape == (0, embedder.dimensions), "no texts, no rows"
+    assert np.allclose(embedder.embed(texts[:1])[0], rows[0], atol=1e-4), "a vector must not depend on its neighbours"
+    assert embedder.embed([]).shape == (0, embedder.dimensions), "no texts must give no rows"
     assert embedder.name, "an embedder needs a name"
-    assert embedder.max_tokens >= 8, "an embedder that sees fewer than 8 tokens is of no use"
+    assert embedder.max_tokens >= 8, "an embedder must see 8 tokens or more"
     long = embedder.tokenizer.encode("one two three " * 2000)
     assert len(long.ids) > 1000, "the tokenizer must not cut"
 
 
 async def check_language_model(model: LanguageModel, role: Role[In, Out], given: In) -> None:
-    """A reply of the role's type, reported to the meters; an unknown role is an error and never text."""
+    """Check that a reply has the role's type and its cost reaches the meters, and that an unknown role raises."""
     assert model.name, "a model needs a name"
     assert model.window > 0, "a model needs a window"
     assert model.reckon(role, given) > 0, "a call takes tokens"
@@ -100,32 +100,32 @@ async def check_language_model(model: LanguageModel, role: Role[In, Out], given:
 
 
 async def check_retriever(retriever: Retriever, query: str) -> None:
-    """Best first, at most as many as asked, no node twice, the same every time, shorter lists prefixes of longer."""
+    """Check the ranking: best first, no more than the limit, no node twice, the same result every time."""
     found = await retriever.retrieve(query, 5)
     assert found, "the query must find something"
-    assert len(found) <= 5, f"{len(found)} pieces where 5 were asked"
+    assert len(found) <= 5, f"{len(found)} pieces of evidence are more than the limit of 5"
     _check_evidence(found)
     order = [(-piece.score, piece.node) for piece in found]
     assert order == sorted(order), "best first, ties by node"
     assert await retriever.retrieve(query, 5) == found, "the same query must find the same"
-    assert (await retriever.retrieve(query, 1))[0].node == found[0].node, "the first of one is the first of five"
-    assert await retriever.retrieve(query, 0) == [], "nothing was asked"
-    several = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
-    assert all(one == found for one in several), "side by side as one by one"
+    assert (await retriever.retrieve(query, 1))[0].node == found[0].node, "any limit gives the same first"
+    assert await retriever.retrieve(query, 0) == [], "a limit of 0 must give nothing"
+    rankings = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
+    assert all(ranking == found for ranking in rankings), "searches at the same time must give the same"
 
 
 async def check_loop(loop: Loop, question: Question) -> Answer:
-    """Events, then exactly one answer, whose citations rest on its evidence. Returns the answer."""
-    seen = [what async for what in loop.run(question)]
-    assert seen, "a loop must answer"
-    assert all(isinstance(what, Event) for what in seen[:-1]), "only events come before the answer"
-    answer = seen[-1]
+    """Check that a loop yields events, then one answer, whose citations are from its evidence. Returns the answer."""
+    outputs = [output async for output in loop.run(question)]
+    assert outputs, "a loop must answer"
+    assert all(isinstance(output, Event) for output in outputs[:-1]), "only events come before the answer"
+    answer = outputs[-1]
     assert isinstance(answer, Answer), "a loop ends with its answer"
-    assert answer.text or not answer.resolved, "a resolved answer says something"
-    assert (answer.choice is not None) <= bool(question.options), "no choice without options"
+    assert answer.text or not answer.resolved, "a resolved answer has a text"
+    assert answer.choice is None or question.options, "a choice needs options"
     _check_evidence(answer.evidence)
-    ground = {source for piece in answer.evidence for source in piece.sources}
-    assert all(citation.passage in ground for citation in answer.citations), "citations come from the evidence"
+    passages = {source for piece in answer.evidence for source in piece.sources}
+    assert all(citation.passage in passages for citation in answer.citations), "citations come from the evidence"
     assert all(citation.end - citation.start == len(citation.quote) for citation in answer.citations), (
         "spans fit quotes"
     )
@@ -135,10 +135,10 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
 async def check_layer(
     make: Callable[[SqliteStore], Sequence[Layer]], stores: Callable[[], SqliteStore], embedder: Embedder
 ) -> None:
-    """A layer that is a pure function of its passages: any order of adding gives the same memory, adding and removing
+    """Check that a layer is a pure function of its passages.
 
-    leaves what was there, and a layer that is up to date has nothing to do. `make` gives the layer and whatever it
-    needs, `stores` a new empty store each time.
+    Documents added in any order give the same memory; a document that is added and removed leaves no trace; a layer
+    that is up to date adds nothing. `make` returns the layer after those it needs, `stores` a new empty store.
     """
     texts = (
         "Ada Marsh kept the lighthouse at Skerry.",
@@ -148,34 +148,34 @@ async def check_layer(
     documents = [document_of(f"d{number}", text) for number, text in enumerate(texts)]
     forward, backward = stores(), stores()
     for document in documents:
-        put(forward, embedder, document)
-        await _built(make, forward)
+        put_document(forward, embedder, document)
+        await _build_layers(make, forward)
     for document in reversed(documents):
-        put(backward, embedder, document)
-    await _built(make, backward)
+        put_document(backward, embedder, document)
+    await _build_layers(make, backward)
     whole = list(export(forward))
     assert whole == list(export(backward)), "the order of adding must not matter"
     reports = await build(make(forward), forward, lambda _: None)
-    assert not any(report.added for report in reports), "nothing new, nothing to do"
-    put(forward, embedder, document_of("guest", "Ada Marsh wrote to Ida Poe about the boat."))
-    await _built(make, forward)
+    assert not any(report.added for report in reports), "a layer that is up to date must add nothing"
+    put_document(forward, embedder, document_of("guest", "Ada Marsh wrote to Ida Poe about the boat."))
+    await _build_layers(make, forward)
     assert list(export(forward)) != whole, "a new document must be remembered"
     with forward.write() as change:
         change.remove_document("guest")
-    await _built(make, forward)
-    assert list(export(forward)) == whole, "adding and removing must leave what was there"
+    await _build_layers(make, forward)
+    assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
 
 
 def check_store(make: Callable[[Path], SqliteStore], path: Path) -> None:
-    """What is committed is there for others, what fails leaves nothing, keys never come back, arrays follow."""
+    """Check that commits are visible, failures leave nothing, keys are never used again, and arrays are up to date."""
     embedder = HashEmbedder(16)
     store = make(path)
     with store.write() as change:
         change.set_meta("dimensions", "16")
-    first = put(store, embedder, document_of("one", "The first text."))
+    first = put_document(store, embedder, document_of("one", "The first text."))
     before = list(export(store))
-    second = put(store, embedder, document_of("two", "The second text."))
-    assert store.vectors("passages").keys.tolist() == first + second, "arrays follow what is added"
+    second = put_document(store, embedder, document_of("two", "The second text."))
+    assert store.vectors("passages").keys.tolist() == first + second, "arrays must follow an addition"
     gist = Node(id="g1", layer="gists", text="both", sources=(store.passages(second)[second[0]].id,))
     try:
         with store.write() as change:
@@ -183,25 +183,27 @@ def check_store(make: Callable[[Path], SqliteStore], path: Path) -> None:
             raise KeyError("stop")
     except KeyError:
         pass
-    assert store.nodes("gists") == {}, "a transaction that fails leaves nothing"
+    assert store.nodes("gists") == {}, "a failed transaction must leave nothing"
     with store.write() as change:
         change.put_nodes([gist])
         change.record_intake("gists", second)
-    assert make(path).nodes("gists"), "what is committed is there for others"
+    assert make(path).nodes("gists"), "another connection must see what was committed"
     with store.write() as change:
-        gone = change.remove_document("two")
-    assert len(gone) == 2, "what rests on a document goes with it"
-    assert list(export(store)) == before, "adding and removing leaves what was there"
-    assert store.vectors("passages").keys.tolist() == first, "arrays follow what is removed"
-    assert put(store, embedder, document_of("two", "The second text."))[0] not in second, "keys never come back"
+        removed = change.remove_document("two")
+    assert len(removed) == 2, "a document must take with it what was derived from it"
+    assert list(export(store)) == before, "adding and removing a document must leave no trace"
+    assert store.vectors("passages").keys.tolist() == first, "arrays must follow a removal"
+    assert put_document(store, embedder, document_of("two", "The second text."))[0] not in second, (
+        "keys must never be used again"
+    )
 
 
 def document_of(name: str, text: str) -> Document:
-    """A small document."""
+    """A document with this id and text."""
     return Document(id=name, text=text)
 
 
-def put(store: SqliteStore, embedder: Embedder, document: Document) -> list[int]:
+def put_document(store: SqliteStore, embedder: Embedder, document: Document) -> list[int]:
     """Add a document as one passage, embedded. Returns its key."""
     end = len(document.text)
     name = content_id("p", document.id, 0, end, document.text)
@@ -213,7 +215,7 @@ def put(store: SqliteStore, embedder: Embedder, document: Document) -> list[int]
     return keys
 
 
-async def _built(make: Callable[[SqliteStore], Sequence[Layer]], store: SqliteStore) -> None:
+async def _build_layers(make: Callable[[SqliteStore], Sequence[Layer]], store: SqliteStore) -> None:
     reports = await build(make(store), store, lambda _: None)
     failed = {report.layer: report.failed for report in reports if report.failed}
     assert not failed, f"failed: {failed}"
@@ -221,6 +223,6 @@ async def _built(make: Callable[[SqliteStore], Sequence[Layer]], store: SqliteSt
 
 def _check_evidence(found: Sequence[Evidence]) -> None:
     nodes = [piece.node for piece in found]
-    assert len(set(nodes)) == len(nodes), "no evidence twice"
-    assert all(piece.text and piece.sources for piece in found), "evidence has a text and rests on passages"
-    assert all(np.isfinite(piece.score) for piece in found), "scores are finite"
+    assert len(set(nodes)) == len(nodes), "evidence must not repeat"
+    assert all(piece.text and piece.sources for piece in found), "evidence must have a text and source passages"
+    assert all(np.isfinite(piece.score) for piece in found), "scores must be finite"

@@ -1,6 +1,6 @@
-"""The nouns and the verbs that every part shares. Read this page first.
+"""The nouns and the verbs that all parts share. Read this page first.
 
-Nouns are frozen dataclasses whose ids derive from content; verbs are protocols of at most three methods.
+Nouns are frozen dataclasses, and their ids derive from their content. Verbs are protocols with at most three methods.
 Character offsets are Python string indices: `document.text[start:end]`.
 """
 
@@ -30,21 +30,21 @@ Out = TypeVar("Out", bound="BaseModel")
 
 
 def content_id(kind: str, *parts: object) -> str:
-    """A stable id: `kind-` and 16 hex digits of the SHA-256 of the parts, so that equal content has one id."""
+    """A stable id: `kind-` and 16 hex digits of the SHA-256 of the parts. Equal content has equal ids."""
     joined = "\x1f".join(str(part) for part in parts)
     return f"{kind}-{sha256(joined.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-# ---------------------------------------------------------------- what is read
+# ---------------------------------------------------------------- reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One text that was read.
 
-    `id` names it for people and for `tome remove`: the absolute path of a file, or the id of a row of a corpus.
+    `id` is its name for people and for `tome remove`: the absolute path of a file, or the id of a row in a corpus.
     `title` is empty unless the source states one; a stated title is embedded and indexed with every passage.
-    `source` is where it came from (absolute path, `stdin`, `memory`).
+    `source` is the place it came from (absolute path, `stdin`, `memory`).
     """
 
     id: DocumentId
@@ -54,7 +54,7 @@ class Document:
 
     @property
     def name(self) -> str:
-        """What to show a person: the title, or the last part of the id."""
+        """The name to show to a person: the title, or the last part of the id."""
         return self.title or self.id.rstrip("/").rsplit("/", 1)[-1]
 
 
@@ -72,19 +72,19 @@ class Passage:
 
     @property
     def content(self) -> str:
-        """What is embedded and shown to a model: the stated title, then the text."""
+        """The text that is embedded and shown to a model: the stated title, then the text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
-# ---------------------------------------------------------------- what is remembered
+# ---------------------------------------------------------------- memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One text of a memory layer other than passages: a gist, a summary, a window of a story.
 
-    `sources` are the nodes it was made from (its derivations), in document order. `level` is 0 at the leaves.
-    `position` orders the nodes of one layer and level for display. `data` holds what only the layer understands.
+    `sources` are the nodes from which it was derived, in document order. `level` is 0 at the leaves.
+    `position` orders the nodes of one layer and level for display. `data` holds values that only the layer reads.
     """
 
     id: NodeId
@@ -98,7 +98,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What recall hands to a loop."""
+    """One text that recall found for a question."""
 
     node: NodeId  # stable, derived from content, so equal evidence is equal everywhere
     layer: str  # "passages", "tree", "episodes", "schemata", "gists", "facts"
@@ -110,11 +110,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened below a layer since it was last updated.
+    """What changed in the layers that a layer needs since its last update.
 
-    `added` are the store's keys of the nodes that the layer has not taken in, in document order, those that failed
-    last time among them. What was removed below is gone from the layer already, with all that rested on it (see
-    `store.write.Write.remove_nodes`); `removed` says that this happened.
+    `added` are the store's keys of the nodes that the layer has not processed yet, in document order, including those
+    that failed last time. `removed` says that nodes were removed; the store has already removed everything that was
+    derived from them, also from this layer (see `store.sqlite.write.Write.remove_nodes`).
     """
 
     added: tuple[int, ...] = ()
@@ -126,7 +126,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerReport:
-    """What an update of one layer did. `failed` maps the key of a node whose call failed to the reason."""
+    """The result of an update of one layer. `failed` maps the key of each node whose call failed to the reason."""
 
     layer: str
     added: int = 0
@@ -137,7 +137,7 @@ class LayerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What an update would ask of the model: calls and tokens, before anything is spent."""
+    """The calls and tokens that an update would use, computed before anything is spent."""
 
     layer: str
     calls: int = 0
@@ -145,14 +145,14 @@ class Estimate:
     output_tokens: int = 0
 
 
-# ---------------------------------------------------------------- what is asked and answered
+# ---------------------------------------------------------------- questions and answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question, free or multiple-choice. Only the answering role ever sees `options`.
+    """A question, free or multiple-choice. Only the answering role sees `options`.
 
-    `force` asks for a guess where the evidence does not hold the answer; without it a loop may decline.
+    `force` asks for a guess if the evidence does not hold the answer; without it a loop may decline.
     """
 
     text: str
@@ -163,9 +163,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A verified quotation: `document.text[start:end] == quote`, inside the passage named.
+    """A verified quotation: `document.text[start:end] == quote`, inside the passage `passage`.
 
-    `position` is the passage's place in its document, counted from 0.
+    `position` is the place of that passage in its document, counted from 0.
     """
 
     document: DocumentId
@@ -188,10 +188,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What was asked of models: calls made (replies from a cache are none), tokens, money in dollars, seconds.
+    """What model calls used: calls (a reply from our cache is not a call), tokens, dollars, seconds.
 
-    `cost` is None when a price is not known. Of the tokens in, `cached_tokens` were read from the provider's cache;
-    of the tokens out, `reasoning_tokens` went into reasoning that is not part of the reply.
+    `cost` is `None` if a price is unknown. `cached_tokens` are the input tokens that the provider read from its cache;
+    `reasoning_tokens` are the output tokens spent on reasoning that is not part of the reply.
     """
 
     calls: int = 0
@@ -202,16 +202,16 @@ class Spent:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
 
-    def __add__(self, other: Spent) -> Spent:
-        known = self.cost is not None and other.cost is not None
+    def __add__(self, more: Spent) -> Spent:
+        known = self.cost is not None and more.cost is not None
         return Spent(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
-            seconds=self.seconds + other.seconds,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            calls=self.calls + more.calls,
+            input_tokens=self.input_tokens + more.input_tokens,
+            output_tokens=self.output_tokens + more.output_tokens,
+            cost=(self.cost or 0.0) + (more.cost or 0.0) if known else None,
+            seconds=self.seconds + more.seconds,
+            cached_tokens=self.cached_tokens + more.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + more.reasoning_tokens,
         )
 
 
@@ -219,8 +219,8 @@ class Spent:
 class Usage:
     """The cost of one answer or build.
 
-    `model_seconds` is the wall time during which at least one model call was under way, `own_seconds` the rest;
-    `depth` is the longest chain of model calls that waited for one another.
+    `model_seconds` is the wall time during which at least one model call was running, `own_seconds` is the rest.
+    `depth` is the longest chain of model calls in which each waited for the one before.
     """
 
     total: Spent = Spent()
@@ -232,13 +232,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a loop ends with.
+    """The result of a loop.
 
-    `choice` is the letter of the chosen option (A, B, ...) of a multiple-choice question, `text` then its wording.
-    `resolved` is False when the loop could not answer; `forced` is True when it was made to answer all the same.
-    `supported` says how far the evidence holds the answer; `missing` says what it lacks, where it does not hold
-    the answer in full.
-    `dropped_quotes` counts quotations of the model that stand in no passage and so were not shown.
+    For a multiple-choice question, `choice` is the letter of the chosen option (A, B, ...) and `text` its wording.
+    `resolved` is False if the loop could not answer; `forced` is True if the model then had to guess.
+    `supported` says how far the evidence holds the answer. If the question was declined, `missing` says what the
+    evidence lacks. `dropped_quotes` counts quotations of the model that were found in none of the passages; they are
+    not among the citations.
     """
 
     text: str
@@ -258,7 +258,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a longer piece of work has got. `total` is 0 while it is not known."""
+    """How much of a longer task is done. `total` is 0 while it is unknown."""
 
     label: str
     done: int
@@ -268,16 +268,16 @@ class Progress:
 Report: TypeAlias = Callable[[Progress], None]
 
 
-# ---------------------------------------------------------------- what is asked of a model
+# ---------------------------------------------------------------- roles of a model
 
 
 @dataclass(frozen=True, slots=True)
 class Role(Generic[In, Out]):
-    """One kind of question to a model.
+    """One kind of task for a model.
 
-    `name` is also the name of its prompt, `prompts/<name>.md`; `output_tokens` bounds the reply and is what an
-    estimate reckons with. `find_fault` says what is wrong with an output that fits its type, or None: of roles whose
-    outputs become memory, which one bad reply would spoil for good.
+    `name` is also the name of its prompt, `prompts/<name>.md`. `output_tokens` is the limit on the reply; estimates
+    count this many. `find_fault` returns what is wrong with an output of the right type, or None. Roles whose outputs
+    become memory have one, because one bad reply would damage the memory for good.
     """
 
     name: str
@@ -287,20 +287,20 @@ class Role(Generic[In, Out]):
     find_fault: Callable[[In, Out], str | None] | None = None
 
     def accept(self, given: In, output: Out) -> Out:
-        """The output as it is. Raises `BadReply` where something is wrong with it."""
+        """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""
         if self.find_fault is not None and (fault := self.find_fault(given, output)) is not None:
             raise BadReply(f"the reply for {self.name!r} cannot be remembered: {fault}")
         return output
 
 
-# ---------------------------------------------------------------- the verbs
+# ---------------------------------------------------------------- verbs
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Text to vectors.
+    """Turns texts into vectors.
 
-    `max_tokens` counts the special tokens that `tokenizer` adds; `tokenizer` itself neither cuts nor pads.
+    `max_tokens` includes the special tokens that `tokenizer` adds; `tokenizer` itself neither truncates nor pads.
     """
 
     @property
@@ -319,13 +319,13 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model asked in typed roles. What a call cost goes to the meters around it (`language.usage`)."""
+    """A model that plays typed roles. The meters around a call (`language.usage`) record its cost."""
 
     @property
     def name(self) -> str: ...
     @property
     def window(self) -> int:
-        """How many tokens the model takes in, reply included."""
+        """How many tokens the model accepts, reply included."""
         ...
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
@@ -333,7 +333,7 @@ class LanguageModel(Protocol):
         ...
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
-        """How many input tokens that call would take, in the tokens that the model reports. Asks nothing."""
+        """How many input tokens that call would use, as the model counts them. Calls nothing."""
         ...
 
 
@@ -357,23 +357,23 @@ class Closable(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Finds evidence: best first, at most `limit`, ties broken by node id."""
+    """Finds evidence: best first, at most `limit`; ties are ordered by node id."""
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]: ...
 
 
 @runtime_checkable
 class Loop(Protocol):
-    """A way of reasoning: yields what happens, ends with the Answer."""
+    """A way of reasoning: yields events, and the Answer at the end."""
 
     def run(self, question: Question) -> AsyncIterator[Event | Answer]: ...
 
 
 @runtime_checkable
 class Layer(Protocol):
-    """A kind of long-term memory, made with the store, model and embedder it uses.
+    """A kind of long-term memory, created with the store, model and embedder that it uses.
 
-    `name` tells instances apart ("graph:gists-triples"); `needs` names the layers it is derived from.
+    `name` is different for each instance ("graph:gists-triples"); `needs` names the layers it is derived from.
     """
 
     @property
@@ -382,9 +382,9 @@ class Layer(Protocol):
     def needs(self) -> tuple[str, ...]: ...
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Bring the layer up to date; its rows and its build record are committed together."""
+        """Bring the layer up to date. Its rows and its build record are committed in one transaction."""
         ...
 
     async def estimate(self, change: Change) -> Estimate:
-        """What `update` would ask of the model. Asks nothing and writes nothing."""
+        """The calls and tokens that `update` would use. Calls no model and writes nothing."""
         ...

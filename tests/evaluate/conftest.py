@@ -9,7 +9,7 @@ from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.language.scripted import ScriptedModel
-from tomewise.systems.spec import variants_named
+from tomewise.systems.spec import parse_variants
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question
 
@@ -50,7 +50,7 @@ def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Experi
     def make(systems: tuple[str, ...] = ("naive", "hybrid"), **given: Any) -> Experiment:
         values: dict[str, Any] = {
             "dataset": dataset,
-            "variants": variants_named(systems),
+            "variants": parse_variants(systems),
             "model": ScriptedModel(DONE),
             "embedder": embedder,
             "metrics": (metric_named("em"), metric_named("f1"), metric_named("recall@2")),

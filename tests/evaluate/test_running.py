@@ -27,7 +27,7 @@ ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 RANKED = (metric_named("recall@2"),)
 
 
-def failing_model(*errors):
+def make_failing_model(*errors):
     """A model that answers; a question that contains a name of the pairs (name, error) gets the error."""
 
     def reply(given):
@@ -88,7 +88,7 @@ async def test_a_question_is_asked_over_its_own_documents(experiment, tmp_path, 
 
 
 async def test_questions_that_fail_are_scored_wrong_and_shown(experiment, tmp_path):
-    model = failing_model(("Hale", ModelError("no luck")))
+    model = make_failing_model(("Hale", ModelError("no luck")))
     made = experiment(("naive",), model=model)
     results = await run(made, tmp_path)
     assert [row.error for row in results.rows] == [None, "ModelError: no luck", None, None]
@@ -127,10 +127,10 @@ async def test_what_a_failed_question_spent_is_counted(experiment, tmp_path, mon
             raise ModelError("too late")
             yield
 
-    def broken(name, kit, **settings):
+    def break_assembly(name, kit, **settings):
         return Twice(assemble(name, kit, **settings), kit.model)
 
-    monkeypatch.setattr("tomewise.evaluate.memories.assemble", broken)
+    monkeypatch.setattr("tomewise.evaluate.memories.assemble", break_assembly)
     (row, *_) = (await run(experiment(("naive",)), tmp_path)).rows
     assert row.error == "ModelError: too late"
     assert row.usage["calls"] == 1
@@ -145,7 +145,7 @@ async def test_an_unavailable_model_ends_the_run_at_once(experiment, tmp_path):
 
 
 async def test_a_model_that_goes_away_later_fails_questions(experiment, tmp_path):
-    model = failing_model(("Hale", ModelUnavailable("gone")), ("Ada", ModelUnavailable("gone")))
+    model = make_failing_model(("Hale", ModelUnavailable("gone")), ("Ada", ModelUnavailable("gone")))
     results = await run(experiment(("naive",), model=model, limit=1), tmp_path)
     assert [row.error is None for row in results.rows] == [False, False, True, True]
 
@@ -180,7 +180,7 @@ async def test_each_system_is_assembled_once_for_a_memory(experiment, tmp_path, 
 
 
 async def test_a_bug_of_ours_stops_the_run_and_keeps_the_rows_before(experiment, tmp_path):
-    made = experiment(("naive",), model=failing_model(("Poe", RuntimeError("a bug"))), limit=1)
+    made = experiment(("naive",), model=make_failing_model(("Poe", RuntimeError("a bug"))), limit=1)
     with pytest.raises(RuntimeError, match="a bug"):
         await run(made, tmp_path)
     assert len(read_results(tmp_path / made.name()).rows) == 2
@@ -338,7 +338,7 @@ EXPERIMENT = """
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
-from tomewise.systems.spec import variants_named
+from tomewise.systems.spec import parse_variants
 from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
 from tomewise.types import Document, Question
@@ -354,7 +354,7 @@ def experiment(latency, log):
         items=tuple(Item(id=str(n), question=Question(text=f"Did {n} turn?"), answers=("yes",)) for n in range(40)),
     )
     return Experiment(
-        dataset=dataset, variants=variants_named(["naive"]), embedder=HashEmbedder(), limit=2,
+        dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
         model=ScriptedModel({"answer": reply}, latency=latency), metrics=(metric_named("em"),),
     )
 """

@@ -146,7 +146,7 @@ async def test_a_kept_reply_that_would_be_refused_is_asked_for_again_and_replace
 
 
 class Reader:
-    """Plays the gist of a passage: the passage itself, or the `memory` that the test sets."""
+    """Plays the roles `gist` and `extract_facts` with replies that a test sets."""
 
     def __init__(self) -> None:
         self.memory: str | None = None

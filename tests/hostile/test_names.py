@@ -31,18 +31,18 @@ def model(here):
 
 
 @pytest.fixture
-def tome_with(here, request):
-    """Makes a tome whose table has the embedder name that the test chooses."""
-    path = here / "tome_with.tome"
+def make_received(here, request):
+    """A tome whose table says that it was made with the embedder that the test names."""
+    path = here / "received.tome"
     with Tome.open(path, embedder="hash"):
         pass
 
-    def set_name(name):
+    def name_embedder(name):
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE meta SET value = ? WHERE key = 'embedder'", (name,))
         return path
 
-    return set_name
+    return name_embedder
 
 
 @pytest.fixture
@@ -68,46 +68,46 @@ def library(monkeypatch):
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_that_a_tome_names_is_not_loaded(tome_with, library, name):
-    path = tome_with(f"sentence-transformers:{name}")
+def test_a_folder_that_a_tome_names_is_not_loaded(make_received, library, name):
+    path = make_received(f"sentence-transformers:{name}")
     with pytest.raises(UsageError, match="names a folder as its embedder"):
         Tome.open(path)
     assert library.loaded == []
 
 
 @pytest.mark.parametrize("name", ["model", "BAAI/bge"])
-def test_nor_is_one_that_has_the_name_of_a_model_of_the_hub(here, tome_with, library, name):
+def test_nor_is_one_that_has_the_name_of_a_model_of_the_hub(here, make_received, library, name):
     (here / name).mkdir(parents=True)
     with pytest.raises(UsageError, match="names a folder"):
-        Tome.open(tome_with(f"sentence-transformers:{name}"))
+        Tome.open(make_received(f"sentence-transformers:{name}"))
     assert library.loaded == []
 
 
-def test_a_dangling_link_may_become_a_folder(here, tome_with, library):
+def test_a_dangling_link_may_become_a_folder(here, make_received, library):
     (here / "model").symlink_to(here / "later")
     with pytest.raises(UsageError, match="names a folder"):
-        Tome.open(tome_with("sentence-transformers:model"))
+        Tome.open(make_received("sentence-transformers:model"))
 
 
-def test_the_command_says_how_to_go_on(command, tome_with, model, library):
-    path = tome_with("sentence-transformers:./model")
+def test_the_command_says_how_to_go_on(command, make_received, model, library):
+    path = make_received("sentence-transformers:./model")
     ran = command("show", "--tome", path)
     assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert "TOMEWISE_EMBEDDER" in ran.err
 
 
-def test_a_folder_that_the_user_names_is_loaded_without_its_code(tome_with, model, library):
-    with Tome.open(tome_with("sentence-transformers:./model"), embedder="sentence-transformers:./model"):
+def test_a_folder_that_the_user_names_is_loaded_without_its_code(make_received, model, library):
+    with Tome.open(make_received("sentence-transformers:./model"), embedder="sentence-transformers:./model"):
         pass
     assert choose_embedder("sentence-transformers:./model").dimensions == 2
     assert library.loaded == [(("./model",), {"trust_remote_code": False})]
 
 
 @pytest.mark.parametrize("name", ["all-mpnet-base-v2", "BAAI/bge-small-en-v1.5", "intfloat/e5_large.v2"])
-def test_names_of_the_hub_pass(tome_with, name):
+def test_names_of_the_hub_pass(make_received, name):
     refuse_folder(f"sentence-transformers:{name}", "a.tome")
-    with Tome.open(tome_with(f"sentence-transformers:{name}")) as tome:
+    with Tome.open(make_received(f"sentence-transformers:{name}")) as tome:
         assert tome.kit.embedder.name == f"sentence-transformers:{name}"
 
 
@@ -152,9 +152,9 @@ def test_later_versions_are_used(library, version):
     "name",
     ["hash:" + "9" * 5000, "hash:1000000000000", "hash:-1", "hash:１２", "fastembed:", "x" * 5000, "\x1b[31m", ""],
 )
-def test_other_names_of_a_tome_are_refused_by_name(tome_with, name):
+def test_other_names_of_a_tome_are_refused_by_name(make_received, name):
     with pytest.raises(UnknownName):
         choose_embedder(name)
     if name:
         with pytest.raises(UnknownName):
-            Tome.open(tome_with(name))
+            Tome.open(make_received(name))

@@ -20,7 +20,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import build, find_lag
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, document_of, put
+from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import LayerReport
 
 POISON = "quicksilver"
@@ -62,7 +62,7 @@ async def build_summaries(store: SqliteStore, server: OpenAIServer) -> LayerRepo
 def library(path: Path) -> SqliteStore:
     store = SqliteStore.open(path / "a.tome")
     for number, text in enumerate(["Ada Marsh met Tom Hale.", f"The {POISON} was gone.", "Nobody asked her why."]):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
@@ -88,7 +88,7 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
 @pytest.mark.parametrize("behaviour", WAYS, ids=NAMES)
 async def test_a_tome_of_one_poisonous_passage_is_built(tmp_path: Path, behaviour: Behaviour) -> None:
     store = SqliteStore.open(tmp_path / "a.tome")
-    put(store, EMBEDDER, document_of("d", f"The {POISON} was gone."))
+    put_document(store, EMBEDDER, document_of("d", f"The {POISON} was gone."))
     with OpenAIServer(fail_on_poison(behaviour)) as server:
         assert len((await build_summaries(store, server)).failed) == 1
     store.close()

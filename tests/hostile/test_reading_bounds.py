@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from tests.reading.documents import EPUB, docx, pdf, zipped
+from tests.reading.documents import EPUB, docx, pdf, write_zip
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.bounds import Bounds
@@ -35,7 +35,7 @@ def read(process: ReaderProcess, path: Path) -> list[str]:
     return [document.text for document in SourceReader(process).read(path).documents]
 
 
-def deflated_twice(path: Path) -> Path:
+def deflate_twice(path: Path) -> Path:
     """A PDF of 2 KB whose page is a stream of 150 MB."""
     squeeze = zlib.compressobj(9)
     once = b"".join(squeeze.compress(SPACES.encode()) for _ in range(15)) + squeeze.flush()
@@ -52,12 +52,12 @@ def wide_docx(path: Path) -> Path:
 
 
 def wide_epub(path: Path) -> Path:
-    return zipped(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 400_000}</p>"})
+    return write_zip(path, {**EPUB, "c.xhtml": f"<p>{'<i>a</i>' * 400_000}</p>"})
 
 
-@pytest.mark.parametrize("make", [deflated_twice, wide_docx, wide_epub])
+@pytest.mark.parametrize("make", [deflate_twice, wide_docx, wide_epub])
 def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, make, tmp_path):
-    path = make(tmp_path / {"deflated_twice": "a.pdf", "wide_docx": "a.docx", "wide_epub": "a.epub"}[make.__name__])
+    path = make(tmp_path / {"deflate_twice": "a.pdf", "wide_docx": "a.docx", "wide_epub": "a.epub"}[make.__name__])
     assert path.stat().st_size < 300_000
     with pytest.raises(ReadingError, match=r"takes more than 100 MB of memory to read: raise .*`read_memory`"):
         read(process, path)
@@ -66,7 +66,7 @@ def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, mak
 
 
 def test_a_text_without_end_is_refused_for_its_characters(process, tmp_path):
-    archive = zipped(tmp_path / "a.epub", {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
+    archive = write_zip(tmp_path / "a.epub", {**EPUB, "c.xhtml": "<p>" + "abc " * 300_000})
     assert archive.stat().st_size < 20_000
     with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text: raise .*`read_characters`"):
         read(process, archive)
@@ -90,7 +90,7 @@ def test_one_process_serves_many_files(process, tmp_path):
     (tmp_path / "bad.epub").write_text("no book")
     with pytest.raises(ReadingError, match="could not be converted"):
         read(process, tmp_path / "bad.epub")
-    assert {process._worker._process.pid} == served  # a refusal is not a failure
+    assert {process._worker._process.pid} == served  # a refusal does not end the process
 
 
 def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):

@@ -20,7 +20,7 @@ def corpus(path: Path, **texts: str) -> Path:
     return path
 
 
-def texts_by_id(tome: Tome) -> dict[str, str]:
+def read_texts(tome: Tome) -> dict[str, str]:
     return {record.id: tome.document(record.id).text for record in tome.documents()}
 
 
@@ -32,14 +32,14 @@ def test_an_id_of_another_corpus_is_refused_and_nothing_of_the_file_is_taken(tom
             tome.add(*sources)
         assert f"{second}: the id 'y' is that of a document from {first}: " in str(caught.value)
         assert "--prefix NAME" in str(caught.value)
-    assert texts_by_id(tome) == {"x": "One.", "y": "Two."}
+    assert read_texts(tome) == {"x": "One.", "y": "Two."}
 
 
 def test_two_corpora_with_equal_ids_in_one_call(tome, here):
     first, second = corpus(here / "a.jsonl", x="One."), corpus(here / "b.jsonl", z="Three.", x="Four.")
     with pytest.raises(ReadingError, match="the id 'x' is that of a document from"):
         tome.add(first, second)
-    assert texts_by_id(tome) == {"x": "One."}
+    assert read_texts(tome) == {"x": "One."}
 
 
 def test_a_prefix_lets_both_stay(tome, here):
@@ -48,7 +48,7 @@ def test_a_prefix_lets_both_stay(tome, here):
     assert tome.add(second, prefix="b").added == ("b/x",)
     assert tome.add(second, prefix="b").unchanged == ("b/x",)
     assert tome.add(Document(id="x", text="Three."), prefix="c").added == ("c/x",)
-    assert texts_by_id(tome) == {"x": "One.", "b/x": "Two.", "c/x": "Three."}
+    assert read_texts(tome) == {"x": "One.", "b/x": "Two.", "c/x": "Three."}
 
 
 @pytest.mark.parametrize("prefix", [" ", "a ", "\0", "\ud800"])
@@ -67,7 +67,7 @@ def test_a_row_does_not_take_the_place_of_a_file_nor_a_file_of_a_row(tome, here)
     tome.add(corpus(here / "rows.jsonl", **{b: "A row."}))
     with pytest.raises(ReadingError, match=r"b\.txt: the id .*b\.txt' is that of a document from .*rows\.jsonl"):
         tome.add(b)
-    assert texts_by_id(tome) == {a: "The file a.txt.", b: "A row."}
+    assert read_texts(tome) == {a: "The file a.txt.", b: "A row."}
 
 
 def test_a_document_of_a_program_does_not_replace_a_row(tome, here):
@@ -76,7 +76,7 @@ def test_a_document_of_a_program_does_not_replace_a_row(tome, here):
         tome.add(Document(id="x", text="Two."))
     tome.add(Document(id="own", text="One."))
     assert tome.add(Document(id="own", text="Two.")).replaced == ("own",)
-    assert texts_by_id(tome) == {"x": "One.", "own": "Two."}
+    assert read_texts(tome) == {"x": "One.", "own": "Two."}
 
 
 def test_rows_that_a_corpus_lost_are_lost_here_too(tome, here):
@@ -84,7 +84,7 @@ def test_rows_that_a_corpus_lost_are_lost_here_too(tome, here):
     tome.add(path, Document(id="own", text="Four."))
     report = tome.add(corpus(path, y="Two.", w="Five."))
     assert (report.removed, report.unchanged, report.added) == (("x", "z"), ("y",), ("w",))
-    assert texts_by_id(tome) == {"y": "Two.", "w": "Five.", "own": "Four."}
+    assert read_texts(tome) == {"y": "Two.", "w": "Five.", "own": "Four."}
     assert {passage.document for passage in tome.store.passages().values()} == {"y", "w", "own"}
     assert tome.add(path).removed == ()
 
@@ -104,14 +104,14 @@ def test_a_corpus_that_cannot_be_read_loses_nothing(tome, here):
     path.write_text('{"id": "x", "text": "New."}\n{"id": "z"}\n')
     with pytest.raises(ReadingError, match="line 2"):
         tome.add(path)
-    assert texts_by_id(tome) == {"x": "One.", "y": "Two."}
+    assert read_texts(tome) == {"x": "One.", "y": "Two."}
 
 
 def test_texts_from_standard_input_stay(tome, here, monkeypatch):
     for text in (b"One.", b"Two."):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
         assert tome.add("-").removed == ()
-    assert sorted(texts_by_id(tome).values()) == ["One.", "Two."]
+    assert sorted(read_texts(tome).values()) == ["One.", "Two."]
 
 
 def test_in_a_folder_such_a_corpus_is_passed_over_with_the_reason(tome, here):
@@ -123,17 +123,17 @@ def test_in_a_folder_such_a_corpus_is_passed_over_with_the_reason(tome, here):
     report = tome.add(folder)
     assert list(report.skipped) == [str(folder / "b.jsonl")]
     assert f"is that of a document from {folder / 'a.jsonl'}" in report.skipped[str(folder / "b.jsonl")]
-    assert set(texts_by_id(tome).values()) == {"One.", "Three."}
+    assert set(read_texts(tome).values()) == {"One.", "Three."}
 
 
 def test_the_command_says_what_it_removed_and_puts_a_name_before_ids(command, here):
     path = corpus(here / "a.jsonl", x="One.", y="Two.")
     command("add", path)
     assert "removed 1 document, no longer in the file: x" in command("add", corpus(path, y="Two.")).out
-    second = corpus(here / "b.jsonl", y="Three.")
-    ran = command("add", second)
-    assert (ran.code, str(path) in ran.err, str(second) in ran.err) == (3, True, True)
-    assert json.loads(command("add", second, "--prefix", "b", "--json").out)["added"] == ["b/y"]
+    other_corpus = corpus(here / "b.jsonl", y="Three.")
+    ran = command("add", other_corpus)
+    assert (ran.code, str(path) in ran.err, str(other_corpus) in ran.err) == (3, True, True)
+    assert json.loads(command("add", other_corpus, "--prefix", "b", "--json").out)["added"] == ["b/y"]
 
 
 def test_the_command_follows_links_out_of_a_folder_when_told(command, here):

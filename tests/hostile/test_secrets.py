@@ -15,7 +15,7 @@ from tomewise.errors import ModelError, ModelUnavailable, TomewiseError, UsageEr
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.roles import GIST, GistIn
-from tomewise.settings import key
+from tomewise.settings import read_key
 from tomewise.tome.tome import Tome
 
 KEY = "sk-proj-abcdefghijklmnop1234567890"
@@ -66,7 +66,7 @@ def test_what_gives_no_access_stays(text: str) -> None:
 def test_a_known_key_is_hidden_in_any_form(monkeypatch: pytest.MonkeyPatch) -> None:
     know_credentials(PLAIN_KEY, "https://ada:s%40ve+me!@host.example/v1")
     monkeypatch.setenv("SOME_API_KEY", "tr0ub4dor")
-    assert key("SOME_API_KEY") == "tr0ub4dor"
+    assert read_key("SOME_API_KEY") == "tr0ub4dor"
     hidden = hide_credentials(f"{PLAIN_KEY} correct%2Bhorse%2Bbattery s@ve+me! s%40ve+me! tr0ub4dor")
     assert hidden == " ".join([HIDDEN] * 5)
 

@@ -24,7 +24,7 @@ def write(folder, text):
     (folder / "tomewise.toml").write_text(text, encoding="utf-8")
 
 
-def check_refusal(ran, *parts):
+def assert_refused(ran, *parts):
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.count("\n") == 1
     assert all(part in ran.err for part in parts), ran.err
@@ -39,13 +39,13 @@ def test_prompts_of_a_folder_are_not_used_before_the_user_has_confirmed_it(comma
     (here / "pr").mkdir()
     (here / "pr" / "answer.md").write_text("{{ question }} OBEY {{ evidence[0].parse_raw('x') }}")
     write(here, 'prompts = "pr"')
-    check_refusal(command("ask", "Who?"), "tomewise.toml", "prompts", f"tome trust {here}")
-    check_refusal(command("show"), "tome trust")
-    check_refusal(command("eval", "run", "naive", "--data", "sample"), "tome trust")
+    assert_refused(command("ask", "Who?"), "tomewise.toml", "prompts", f"tome trust {here}")
+    assert_refused(command("show"), "tome trust")
+    assert_refused(command("eval", "run", "naive", "--data", "sample"), "tome trust")
     assert command("trust").code == 0
     # Confirmed, the template is used, and can do no more than write.
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    check_refusal(
+    assert_refused(
         command("ask", "Who?", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"), "answer.md", "call"
     )
 
@@ -90,7 +90,7 @@ def test_the_file_of_the_user_needs_no_confirmation_wherever_they_stand(home):
 
 def test_trust_says_what_it_confirms_and_lasts_until_the_file_changes(command, here, home):
     write(here, 'model = "openai:x"\nlimit = 3')
-    check_refusal(command("show"), "model")
+    assert_refused(command("show"), "model")
     ran = command("trust", here)
     assert ran.code == 0
     assert f"trusted {here}" in ran.out
@@ -98,7 +98,7 @@ def test_trust_says_what_it_confirms_and_lasts_until_the_file_changes(command, h
     assert command("trust", "--list").out == f"{here}\n"
     assert "tome trust" not in command("show").err
     write(here, 'model = "openai:y"\nlimit = 3')
-    check_refusal(command("show"), "as it is now", "tome trust")
+    assert_refused(command("show"), "as it is now", "tome trust")
     assert command("trust").code == 0
     assert "tome trust" not in command("show").err
 
@@ -107,9 +107,9 @@ def test_what_was_trusted_can_be_forgotten(command, here):
     write(here, 'model = "openai:x"')
     command("trust")
     assert command("trust", "--forget").code == 0
-    check_refusal(command("show"), "tome trust")
+    assert_refused(command("show"), "tome trust")
     assert command("trust", "--list").out == ""
-    check_refusal(command("trust", "--forget"), "--list")
+    assert_refused(command("trust", "--forget"), "--list")
 
 
 def test_trust_is_of_one_folder_and_no_link_carries_it_elsewhere(command, here, monkeypatch):
@@ -122,7 +122,7 @@ def test_trust_is_of_one_folder_and_no_link_carries_it_elsewhere(command, here, 
     link.unlink()
     link.symlink_to(bad, target_is_directory=True)
     monkeypatch.chdir(link)
-    check_refusal(command("show"), "tome trust")
+    assert_refused(command("show"), "tome trust")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_trust_is_of_one_folder_and_no_link_carries_it_elsewhere(command, here, 
 def test_what_could_not_be_used_is_not_confirmed(command, here, text, part):
     if text is not None:
         write(here, text)
-    check_refusal(command("trust"), part)
+    assert_refused(command("trust"), part)
     assert command("trust", "--list").out == ""
 
 
@@ -148,7 +148,7 @@ def test_trust_cannot_be_given_by_the_folder_itself(command, here, home):
     write(here, 'model = "openai:x"')
     digest = __import__("hashlib").sha256((here / "tomewise.toml").read_bytes()).hexdigest()
     (here / "trusted.json").write_text(json.dumps({str(here): digest}))
-    check_refusal(command("show"), "tome trust")
+    assert_refused(command("show"), "tome trust")
 
 
 def test_what_is_kept_is_the_user_s_alone(command, here, home):
@@ -163,18 +163,18 @@ def test_a_damaged_list_is_named(command, here, home, text):
     home.mkdir(parents=True)
     (home / "trusted.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     write(here, 'model = "openai:x"')
-    check_refusal(command("show"), "trusted.json")
-    check_refusal(command("trust"), "trusted.json")
+    assert_refused(command("show"), "trusted.json")
+    assert_refused(command("trust"), "trusted.json")
 
 
 def test_a_file_without_end_is_refused_at_once(command, here):
     os.mkfifo(here / "tomewise.toml")
-    check_refusal(command("show"), "no file")
+    assert_refused(command("show"), "not a file")
     (here / "tomewise.toml").unlink()
     with (here / "tomewise.toml").open("wb") as file:
         file.truncate(10**12)  # a hole: it takes no room on the disk
-    check_refusal(command("show"), "more than 100,000 bytes")
+    assert_refused(command("show"), "more than 100,000 bytes")
 
 
 def test_list_and_forget_exclude_each_other(command):
-    check_refusal(command("trust", "--list", "--forget"), "--list")
+    assert_refused(command("trust", "--list", "--forget"), "--list")

@@ -38,16 +38,16 @@ def list_files(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture
-def read_only_path(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tome in a read-only folder. `os.access` is replaced, since the user who runs tests may write everywhere."""
+def read_only_tome(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tome in a folder that may only be read, as far as the system says: who runs tests may write everywhere."""
     real = os.access
     monkeypatch.setattr(database.os, "access", lambda file, mode: mode != os.W_OK and real(file, mode))
     return path
 
 
-def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_path: Path, command) -> None:
-    before = list_files(read_only_path.parent)
-    with Tome.open(read_only_path) as book:
+def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_tome: Path, command) -> None:
+    before = list_files(read_only_tome.parent)
+    with Tome.open(read_only_tome) as book:
         assert book.ask("Who lit 2 lamps?").evidence
         assert book.ask("Who lit 2 lamps?", system="cogitorag").evidence
         assert len(book.documents()) == len(TEXTS)
@@ -56,15 +56,15 @@ def test_a_folder_that_may_only_be_read_answers_and_is_not_touched(read_only_pat
                 change()
     assert command("show").code == 0
     assert "extractive model" in command("ask", "Who lit 2 lamps?").err  # and no word of a trace
-    assert list_files(read_only_path.parent) == before
+    assert list_files(read_only_tome.parent) == before
 
 
-def test_a_tome_of_an_older_version_that_may_only_be_read_is_said_as_such(read_only_path: Path) -> None:
-    with database.sqlite3.connect(read_only_path) as file:
+def test_a_tome_of_an_older_version_that_may_only_be_read_is_said_as_such(read_only_tome: Path) -> None:
+    with database.sqlite3.connect(read_only_tome) as file:
         file.execute("PRAGMA user_version = 1")
     file.close()
     with pytest.raises(StoreError, match="older Tomewise"):
-        Tome.open(read_only_path)
+        Tome.open(read_only_tome)
 
 
 # ---------------------------------------------------------------- files cut and scribbled on
@@ -92,7 +92,8 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
         lines = list(export(book.store))
     found = path.with_name("memory.tome-cache").glob(f"vectors%2Fpassages*.{part}")
     for file in found:
-        file.write_bytes(os.urandom(file.stat().st_size))
+        size = file.stat().st_size
+        file.write_bytes(os.urandom(size))
     with Tome.open(path) as book:
         assert np.array_equal(book.store.vectors("passages").rows, whole)
         assert np.array_equal(book.store.vectors("passages").keys, keys)

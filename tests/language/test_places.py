@@ -14,7 +14,7 @@ from tomewise.language.places import Places, use_own_queue
 from tomewise.language.scripted import ScriptedModel
 
 
-async def taken(places: Places, name: str, order: list[str]) -> None:
+async def take_place(places: Places, name: str, order: list[str]) -> None:
     async with places:
         order.append(name)
         await asyncio.sleep(0)
@@ -25,11 +25,11 @@ async def test_the_shortest_queue_goes_first_and_each_keeps_its_order() -> None:
     async with asyncio.TaskGroup() as group:
         with use_own_queue():
             for number in range(6):
-                group.create_task(taken(places, f"a{number}", order))
+                group.create_task(take_place(places, f"a{number}", order))
         await asyncio.sleep(0)
         with use_own_queue():
             for number in range(2):
-                group.create_task(taken(places, f"b{number}", order))
+                group.create_task(take_place(places, f"b{number}", order))
     assert order == ["a0", "a1", "b0", "b1", "a2", "a3", "a4", "a5"]
 
 
@@ -40,7 +40,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> N
     places = Places(limit)
     inside = most = done = 0
 
-    async def one() -> None:
+    async def enter() -> None:
         nonlocal inside, most, done
         async with places:
             inside += 1
@@ -54,7 +54,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> N
     tasks = []
     for _ in range(40):
         with use_own_queue():
-            tasks.append(asyncio.create_task(one()))
+            tasks.append(asyncio.create_task(enter()))
         if dice.random() < 0.4:
             await asyncio.sleep(0)
         if dice.random() < 0.3:
@@ -63,7 +63,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> N
     gone = sum(isinstance(each, asyncio.CancelledError) for each in ended)
     assert most <= limit
     assert done + gone == 40
-    await asyncio.wait_for(one(), 1)  # no place was lost
+    await asyncio.wait_for(enter(), 1)  # no place was lost
 
 
 async def test_tokens_are_counted_again_when_a_call_gets_its_turn() -> None:

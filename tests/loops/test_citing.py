@@ -10,7 +10,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.roles import Quote
 from tomewise.loops.citing import Citer, locate
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import document_of, put
+from tomewise.testing import document_of, put_document
 from tomewise.types import Evidence, Passage
 
 TEXT = 'He said: “It’s half-past nine -- no\n  later,” and\tleft…  «Never»\nwas "all" she (a. b*c?) wrote.'
@@ -102,7 +102,7 @@ def shelf(here):
     texts = {"a": "The tide turned at nine. The keeper slept.", "b": "The tide turned at nine, some say."}
     evidence = []
     for name, text in texts.items():
-        key = put(store, HashEmbedder(16), document_of(name, text))[0]
+        key = put_document(store, HashEmbedder(16), document_of(name, text))[0]
         found = store.passages([key])[key]
         evidence.append(Evidence(node=found.id, layer="passages", text=text, score=1.0, sources=(found.id,)))
     yield Citer(store), evidence

@@ -10,7 +10,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.context import HISTORY, Contexts
 from tomewise.loops.evidence import Shelf
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import document_of, put
+from tomewise.testing import document_of, put_document
 from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
@@ -25,7 +25,7 @@ def words(texts):
 def store(tmp_path):
     made = SqliteStore.open(tmp_path / "a.tome")
     for number in range(8):
-        put(made, HashEmbedder(32), document_of(f"d{number}", f"Number {number} " + "and so on " * 6))
+        put_document(made, HashEmbedder(32), document_of(f"d{number}", f"Number {number} " + "and so on " * 6))
     yield made
     made.close()
 

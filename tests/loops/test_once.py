@@ -12,7 +12,7 @@ from tomewise.loops.evidence import Shelf, fit_to_budget, fit_to_window, make_to
 from tomewise.loops.once import Once
 from tomewise.recall.flat import Dense, Everything
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import check_loop, document_of, put
+from tomewise.testing import check_loop, document_of, put_document
 from tomewise.types import Answer, Evidence, Question
 
 EMBEDDER = HashEmbedder(64)
@@ -24,7 +24,7 @@ OPTIONS = ("the doctor", "The clerk.", "nobody")
 def store(here):
     made = SqliteStore.open(here / "a.tome")
     for number in range(6):
-        put(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
+        put_document(made, EMBEDDER, document_of(f"d{number}", f"Letter {number}: the clerk forged the letter in May."))
     yield made
     made.close()
 

@@ -22,7 +22,7 @@ from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import check_loop, document_of, put
+from tomewise.testing import check_loop, document_of, put_document
 from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.pool import Pool
 
@@ -56,7 +56,7 @@ def store(tmp_path):
     made = SqliteStore.open(tmp_path / "a.tome")
     embedder = HashEmbedder(32)
     for number in range(8):
-        put(made, embedder, document_of(f"d{number}", f"Number {number}: the tide turned, said Ada {number}."))
+        put_document(made, embedder, document_of(f"d{number}", f"Number {number}: the tide turned, said Ada {number}."))
     yield made
     made.close()
 

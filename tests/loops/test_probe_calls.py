@@ -20,7 +20,7 @@ from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import NewestFirst
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import document_of, put
+from tomewise.testing import document_of, put_document
 from tomewise.types import Answer, Event, Evidence, Question
 from tomewise.working.pool import Pool
 
@@ -56,7 +56,7 @@ class Shelves:
 def store(tmp_path):
     made = SqliteStore.open(tmp_path / "a.tome")
     for number in range(5):
-        put(made, EMBEDDER, document_of(f"d{number}", f"Passage {number}."))
+        put_document(made, EMBEDDER, document_of(f"d{number}", f"Passage {number}."))
     yield made
     made.close()
 

@@ -19,7 +19,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, document_of, put
+from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
 
 EMBEDDER = HashEmbedder(32)
@@ -33,7 +33,7 @@ def quiet(_: Progress) -> None:
 def store(tmp_path):
     new_store = SqliteStore.open(tmp_path / "a.tome")
     for number in range(3):
-        put(new_store, EMBEDDER, document_of(f"d{number}", f"Ada Marsh met Tom Hale, {number}."))
+        put_document(new_store, EMBEDDER, document_of(f"d{number}", f"Ada Marsh met Tom Hale, {number}."))
     yield new_store
     new_store.close()
 
@@ -102,7 +102,7 @@ async def test_only_new_and_removed_nodes_are_changes(store) -> None:
     assert find_lag(list(layers.values()), store) == {"a": 3, "e": 3}
     await build(list(layers.values()), store, quiet)
     assert find_lag(list(layers.values()), store) == {}
-    (key,) = put(store, EMBEDDER, document_of("new", "A new one."))
+    (key,) = put_document(store, EMBEDDER, document_of("new", "A new one."))
     assert find_changes(layers["a"], store) == Change(added=(key,))
     assert find_lag(list(layers.values()), store) == {"a": 1, "e": 1}
     await build(list(layers.values()), store, quiet)

@@ -19,7 +19,7 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.store.sqlite.schema import calls as stored
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Document, Progress
 
 EMBEDDER = HashEmbedder(32)
@@ -34,7 +34,7 @@ def quiet(_: Progress) -> None:
 def store(tmp_path: Path) -> SqliteStore:
     store = SqliteStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
@@ -71,7 +71,7 @@ async def test_an_unsupported_gist_is_asked_for_again_and_then_falls_back(store:
     assert report.notes == tuple(f"fallback: {kind}: {count}" for kind, count in counts.items())
     assert read_notes(["another note", *report.notes]) == counts
     assert store.builds()["gists"]["fallbacks"] == counts
-    put(store, EMBEDDER, document_of("more", "Ada Marsh left."))
+    put_document(store, EMBEDDER, document_of("more", "Ada Marsh left."))
     (report,) = await build([GistsLayer(store, model)], store, quiet)
     assert read_notes(report.notes) == {GIST_REPEATED: 1, GIST_REPLACED: 1}
     assert store.builds()["gists"]["fallbacks"] == {GIST_REPEATED: 3, GIST_REPLACED: 2}
@@ -141,8 +141,8 @@ async def test_the_estimate_has_the_exact_calls_and_nearly_the_tokens(tmp_path: 
     store = SqliteStore.open(tmp_path / "b.tome")
     line = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry on that day, and he told her of the boat. "
     for number in range(12):
-        put(store, EMBEDDER, Document(id=f"d{number}", text=f"{number}. " + line * (3 + number % 4)))
-    put(store, EMBEDDER, Document(id="twin", text="0. " + line * 3))
+        put_document(store, EMBEDDER, Document(id=f"d{number}", text=f"{number}. " + line * (3 + number % 4)))
+    put_document(store, EMBEDDER, Document(id="twin", text="0. " + line * 3))
     layer = GistsLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls))
     (foreseen,) = await estimate([layer], store)
     with meter() as used:

@@ -16,7 +16,7 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(32)
@@ -35,7 +35,7 @@ def shorten(given: SummaryIn) -> dict[str, str]:
 def store(tmp_path: Path) -> SqliteStore:
     store = SqliteStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
@@ -62,7 +62,7 @@ async def test_each_passage_has_a_summary(store: SqliteStore) -> None:
 
 
 async def test_equal_passages_have_a_summary_each(store: SqliteStore) -> None:
-    put(store, EMBEDDER, document_of("twin", TEXTS[0]))
+    put_document(store, EMBEDDER, document_of("twin", TEXTS[0]))
     layer = SummariesLayer(store, ScriptedModel({"summarise": shorten}))
     await build([layer], store, quiet)
     assert len(store.nodes("summaries")) == 4
@@ -105,8 +105,8 @@ async def test_the_estimate_has_the_exact_calls_and_nearly_the_tokens(tmp_path: 
     for number in range(12):
         places = ("Skerry", "Ghent", "Ostend", "Bruges", "Antwerp", "Dover", "Calais")
         sentences = [f"On day {number} the keeper saw the boat at the harbour of {place}." for place in places]
-        put(store, EMBEDDER, document_of(f"d{number}", " ".join(sentences[: 4 + number % 4])))
-    put(store, EMBEDDER, document_of("twin", store.document("d0").text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", " ".join(sentences[: 4 + number % 4])))
+    put_document(store, EMBEDDER, document_of("twin", store.document("d0").text))
     layer = SummariesLayer(store, Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls))
     (foreseen,) = await estimate([layer], store)
     with meter() as used:

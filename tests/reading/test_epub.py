@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tests.reading.documents import EPUB, zipped
+from tests.reading.documents import EPUB, write_zip
 
 from tomewise.errors import ReadingError
 from tomewise.reading.epub import read_epub
@@ -25,7 +25,7 @@ def package(manifest: str, spine: str) -> str:
 
 
 def test_a_book(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "a.epub", EPUB)
+    path = write_zip(tmp_path / "a.epub", EPUB)
     (document,) = read_epub(path)
     assert (document.title, document.text) == ("The Town", "# One\n\nThe rain fell.")
     assert (document.id, document.source) == (str(path), str(path))
@@ -38,7 +38,7 @@ def test_chapters_come_in_the_order_of_the_spine_from_where_the_package_says(tmp
         '<item id="i" href="i.svg" media-type="image/svg+xml"/>'
         '<item id="e" href="text/empty.xhtml" media-type="application/xhtml+xml"/>'
     )
-    spine = "".join(f'<itemref idref="{one}"/>' for one in "aieb")
+    spine = "".join(f'<itemref idref="{name}"/>' for name in "aieb")
     parts = {
         "META-INF/container.xml": EPUB["META-INF/container.xml"].replace("o.opf", "OPS/o.opf"),
         "OPS/o.opf": package(manifest, spine),
@@ -46,27 +46,27 @@ def test_chapters_come_in_the_order_of_the_spine_from_where_the_package_says(tmp
         "OPS/text/ch 2.xhtml": CHAPTER.format("Two."),
         "OPS/text/empty.xhtml": CHAPTER.format(""),
     }
-    (document,) = read_epub(zipped(tmp_path / "a.epub", parts))
+    (document,) = read_epub(write_zip(tmp_path / "a.epub", parts))
     assert (document.title, document.text) == ("The Town", "One.\n\nTwo.")
 
 
 @pytest.mark.parametrize("kind", ["text/x-oeb1-document", "application/xml", "text/xml", "Application/XHTML+XML"])
 def test_chapters_of_old_books_are_read_whatever_their_type_is_called(kind: str, tmp_path: Path) -> None:
     listed = package(f'<item id="c" href="c.xhtml" media-type="{kind}"/>', '<itemref idref="c"/>')
-    (document,) = read_epub(zipped(tmp_path / "a.epub", {**EPUB, "o.opf": listed}))
+    (document,) = read_epub(write_zip(tmp_path / "a.epub", {**EPUB, "o.opf": listed}))
     assert "The rain fell." in document.text
 
 
 def test_a_chapter_of_no_bytes_is_passed_over(tmp_path: Path) -> None:
-    pages = "".join(f'<item id="{one}" href="{one}.xhtml" media-type="text/html"/>' for one in "bc")
+    pages = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="text/html"/>' for name in "bc")
     listed = package(pages, '<itemref idref="b"/><itemref idref="c"/>')
-    (document,) = read_epub(zipped(tmp_path / "a.epub", {**EPUB, "o.opf": listed, "b.xhtml": ""}))
+    (document,) = read_epub(write_zip(tmp_path / "a.epub", {**EPUB, "o.opf": listed, "b.xhtml": ""}))
     assert document.text == "# One\n\nThe rain fell."
 
 
 def test_scrambled_fonts_are_no_protection(tmp_path: Path) -> None:
     fonts = {"META-INF/encryption.xml": encryption("http://www.idpf.org/2008/embedding")}
-    (document,) = read_epub(zipped(tmp_path / "a.epub", {**EPUB, **fonts}))
+    (document,) = read_epub(write_zip(tmp_path / "a.epub", {**EPUB, **fonts}))
     assert "The rain fell." in document.text
 
 
@@ -76,7 +76,7 @@ def test_scrambled_fonts_are_no_protection(tmp_path: Path) -> None:
         ({"META-INF/encryption.xml": encryption("http://www.w3.org/2001/04/xmlenc#aes128-cbc")}, "protected by DRM"),
         ({"c.xhtml": None}, r"lacks 1 of its 1 chapters \(c.xhtml\): get the whole book"),
         ({"o.opf": package("", "")}, "lists no chapters"),
-        ({"META-INF/container.xml": "<container/>"}, "names no list of its chapters"),
+        ({"META-INF/container.xml": "<container/>"}, "does not name a list of its chapters"),
         ({"META-INF/container.xml": None}, "could not be converted: .*container.xml"),
         ({"o.opf": None}, "could not be converted: .*o.opf"),
         ({"o.opf": "<package>"}, "could not be converted: no element found|could not be converted: "),
@@ -85,7 +85,7 @@ def test_scrambled_fonts_are_no_protection(tmp_path: Path) -> None:
 )
 def test_a_book_that_cannot_be_read_is_refused_with_the_reason(changed, message: str, tmp_path: Path) -> None:
     parts = {name: content for name, content in {**EPUB, **changed}.items() if content is not None}
-    path = zipped(tmp_path / "a.epub", parts)
+    path = write_zip(tmp_path / "a.epub", parts)
     with pytest.raises(ReadingError, match=message) as caught:
         read_epub(path)
     assert str(path) in str(caught.value)

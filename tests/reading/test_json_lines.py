@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.json_lines import rows
+from tomewise.reading.json_lines import read_rows
 from tomewise.types import Document
 
 
@@ -23,7 +23,7 @@ def test_rows_become_documents(tmp_path: Path) -> None:
         {"id": None, "title": None, "text": "Four.", "more": [1]},
         {"meeting_transcripts": [{"speaker": "Ann", "content": "Hi."}, {"speaker": "Bob", "content": "Ho."}]},
     )
-    assert list(rows(path, "/c.jsonl")) == [
+    assert list(read_rows(path, "/c.jsonl")) == [
         Document(id="0", title="A title", text="One.\nTwo.", source="/c.jsonl"),
         Document(id="x", text="Three.", source="/c.jsonl"),
         Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl"),
@@ -33,11 +33,11 @@ def test_rows_become_documents(tmp_path: Path) -> None:
 
 def test_a_prefix_stands_before_the_ids_that_rows_state(tmp_path: Path) -> None:
     path = write(tmp_path, {"id": 1, "text": "a"}, {"text": "b"})
-    assert [document.id for document in rows(path, "/c.jsonl", "north")] == ["north/1", "/c.jsonl#2"]
+    assert [document.id for document in read_rows(path, "/c.jsonl", "north")] == ["north/1", "/c.jsonl#2"]
 
 
 def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
-    documents = rows(write(tmp_path, {"text": "One."}, b"broken"), "/c.jsonl")
+    documents = read_rows(write(tmp_path, {"text": "One."}, b"broken"), "/c.jsonl")
     assert next(documents).text == "One."
     with pytest.raises(ReadingError, match="line 2"):
         next(documents)
@@ -50,12 +50,12 @@ def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
         (b"[" * 200_000, "the row is not JSON"),
         (b"9" * 5000, "the row is not JSON"),
         (b"\xff\xfe{}", "byte 0 is not UTF-8"),
-        ([1, 2], "the row is no object"),
-        ("text", "the row is no object"),
+        ([1, 2], "the row is not an object"),
+        ("text", "the row is not an object"),
         ({"title": "x"}, "lacks the field `text`"),
-        ({"text": 3}, "`text` is no string or empty"),
-        ({"text": None}, "`text` is no string or empty"),
-        ({"text": " \n"}, "`text` is no string or empty"),
+        ({"text": 3}, "`text` is empty or not a string"),
+        ({"text": None}, "`text` is empty or not a string"),
+        ({"text": " \n"}, "`text` is empty or not a string"),
         ({"text": "a", "id": ["b"]}, "`id` is"),
         ({"text": "a", "id": True}, "`id` is True"),
         ({"text": "a", "id": ""}, "`id` is ''"),
@@ -64,7 +64,7 @@ def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
         (b'{"text": "ab\\ud83d"}', r"`text` holds the character '\\ud83d' at 2"),
         (b'{"text": "ab", "title": "\\u0000"}', "`title` holds the character"),
         (b'{"text": "ab", "id": "\\udc00"}', "`id` holds the character"),
-        ({"meeting_transcripts": {}}, "`meeting_transcripts` is no list or empty"),
+        ({"meeting_transcripts": {}}, "`meeting_transcripts` is empty or not a list"),
         ({"meeting_transcripts": ["x"]}, "turn 0 lacks the field `speaker`"),
         ({"meeting_transcripts": [{"speaker": "Ann"}]}, "turn 0 lacks the field `content`"),
     ],
@@ -72,17 +72,17 @@ def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
 def test_bad_rows_are_refused_with_their_line(line: object, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, {"text": "fine"}, b"", line)
     with pytest.raises(ReadingError, match=f"^/c.jsonl, line 3: .*{message}") as caught:
-        list(rows(path, "/c.jsonl"))
+        list(read_rows(path, "/c.jsonl"))
     assert "\n" not in str(caught.value)
 
 
 def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, {"id": 1, "text": "a"}, {"id": "1", "text": "b"})
     with pytest.raises(ReadingError, match=r"line 2: the id '1' was used in line 1: make ids unique"):
-        list(rows(path, "/c.jsonl"))
+        list(read_rows(path, "/c.jsonl"))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])
 def test_a_file_without_rows_is_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match="is empty or holds only white space"):
-        list(rows(write(tmp_path, content), "/c.jsonl"))
+        list(read_rows(write(tmp_path, content), "/c.jsonl"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.reading.documents import EPUB, docx, pdf, zipped
+from tests.reading.documents import EPUB, docx, pdf, write_zip
 
 from tomewise.errors import ReadingError
 from tomewise.reading.folder import Skipped
@@ -66,11 +66,11 @@ def test_html_states_its_title_and_encoding(tmp_path: Path) -> None:
 def test_documents_that_are_converted_have_the_ids_of_their_files(tmp_path: Path) -> None:
     (tmp_path / "A.PDF").write_bytes(pdf("The rain fell."))
     docx(tmp_path / "b.docx")
-    zipped(tmp_path / "c.epub", EPUB)
-    found = [one for one in read_all([tmp_path]) if isinstance(one, Document)]
-    assert [one.id for one in found] == [str(tmp_path / name) for name in ("A.PDF", "b.docx", "c.epub")]
-    assert all("The rain fell." in one.text and one.source == one.id for one in found)
-    assert [one.title for one in found] == ["", "", "The Town"]
+    write_zip(tmp_path / "c.epub", EPUB)
+    found = [entry for entry in read_all([tmp_path]) if isinstance(entry, Document)]
+    assert [entry.id for entry in found] == [str(tmp_path / name) for name in ("A.PDF", "b.docx", "c.epub")]
+    assert all("The rain fell." in entry.text and entry.source == entry.id for entry in found)
+    assert [entry.title for entry in found] == ["", "", "The Town"]
 
 
 def test_rows_of_a_corpus(tmp_path: Path) -> None:
@@ -212,14 +212,14 @@ def test_a_link_that_leads_out_of_a_folder_is_passed_over_unless_followed(tmp_pa
     (inside / "z.txt").symlink_to(inside / "link.txt")
     (tmp_path / "named").symlink_to(inside)  # a folder that is named by a link is still the folder
     found = list(read_all([tmp_path / "named"]))
-    reasons = {one.path.name: one.reason for one in found if isinstance(one, Skipped)}
-    assert [one.text for one in found if isinstance(one, Document)] == ["text"]
+    reasons = {entry.path.name: entry.reason for entry in found if isinstance(entry, Skipped)}
+    assert [entry.text for entry in found if isinstance(entry, Document)] == ["text"]
     assert set(reasons) == {"up.txt", "link.txt", "z.txt"}
     assert reasons["link.txt"] == reasons["z.txt"]
     assert "is a link to a file outside of the folder" in reasons["link.txt"]
-    followed = [one for one in read_all([inside], follow=True) if isinstance(one, Document)]
-    assert [(one.text, one.id) for one in followed][1:] == [("secret", str(outside / "secret.txt"))]
-    assert [one.text for one in read_all([inside / "link.txt"]) if isinstance(one, Document)] == ["secret"]
+    followed = [entry for entry in read_all([inside], follow=True) if isinstance(entry, Document)]
+    assert [(entry.text, entry.id) for entry in followed][1:] == [("secret", str(outside / "secret.txt"))]
+    assert [entry.text for entry in read_all([inside / "link.txt"]) if isinstance(entry, Document)] == ["secret"]
 
 
 def test_a_folder_that_may_not_be_listed_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

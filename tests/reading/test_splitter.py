@@ -26,18 +26,18 @@ def tokens(tokenizer: Tokenizer, text: str) -> int:
 
 
 def check(tokenizer: Tokenizer, text: str, passages: list[Passage], max_tokens: int, overlap: int = 0) -> None:
-    held = [0] * len(text)
+    covers = [0] * len(text)
     for position, passage in enumerate(passages):
         assert passage.position == position
         assert passage.text == text[passage.start : passage.end] == passage.text.strip() != ""
         assert tokens(tokenizer, passage.content) <= max_tokens
         assert passage.end - passage.start <= 8 * max_tokens
         for index in range(passage.start, passage.end):
-            held[index] += 1
-    uncovered = [index for index, count in enumerate(held) if not count and not text[index].isspace()]
+            covers[index] += 1
+    uncovered = [index for index, count in enumerate(covers) if not count and not text[index].isspace()]
     assert uncovered == []
     if not overlap:
-        assert max(held, default=0) <= 1
+        assert max(covers, default=0) <= 1
     assert [p.start for p in passages] == sorted({p.start for p in passages})
     assert [p.end for p in passages] == sorted({p.end for p in passages})
     assert len({p.id for p in passages}) == len(passages)
@@ -158,16 +158,20 @@ def test_ids_derive_from_content(minilm: Tokenizer) -> None:
     splitter = PassageSplitter(minilm, 64)
     first = splitter.split(document(text))
     assert first == splitter.split(document(text))
-    other = splitter.split(Document(id="/other.txt", text=text))
-    assert not {p.id for p in first} & {p.id for p in other}
+    other_passages = splitter.split(Document(id="/other.txt", text=text))
+    assert not {p.id for p in first} & {p.id for p in other_passages}
     assert all(p.id.startswith("p-") for p in first)
 
 
-def test_truncation_and_padding_do_not_count_and_stay_as_they_are(truncating: Tokenizer, minilm: Tokenizer) -> None:
-    before = truncating.to_str()
+def test_truncation_and_padding_do_not_count_and_stay_as_they_are(
+    package_tokenizer: Tokenizer, minilm: Tokenizer
+) -> None:
+    before = package_tokenizer.to_str()
     text = "word " * 2000
-    assert PassageSplitter(truncating, 512).split(document(text)) == PassageSplitter(minilm, 512).split(document(text))
-    assert truncating.to_str() == before
+    assert PassageSplitter(package_tokenizer, 512).split(document(text)) == PassageSplitter(minilm, 512).split(
+        document(text)
+    )
+    assert package_tokenizer.to_str() == before
 
 
 LETTERS = "".join(random.Random(0).choices(string.ascii_letters, k=300_000))

@@ -3,7 +3,7 @@ from time import monotonic
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.web import declared_charset, from_html
+from tomewise.reading.web import convert_html, find_charset
 
 PAGE = """<?xml version="1.0"?><!DOCTYPE html><html><head><meta charset="utf-8"><title> The
  <b>Town</b> </title><style>p { color: red }</style><script>var hidden = 1;</script></head>
@@ -14,7 +14,7 @@ PAGE = """<?xml version="1.0"?><!DOCTYPE html><html><head><meta charset="utf-8">
 
 
 def test_a_page_keeps_its_words_and_their_order() -> None:
-    title, text = from_html(PAGE, "it")
+    title, text = convert_html(PAGE, "it")
     assert title.startswith("The")
     assert "Town" in title
     assert text.startswith("# Head\n\nOne & *two*.\n\nSee this.")
@@ -26,39 +26,39 @@ def test_a_page_keeps_its_words_and_their_order() -> None:
 
 
 def test_a_page_without_closing_tags_or_title() -> None:
-    assert from_html("<head><meta name=a><body><p>One<p>Two", "it") == ("", "One\n\nTwo")
-    assert from_html("a &amp; b.txt", "it") == ("", "a & b.txt")
+    assert convert_html("<head><meta name=a><body><p>One<p>Two", "it") == ("", "One\n\nTwo")
+    assert convert_html("a &amp; b.txt", "it") == ("", "a & b.txt")
 
 
 def test_scripts_alone_are_no_text() -> None:
-    assert from_html("<script>f()</script>", "it") == ("", "")
+    assert convert_html("<script>f()</script>", "it") == ("", "")
 
 
 @pytest.mark.parametrize("opening", ["<a ", "<!--", "<!-- > ", "</a", "<![CDATA[", "<?"])
 def test_what_nothing_closes_is_text_and_takes_no_quadratic_time(opening: str) -> None:
     begun = monotonic()
-    assert from_html(opening * 15_000 + "end", "it")[1].endswith("end")
+    assert convert_html(opening * 15_000 + "end", "it")[1].endswith("end")
     assert monotonic() - begun < 5
 
 
 def test_what_follows_a_comment_is_read() -> None:
-    assert from_html("<!-- a < b --><p>One</p> 1 < 2", "it")[1].split() == ["One", "1", "<", "2"]
+    assert convert_html("<!-- a < b --><p>One</p> 1 < 2", "it")[1].split() == ["One", "1", "<", "2"]
 
 
 def test_a_page_nested_too_deep_is_refused() -> None:
     with pytest.raises(ReadingError, match=r"^it is HTML but nested too deep: save it"):
-        from_html("<div>" * 20_000 + "x", "it")
+        convert_html("<div>" * 20_000 + "x", "it")
 
 
 def test_a_prolog_is_dropped_where_a_page_begins_alone() -> None:
-    assert from_html('\n<?xml version="1.0"?><p>One</p>', "it") == ("", "One")
-    assert "no prolog" in from_html("<pre>&lt;?xml no prolog?&gt;</pre>", "it")[1]
+    assert convert_html('\n<?xml version="1.0"?><p>One</p>', "it") == ("", "One")
+    assert "no prolog" in convert_html("<pre>&lt;?xml no prolog?&gt;</pre>", "it")[1]
 
 
 def test_a_page_full_of_blanks_takes_no_quadratic_time() -> None:
     blanks = " " * 200_000  # minutes, when looked at from each blank on
     assert (
-        from_html(f"{blanks}<p>One{blanks}two</p><pre>a{blanks}b</pre>", "it")[1].split()
+        convert_html(f"{blanks}<p>One{blanks}two</p><pre>a{blanks}b</pre>", "it")[1].split()
         == "One two ``` a b ```".split()
     )
 
@@ -73,4 +73,4 @@ def test_a_page_full_of_blanks_takes_no_quadratic_time() -> None:
     ],
 )
 def test_a_declared_charset(raw: bytes, charset: str | None) -> None:
-    assert declared_charset(raw) == charset
+    assert find_charset(raw) == charset

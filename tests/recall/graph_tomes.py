@@ -10,7 +10,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(128)
@@ -32,7 +32,7 @@ async def build_store(folder: Path, *texts: str) -> SqliteStore:
     """A tome of one document `d<number>` and one passage for each text."""
     store = SqliteStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     await rebuild(store)
     return store
 
@@ -43,7 +43,7 @@ async def rebuild(store: SqliteStore) -> None:
 
 
 async def add_and_build(store: SqliteStore, name: str, text: str) -> None:
-    put(store, EMBEDDER, document_of(name, text))
+    put_document(store, EMBEDDER, document_of(name, text))
     await rebuild(store)
 
 

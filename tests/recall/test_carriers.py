@@ -10,7 +10,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.recall.carriers import SelectedFacts, WithGists, find_derived_texts, select_new_sentences
 from tomewise.recall.flat import Dense
 from tomewise.recall.linking import NearestFacts
-from tomewise.testing import ScriptedModel, check_retriever, document_of, put
+from tomewise.testing import ScriptedModel, check_retriever, document_of, put_document
 
 TEXTS = ("Ada > met > Tom\nAda > kept > light", "Ida > met > Tom", "a name alone")
 QUERY = "Tom met whom, a name?"
@@ -26,7 +26,7 @@ async def store(tmp_path):
 
 
 async def test_a_passage_is_followed_by_its_gist(store):
-    put(store, EMBEDDER, document_of("late", "Tom without a gist"))
+    put_document(store, EMBEDDER, document_of("late", "Tom without a gist"))
     plain = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
     found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
     assert [(piece.node, piece.score, piece.sources, piece.layer) for piece in found] == [
@@ -85,7 +85,7 @@ def select_facts(store, limit=10):
 
 
 async def test_facts_are_those_that_the_question_selects_and_no_others_of_their_passages(store):
-    put(store, EMBEDDER, document_of("twin", "Ada > met > Tom"))
+    put_document(store, EMBEDDER, document_of("twin", "Ada > met > Tom"))
     await rebuild(store)
     homes = {passage.id: passage.document for passage in store.passages().values()}
     found = await select_facts(store, limit=2).retrieve("Tom met whom?", 10)

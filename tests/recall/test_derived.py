@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tomewise.recall.derived import DenseDerived, Grounds
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, check_retriever, document_of, put
+from tomewise.testing import HashEmbedder, check_retriever, document_of, put_document
 from tomewise.types import Node
 
 LAYER = "tree"
@@ -65,7 +65,7 @@ async def test_the_nearest_are_those_of_a_slow_reading(forest, query, limit):
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore.open(Path(folder) / "a.tome")
         for number, text in enumerate(passages):  # later documents come earlier in document order
-            put(store, embedder, document_of(f"d{9 - number}", text))
+            put_document(store, embedder, document_of(f"d{9 - number}", text))
         place = {passage.document: passage.id for passage in store.passages().values()}
         ids = {f"p{number}": place[f"d{9 - number}"] for number in range(len(passages))}
         made_of = {name: tuple(ids.get(source, source) for source in sources) for name, _, sources, _ in nodes}
@@ -102,7 +102,7 @@ def store(tmp_path):
     made = SqliteStore.open(tmp_path / "a.tome")
     ids = {}
     for name, text in (("a", "Ada kept the light."), ("b", "Tom sold a boat."), ("c", "A judge sat.")):
-        put(made, embedder, document_of(name, text))
+        put_document(made, embedder, document_of(name, text))
         ids[name] = next(passage.id for passage in made.passages().values() if passage.document == name)
     grow(made, embedder, [("low", "Ada and Tom.", (ids["b"], ids["a"]), 1)])
     grow(made, embedder, [("mixed", "All of them.", ("low", ids["c"], ids["a"]), 2)])

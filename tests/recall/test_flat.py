@@ -10,7 +10,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.ranking import find_top
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import check_retriever, document_of, put
+from tomewise.testing import check_retriever, document_of, put_document
 from tomewise.types import Evidence
 
 EMBEDDER = HashEmbedder(64)
@@ -21,9 +21,9 @@ QUERY = "the keeper burned a letter"
 def store(here):
     made = SqliteStore.open(here / "a.tome")
     for number in range(30):
-        put(made, EMBEDDER, document_of(f"d{number:02}", prose(number, 3)))
+        put_document(made, EMBEDDER, document_of(f"d{number:02}", prose(number, 3)))
     for twin in ("x", "y", "z"):  # ties
-        put(made, EMBEDDER, document_of(twin, "The keeper burned the letter."))
+        put_document(made, EMBEDDER, document_of(twin, "The keeper burned the letter."))
     with made.write() as change:
         for number in range(0, 30, 7):
             change.remove_document(f"d{number:02}")
@@ -97,7 +97,7 @@ async def test_an_empty_tome_has_nothing(here, name):
     with empty.write() as change:
         change.set_meta("dimensions", "64")
     assert await retrievers(empty)[name].retrieve(QUERY, 5) == []
-    put(empty, EMBEDDER, document_of("one", "The keeper."))
+    put_document(empty, EMBEDDER, document_of("one", "The keeper."))
     with empty.write() as change:
         change.remove_document("one")
     assert await retrievers(empty)[name].retrieve(QUERY, 5) == []

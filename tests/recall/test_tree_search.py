@@ -10,7 +10,7 @@ import pytest
 from tomewise.recall.derived import Grounds
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, check_retriever, document_of, put
+from tomewise.testing import HashEmbedder, check_retriever, document_of, put_document
 from tomewise.types import Embedder, Node
 
 EMBEDDER = HashEmbedder(64)
@@ -46,7 +46,7 @@ def grow(store: SqliteStore, embedder: Embedder) -> None:
 def store(tmp_path: Path) -> SqliteStore:
     store = SqliteStore.open(tmp_path / "a.tome")
     for number, text in enumerate(TEXTS):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     grow(store, EMBEDDER)
     return store
 
@@ -92,7 +92,7 @@ async def test_without_summaries_the_passages_are_searched(tmp_path: Path) -> No
     assert await CollapsedTree(store, EMBEDDER).retrieve("boat", 3) == []
     assert await TreeTraversal(store, EMBEDDER).retrieve("boat", 3) == []
     for number, text in enumerate(TEXTS):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     collapsed = await CollapsedTree(store, EMBEDDER).retrieve("Tom sold a boat", 2)
     assert collapsed == await TreeTraversal(store, EMBEDDER).retrieve("Tom sold a boat", 2)
     assert collapsed[0].text == TEXTS[2]

@@ -4,32 +4,32 @@ import pytest
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.systems import registry
-from tomewise.systems.spec import name_of, variant_named, variants_named
+from tomewise.systems.spec import name_variant, parse_variant, parse_variants
 
 
 def test_systems_settings_and_all():
-    one, two = variants_named(["naive", "hybrid  limit=3 context=100", "naive"])
-    assert (one.name, one.system, one.settings) == ("naive", "naive", {})
-    assert (two.name, two.system, two.settings) == (
+    naive, hybrid = parse_variants(["naive", "hybrid  limit=3 context=100", "naive"])
+    assert (naive.name, naive.system, naive.settings) == ("naive", "naive", {})
+    assert (hybrid.name, hybrid.system, hybrid.settings) == (
         "hybrid limit=3 context=100",
         "hybrid",
         {"limit": 3, "context": 100},
     )
-    assert [variant.name for variant in variants_named(["all"])] == list(registry.RECIPES)
+    assert [variant.name for variant in parse_variants(["all"])] == list(registry.RECIPES)
 
 
 def test_ablations_are_settings_under_a_name(monkeypatch):
     table = {"hybrid": {"with less": {"limit": 2}, "with least": {"limit": 1}}}
     monkeypatch.setattr(registry, "ABLATIONS", table)
-    (found,) = variants_named(["hybrid:with less context=50"])
+    (found,) = parse_variants(["hybrid:with less context=50"])
     assert (found.name, found.settings) == ("hybrid:with less context=50", {"limit": 2, "context": 50})
-    assert [variant.name for variant in variants_named(["hybrid:all"])] == ["hybrid:with less", "hybrid:with least"]
+    assert [variant.name for variant in parse_variants(["hybrid:all"])] == ["hybrid:with less", "hybrid:with least"]
     with pytest.raises(UnknownName, match="did you mean 'with less'"):
-        variants_named(["hybrid:with les"])
+        parse_variants(["hybrid:with les"])
 
 
 def test_every_ablation_there_is_can_be_named():
-    named = variants_named([f"{system}:all" for system in registry.ABLATIONS])
+    named = parse_variants([f"{system}:all" for system in registry.ABLATIONS])
     assert len({variant.name for variant in named}) == sum(map(len, registry.ABLATIONS.values()))
 
 
@@ -49,13 +49,13 @@ def test_every_ablation_there_is_can_be_named():
 )
 def test_what_does_not_exist_is_refused(text, error, says):
     with pytest.raises(error, match=says):
-        variants_named([text])
+        parse_variants([text])
 
 
 def test_one_variant_is_one():
-    assert variant_named("comorag stride=2").settings == {"stride": 2}
+    assert parse_variant("comorag stride=2").settings == {"stride": 2}
     with pytest.raises(UsageError, match="names 11 systems: name one"):
-        variant_named("all")
+        parse_variant("all")
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_one_variant_is_one():
     ],
 )
 def test_a_name_says_the_settings_and_is_read_as_them(text, name):
-    variant = variant_named(text)
-    assert name_of(variant.system, variant.settings) == name
-    assert variant_named(name).settings == variant.settings
+    variant = parse_variant(text)
+    assert name_variant(variant.system, variant.settings) == name
+    assert parse_variant(name).settings == variant.settings
 
 
 @pytest.mark.parametrize("text", ["hybrid limit=3 more", "hybrid 'limit=3", "limit=3", ""])
 def test_what_names_no_system(text):
     with pytest.raises(UsageError, match="names no system"):
-        variant_named(text)
+        parse_variant(text)

@@ -31,7 +31,7 @@ def log(here):
 
 
 @pytest.fixture
-def added_log(command, log):
+def log_in_tome(command, log):
     assert command("add", log).code == 0
     return log
 
@@ -84,7 +84,7 @@ def test_from_a_file_to_a_cited_answer(command, log):
     assert usage["calls"] == sum(role["calls"] for role in usage["roles"].values()) == 1
 
 
-def test_the_answer_for_people_names_the_model_and_the_passages(command, added_log):
+def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_tome):
     ran = command("ask", "Who put out the light?")
     assert "Ada Marsh" in ran.out
     assert "log.txt, passage 0, characters" in ran.out
@@ -93,7 +93,7 @@ def test_the_answer_for_people_names_the_model_and_the_passages(command, added_l
     assert "extractive model" not in ran.out, "a notice is not part of the answer"
 
 
-def test_a_declined_question_shows_the_nearest_passages(command, added_log):
+def test_a_declined_question_shows_the_nearest_passages(command, log_in_tome):
     question = "Who painted the harbour of Sker?"
     ran = command("ask", question)
     assert ran.code == 0
@@ -108,7 +108,7 @@ def test_a_declined_question_shows_the_nearest_passages(command, added_log):
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
 
 
-def test_multiple_choice(command, added_log):
+def test_multiple_choice(command, log_in_tome):
     options = ("--option", "the doctor", "--option", "Ada Marsh, the keeper")
     answer = json.loads(command("ask", "Who put out the light?", *options, "--json").out)
     assert (answer["choice"], answer["answer"]) == ("B", "Ada Marsh, the keeper")
@@ -116,7 +116,7 @@ def test_multiple_choice(command, added_log):
 
 
 @pytest.mark.parametrize("system", ["naive", "hybrid", "full_context"])
-def test_every_system_answers_with_a_trace(command, added_log, system):
+def test_every_system_answers_with_a_trace(command, log_in_tome, system):
     answer = json.loads(command("ask", "Who put out the light?", "-s", system, "--trace", "--json").out)
     assert answer["system"] == system
     assert answer["trace"][0]["name"] == "retrieved"
@@ -135,15 +135,15 @@ def test_full_context_says_what_it_cut(command, here, monkeypatch):
     assert f"{event['detail']['cut']:,} of {event['detail']['found']:,} passages did not fit" in out
 
 
-def test_show_add_remove_systems_and_export_print_json(command, added_log, here):
+def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, here):
     (here / "more.txt").write_text("Tom Hale rowed to the island in May.")
-    added = json.loads(command("add", "more.txt", added_log, "--json").out)
+    added = json.loads(command("add", "more.txt", log_in_tome, "--json").out)
     assert added == {
-        "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(added_log)], "removed": [],
+        "added": [str(here / "more.txt")], "replaced": [], "unchanged": [str(log_in_tome)], "removed": [],
         "passages": 1, "skipped": {},
     }  # fmt: skip
     shown = json.loads(command("show", "--json").out)
-    assert [record["id"] for record in shown["documents"]] == [str(added_log), str(here / "more.txt")]
+    assert [record["id"] for record in shown["documents"]] == [str(log_in_tome), str(here / "more.txt")]
     assert shown["embedder"] == "hash"
     assert json.loads(command("show", "more.txt", "--json").out)["text"].startswith("Tom Hale")
     assert all(json.loads(line)["kind"] for line in command("export").out.splitlines())
@@ -159,20 +159,20 @@ def test_show_add_remove_systems_and_export_print_json(command, added_log, here)
     assert rows["hybrid"]["deviations"] == ""
     shown = command("systems").out
     assert ":without recognition" in shown
-    assert "Deviations: passages are seeded" in shown
+    assert "Deviations: only the best `seeded` passages are seeds" in shown
     command("ask", "Who put out the light?")
     traces = json.loads(command("show", "--traces", "5", "--json").out)
     assert traces[0]["question"] == "Who put out the light?"
     assert "Who put out the light?" in command("show", "--traces", "5").out
 
 
-def test_build_of_a_system_without_layers(command, added_log):
+def test_build_of_a_system_without_layers(command, log_in_tome):
     assert json.loads(command("build", "--json").out)["layers"] == []
     assert "ask right away" in command("build").out
     assert json.loads(command("build", "--estimate", "--json").out)["total"]["calls"] == 0
 
 
-def test_a_system_with_settings_has_its_own_layers_and_name(command, added_log):
+def test_a_system_with_settings_has_its_own_layers_and_name(command, log_in_tome):
     assert command("build", "--system", "comorag").code == 0
     named = ("--system", "comorag stride=1 levels=2 cycles=0")
     assert_one_line(
@@ -244,10 +244,10 @@ def test_markup_and_control_characters_of_documents_have_no_effect(command, here
         ("rows.jsonl", b"not JSON\n", "line 1"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, added_log, here, name, content, part):
+def test_a_source_that_cannot_be_read_is_named_and_nothing_is_lost(command, log_in_tome, here, name, content, part):
     (here / name).write_bytes(content)
     assert_one_line(command("add", here / name), 3, part)
-    assert str(added_log) in command("show").out
+    assert str(log_in_tome) in command("show").out
     with Tome.open("memory.tome") as tome, pytest.raises(Exception, match=part) as raised:
         tome.add(here / name)
     assert raised.value.exit_code == 3
@@ -268,16 +268,16 @@ def test_undecodable_bytes_in_a_legacy_encoding_are_understood(command, here):
     assert "Küche" in command("show", "alt.txt").out
 
 
-def test_the_same_file_twice_is_recognised(command, added_log):
+def test_the_same_file_twice_is_recognised(command, log_in_tome):
     before = command("export").out
-    assert "unchanged 1 document: log.txt" in command("add", added_log).out
-    assert "0 new passages" in command("add", added_log, added_log).out
+    assert "unchanged 1 document: log.txt" in command("add", log_in_tome).out
+    assert "0 new passages" in command("add", log_in_tome, log_in_tome).out
     assert command("export").out == before
 
 
-def test_a_changed_file_replaces_and_says_so(command, added_log):
-    added_log.write_text(LOG.replace("Ada Marsh", "Ida Poe"))
-    assert "replaced 1 document: log.txt" in command("add", added_log).out
+def test_a_changed_file_replaces_and_says_so(command, log_in_tome):
+    log_in_tome.write_text(LOG.replace("Ada Marsh", "Ida Poe"))
+    assert "replaced 1 document: log.txt" in command("add", log_in_tome).out
     assert "Ida Poe" in command("ask", "Who put out the light?").out
     assert command("show", "log.txt").out.count("Ada Marsh") == 0
 
@@ -301,8 +301,8 @@ def test_a_file_that_is_not_a_tome(command, log, here, words):
 
 
 def test_an_sqlite_file_that_is_no_tome(command, log, here):
-    with closing(sqlite3.connect(here / "memory.tome")) as other:
-        other.execute("CREATE TABLE mine (x)")
+    with closing(sqlite3.connect(here / "memory.tome")) as connection:
+        connection.execute("CREATE TABLE mine (x)")
     assert_one_line(command("add", log), 4, "not a tome")
     assert_one_line(command("ask", "Who?"), 4, "not a tome")
 
@@ -312,44 +312,44 @@ def test_a_folder_is_not_a_tome(command, log, here):
     assert_one_line(command("add", log), 4, "folder")
 
 
-def test_a_tome_from_a_newer_version(command, added_log, here):
+def test_a_tome_from_a_newer_version(command, log_in_tome, here):
     with closing(sqlite3.connect(here / "memory.tome")) as file:
         file.execute(f"PRAGMA user_version = {LATEST + 7}")
-    for words in (("ask", "Who?"), ("add", added_log), ("show",)):
+    for words in (("ask", "Who?"), ("add", log_in_tome), ("show",)):
         assert_one_line(command(*words), 4, "newer", str(LATEST + 7), "upgrade")
 
 
-def test_a_damaged_tome(command, added_log, here):
+def test_a_damaged_tome(command, log_in_tome, here):
     raw = bytearray((here / "memory.tome").read_bytes())
     raw[2000:] = os.urandom(len(raw) - 2000)
     (here / "memory.tome").write_bytes(raw)
     assert_one_line(command("ask", "Who put out the light?"), 4, "memory.tome")
 
 
-def test_a_locked_tome_can_be_asked_and_not_written(command, added_log, here, monkeypatch):
+def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, monkeypatch):
     monkeypatch.setattr("tomewise.store.sqlite.database.BUSY_SECONDS", 0.1)
     (here / "more.txt").write_text("Tom Hale rowed to the island.")
     with closing(sqlite3.connect(here / "memory.tome", isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         assert_one_line(command("add", "more.txt"), 4, "written by another program", "try again")
-        assert_one_line(command("remove", added_log), 4, "written by another program")
+        assert_one_line(command("remove", log_in_tome), 4, "written by another program")
         asked = command("ask", "Who put out the light?", "--json")
         assert "Ada Marsh" in json.loads(asked.out)["answer"]
         assert "trace" in asked.err
     assert command("add", "more.txt").code == 0
 
 
-def test_a_second_writer_gets_an_error_at_once(command, added_log):
+def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
     with Tome.open("memory.tome") as tome, tome.store.exclusive():
         begun = time.monotonic()
-        assert_one_line(command("add", added_log), 4, "written by another program")
+        assert_one_line(command("add", log_in_tome), 4, "written by another program")
         assert time.monotonic() - begun < 2
 
 
-def test_another_embedder_is_refused_by_name(command, added_log):
-    assert_one_line(command("add", added_log, "--embedder", "hash:64"), 4, "made with embedder hash, not hash:64")
-    assert_one_line(command("add", added_log, "--passage-tokens", "99"), 4, "passage tokens 256, not 99")
-    assert_one_line(command("add", added_log, "--overlap", "9"), 4, "overlap 0, not 9")
+def test_another_embedder_is_refused_by_name(command, log_in_tome):
+    assert_one_line(command("add", log_in_tome, "--embedder", "hash:64"), 4, "made with embedder hash, not hash:64")
+    assert_one_line(command("add", log_in_tome, "--passage-tokens", "99"), 4, "passage tokens 256, not 99")
+    assert_one_line(command("add", log_in_tome, "--overlap", "9"), 4, "overlap 0, not 9")
 
 
 def test_an_unknown_embedder_offers_the_nearest_and_fixes_nothing(command, log):
@@ -369,32 +369,32 @@ def test_passages_of_impossible_sizes(command, log, size):
 
 
 @pytest.mark.parametrize("words", [("ask", "Who?"), ("build",)])
-def test_an_unknown_system_offers_the_nearest(command, added_log, words):
+def test_an_unknown_system_offers_the_nearest(command, log_in_tome, words):
     assert_one_line(command(*words, "--system", "hybird"), 2, "did you mean 'hybrid'?")
 
 
-def test_no_key_for_the_model_names_the_variable(command, added_log):
+def test_no_key_for_the_model_names_the_variable(command, log_in_tome):
     assert_one_line(command("ask", "Who?", "--model", "openai:gpt-4o-mini"), 6, "OPENAI_API_KEY")
     assert_one_line(command("ask", "Who?", "--model", "gpt-4o-mini"), 2, "provider:model")
 
 
-def test_a_model_server_that_is_not_there(command, added_log):
+def test_a_model_server_that_is_not_there(command, log_in_tome):
     ran = command("ask", "Who?", "--model", "openai:x", "--base-url", "ftp://nowhere")
     assert_one_line(ran, 2, "ftp://nowhere")
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
-def test_an_empty_question(command, added_log, question):
+def test_an_empty_question(command, log_in_tome, question):
     assert_one_line(command("ask", question), 2, "the question is empty")
 
 
 @pytest.mark.parametrize("words", [["Who\udcff?"], ["Who?", "--instructions", "\udcff"]])
-def test_a_question_of_broken_bytes(command, added_log, words):
+def test_a_question_of_broken_bytes(command, log_in_tome, words):
     assert_one_line(command("ask", *words), 2, r"'Who\udcff?'" if len(words) == 1 else r"'\udcff'")
 
 
 @pytest.mark.parametrize("options", [["one"], ["one", " "], [str(number) for number in range(27)]])
-def test_options_that_do_not_make_a_choice(command, added_log, options):
+def test_options_that_do_not_make_a_choice(command, log_in_tome, options):
     words = [word for option in options for word in ("--option", option)]
     assert_one_line(command("ask", "Which?", *words), 2, "option")
 
@@ -406,7 +406,7 @@ def test_asking_where_nothing_is(command, here):
     assert_one_line(command("ask", "Who?"), 4, "holds no document", "tome add")
 
 
-def test_names_that_fit_no_document_or_several(command, added_log, here):
+def test_names_that_fit_no_document_or_several(command, log_in_tome, here):
     for folder in ("a", "b"):
         (here / folder).mkdir()
         (here / folder / "same.txt").write_text(prose(ord(folder), 3))
@@ -436,23 +436,23 @@ def test_a_call_that_is_wrong(command, words, part):
     assert_one_line(command(*words, embedder=None), 2, part, "--help")
 
 
-def test_a_limit_that_is_used_up(command, added_log):
+def test_a_limit_that_is_used_up(command, log_in_tome):
     assert_one_line(command("ask", "Who?", "--max-calls", "0"), 7, "limit of 0 calls")
 
 
 @pytest.mark.parametrize("words", [("--debug", "ask", ""), ("ask", "", "--debug")])
-def test_debug_shows_the_traceback_and_keeps_the_code(command, added_log, words):
+def test_debug_shows_the_traceback_and_keeps_the_code(command, log_in_tome, words):
     ran = command(*words)
     assert ran.code == 2
     assert "Traceback" in ran.err
     assert ran.err.splitlines()[-1].startswith("tome: the question is empty")
 
 
-def test_a_bug_of_ours_is_one_line_too(command, added_log, monkeypatch):
-    def broken(*_, **__):
+def test_a_bug_of_ours_is_one_line_too(command, log_in_tome, monkeypatch):
+    def raise_bug(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("tomewise.tome.tome.assemble", broken)
+    monkeypatch.setattr("tomewise.tome.tome.assemble", raise_bug)
     assert_one_line(command("ask", "Who?"), 1, "ZeroDivisionError: oops", "--debug")
     ran = command("--debug", "ask", "Who?")
     assert ran.code == 1
@@ -507,7 +507,7 @@ def test_ctrl_c_ends_an_add_and_keeps_what_was_finished(command, here, after):
     assert "b.txt" not in command("show").out
 
 
-def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(added_log):
+def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(log_in_tome):
     with OpenAIServer(lambda _: reply_with("{}", delay=60)) as server:
         process = start("ask", "Who?", "--model", "openai:x", "--base-url", server.url, OPENAI_API_KEY="k")
         assert server.arrived.wait(30)
@@ -517,7 +517,7 @@ def test_ctrl_c_ends_an_ask_of_a_model_that_hangs(added_log):
     assert seconds < 2
 
 
-def test_a_real_server_answers_with_what_it_read(command, added_log, monkeypatch):
+def test_a_real_server_answers_with_what_it_read(command, log_in_tome, monkeypatch):
     quotes = [{"label": "E1", "quote": "put out the light"}, {"label": "E1", "quote": "not in the text"}]
     reply = reply_with(json.dumps({"answer": "Ada", "quotes": quotes}))
     with OpenAIServer(lambda _: reply) as server:

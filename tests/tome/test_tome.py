@@ -31,7 +31,7 @@ def documents(count: int, sentences: int = 12) -> list[Document]:
     return [Document(id=f"d{number}", title=f"Text {number}", text=prose(number, sentences)) for number in range(count)]
 
 
-def exported(tome: Tome) -> list[str]:
+def list_export(tome: Tome) -> list[str]:
     return list(tome.export())
 
 
@@ -42,14 +42,17 @@ def exported(tome: Tome) -> list[str]:
 @given(st.permutations(documents(6)), st.lists(st.integers(1, 6), max_size=3))
 def test_any_order_of_adding_gives_the_same_export(tmp_path_factory, order, cuts):
     folder = tmp_path_factory.mktemp("order")
-    with Tome.open(folder / "a.tome", embedder="hash") as one, Tome.open(folder / "b.tome", embedder="hash") as other:
-        one.add(*documents(6))
+    with (
+        Tome.open(folder / "a.tome", embedder="hash") as first_tome,
+        Tome.open(folder / "b.tome", embedder="hash") as second_tome,
+    ):
+        first_tome.add(*documents(6))
         for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 6], strict=True):
             if order[start:end]:
-                other.add(*order[start:end])
-        assert exported(one) == exported(other)
+                second_tome.add(*order[start:end])
+        assert list_export(first_tome) == list_export(second_tome)
         question = "Who burned the letter?"
-        first, second = one.ask(question), other.ask(question)
+        first, second = first_tome.ask(question), second_tome.ask(question)
         assert [piece.node for piece in first.evidence] == [piece.node for piece in second.evidence]
         assert (first.text, first.citations) == (second.text, second.citations)
 
@@ -60,12 +63,12 @@ def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title
     title = title.replace("\0", "")
     with Tome.open(tmp_path_factory.mktemp("remove") / "a.tome", embedder="hash") as tome:
         tome.add(*documents(2))
-        before, found = exported(tome), [piece.node for piece in tome.ask("Who hid the map?").evidence]
+        before, found = list_export(tome), [piece.node for piece in tome.ask("Who hid the map?").evidence]
         tome.add(Document(id="guest", text=text, title=title))
-        assert exported(tome) != before
+        assert list_export(tome) != before
         assert tome.document("guest").text == text
         tome.remove("guest")
-        assert exported(tome) == before
+        assert list_export(tome) == before
         assert [piece.node for piece in tome.ask("Who hid the map?").evidence] == found
 
 
@@ -73,13 +76,16 @@ def test_adding_and_removing_leaves_what_was_there(tmp_path_factory, text, title
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_replacing_equals_a_fresh_tome(tmp_path_factory, old, new):
     folder = tmp_path_factory.mktemp("replace")
-    with Tome.open(folder / "a.tome", embedder="hash") as one, Tome.open(folder / "b.tome", embedder="hash") as other:
-        one.add(*documents(2), Document(id="x", text=prose(old)))
-        report = one.add(Document(id="x", text=prose(new)))
+    with (
+        Tome.open(folder / "a.tome", embedder="hash") as first_tome,
+        Tome.open(folder / "b.tome", embedder="hash") as second_tome,
+    ):
+        first_tome.add(*documents(2), Document(id="x", text=prose(old)))
+        report = first_tome.add(Document(id="x", text=prose(new)))
         assert report.unchanged == (("x",) if old == new else ())
         assert report.replaced == (() if old == new else ("x",))
-        other.add(Document(id="x", text=prose(new)), *documents(2))
-        assert exported(one) == exported(other)
+        second_tome.add(Document(id="x", text=prose(new)), *documents(2))
+        assert list_export(first_tome) == list_export(second_tome)
 
 
 def test_of_two_versions_in_one_call_the_later_counts(tome):
@@ -117,10 +123,10 @@ def test_what_is_there_unchanged_is_not_embedded_again(here):
 )
 def test_a_document_that_no_file_could_hold(tome, document):
     tome.add(LOG)
-    before = exported(tome)
+    before = list_export(tome)
     with pytest.raises(ReadingError, match=r"replace it|leave it out"):
         tome.add(document)
-    assert exported(tome) == before
+    assert list_export(tome) == before
 
 
 def test_nothing_to_add(tome):
@@ -153,7 +159,7 @@ def test_an_embedder_that_fails_leaves_what_was_finished(here):
 
 
 def test_an_add_that_is_cancelled_keeps_what_was_finished_and_lets_go(here):
-    async def cancelled(tome):
+    async def cancel_add(tome):
         begun = asyncio.Event()
         documents = (Document(id=str(n), text=prose(n, 800)) for n in range(40))
         work = tome.aadd(*documents, on_progress=lambda _: tome.documents() and begun.set())
@@ -164,7 +170,7 @@ def test_an_add_that_is_cancelled_keeps_what_was_finished_and_lets_go(here):
             await adding
 
     with Tome.open(here / "a.tome", embedder="hash") as tome:
-        asyncio.run(cancelled(tome))
+        asyncio.run(cancel_add(tome))
         kept = len(tome.documents())
         assert 0 < kept <= 40
         tome.add(*(Document(id=str(n), text=prose(n, 800)) for n in range(40)))
@@ -218,11 +224,11 @@ def test_a_tome_without_documents_may_be_made_anew(here):
 
 
 def test_two_that_settle_on_different_embedders_do_not_mix(here):
-    with Tome.open(here / "a.tome", embedder="hash:32") as one:
-        with Tome.open(here / "a.tome", embedder="hash:64") as other:
-            other.add(LOG)
+    with Tome.open(here / "a.tome", embedder="hash:32") as first_tome:
+        with Tome.open(here / "a.tome", embedder="hash:64") as second_tome:
+            second_tome.add(LOG)
         with pytest.raises(StoreError, match="made with embedder hash:64"):
-            one.add(*documents(1))
+            first_tome.add(*documents(1))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_impossible_sizes(here, sizes):
 # ---------------------------------------------------------------- ask
 
 
-def asking(here, replies=REPLY, **settings):
+def make_tome(here, replies=REPLY, **settings):
     model = ScriptedModel({"answer": lambda _: replies}, **settings)
     tome = Tome.open(here / "a.tome", embedder="hash", model=model)
     tome.add(LOG)
@@ -246,7 +252,7 @@ def asking(here, replies=REPLY, **settings):
 
 
 def test_refusals(here):
-    tome, _ = asking(here)
+    tome, _ = make_tome(here)
     for question, more, kind in (
         ("", {}, UsageError),
         (Question(text="  "), {}, UsageError),
@@ -265,7 +271,7 @@ def test_refusals(here):
 
 
 def test_a_callback_that_would_wait_for_itself_is_refused(here):
-    tome, _ = asking(here)
+    tome, _ = make_tome(here)
     with pytest.raises(UsageError, match="a callback cannot call"):
         tome.ask("Who?", on_event=lambda _: tome.ask("Who else?"))
     assert tome.ask("Who?").text
@@ -301,7 +307,7 @@ def test_a_memory_that_lost_something_says_so(here):
 
 
 def test_settings_reach_the_recipe(here):
-    tome, model = asking(here)
+    tome, model = make_tome(here)
     tome.add(*documents(4))
     tome.ask("Who?", limit=2)
     assert len(model.calls[0].given.evidence) == 2
@@ -313,7 +319,7 @@ def test_settings_reach_the_recipe(here):
 
 
 def test_the_answer_carries_its_events_and_what_was_used(here):
-    tome, _ = asking(here)
+    tome, _ = make_tome(here)
     heard = []
     answer = tome.ask("Who put out the light?", on_event=heard.append)
     assert list(answer.events) == heard
@@ -325,7 +331,7 @@ def test_the_answer_carries_its_events_and_what_was_used(here):
 
 
 def test_wall_time_is_split_in_two(here):
-    tome, _ = asking(here, latency=0.1)
+    tome, _ = make_tome(here, latency=0.1)
     begun = time.perf_counter()
     usage = tome.ask("Who?").usage
     wall = time.perf_counter() - begun
@@ -393,7 +399,7 @@ def test_asking_writes_nothing_but_its_trace(here, system):
 
 
 def test_a_trace_holds_what_the_answer_held(here):
-    tome, _ = asking(here)
+    tome, _ = make_tome(here)
     answer = tome.ask("Who put out the light?")
     trace = tome.store.traces(1)[0]
     assert (trace["question"], trace["answer"], trace["system"]) == ("Who put out the light?", "Ada", "hybrid")
@@ -403,7 +409,7 @@ def test_a_trace_holds_what_the_answer_held(here):
 
 @pytest.mark.parametrize("error", [Locked("busy"), StoreError("readonly")])
 def test_a_trace_that_cannot_be_kept_warns_and_the_answer_is_given(here, monkeypatch, error):
-    tome, _ = asking(here)
+    tome, _ = make_tome(here)
 
     def refuse(**_):
         raise error
@@ -417,12 +423,12 @@ def test_a_trace_that_cannot_be_kept_warns_and_the_answer_is_given(here, monkeyp
 def test_a_cold_start_reads_the_cached_arrays(here):
     with Tome.open(here / "a.tome", embedder="hash") as tome:
         tome.add(LOG, *documents(3))
-    said = []
+    statements = []
     with Tome.open(here / "a.tome") as tome:
-        event.listen(tome.store._engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+        event.listen(tome.store._engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
         tome.ask("Who put out the light?", system="naive")
-        assert said
-        assert not [words for words in said if "FROM vectors" in words]
+        assert statements
+        assert not [words for words in statements if "FROM vectors" in words]
 
 
 def test_lost_arrays_are_read_from_the_tome(here):
@@ -441,25 +447,28 @@ def test_lost_arrays_are_read_from_the_tome(here):
 
 
 def test_two_tomes_in_one_process_share_nothing(here):
-    with Tome.open(here / "a.tome", embedder="hash") as one, Tome.open(here / "b.tome", embedder="hash:32") as other:
-        one.add(LOG)
-        other.add(Document(id="log", text="Ida Poe rang the bell."))
-        assert "Ada" in one.ask("Who put out the light?").text
-        assert "Ida" in other.ask("Who rang the bell?").text
-        one.remove("log")
-        assert [record.id for record in other.documents()] == ["log"]
-        assert len(other.store.traces()) == 1
+    with (
+        Tome.open(here / "a.tome", embedder="hash") as first_tome,
+        Tome.open(here / "b.tome", embedder="hash:32") as second_tome,
+    ):
+        first_tome.add(LOG)
+        second_tome.add(Document(id="log", text="Ida Poe rang the bell."))
+        assert "Ada" in first_tome.ask("Who put out the light?").text
+        assert "Ida" in second_tome.ask("Who rang the bell?").text
+        first_tome.remove("log")
+        assert [record.id for record in second_tome.documents()] == ["log"]
+        assert len(second_tome.store.traces()) == 1
     assert sorted(path.name for path in here.iterdir()) == ["a.tome", "a.tome-cache", "b.tome", "b.tome-cache"]
 
 
 def test_two_openings_of_one_tome_see_what_the_other_did(here):
-    with Tome.open(here / "a.tome", embedder="hash") as one, Tome.open(here / "a.tome") as other:
-        one.add(LOG)
-        assert "Ada" in other.ask("Who put out the light?").text
-        other.add(Document(id="x", text="Ida Poe rang the bell."))
-        assert "Ida" in one.ask("Who rang the bell?").text
-        with one.store.exclusive(), pytest.raises(Locked):
-            other.add(*documents(1))
+    with Tome.open(here / "a.tome", embedder="hash") as first_tome, Tome.open(here / "a.tome") as second_tome:
+        first_tome.add(LOG)
+        assert "Ada" in second_tome.ask("Who put out the light?").text
+        second_tome.add(Document(id="x", text="Ida Poe rang the bell."))
+        assert "Ida" in first_tome.ask("Who rang the bell?").text
+        with first_tome.store.exclusive(), pytest.raises(Locked):
+            second_tome.add(*documents(1))
 
 
 async def test_plain_methods_work_inside_a_running_loop(tome):
@@ -531,5 +540,5 @@ def test_a_build_with_another_model_says_whose_the_memory_is(here):
     with Tome.open(here / "a.tome", embedder=HashEmbedder(32), model=model) as book:
         (layer,) = book.build("hipporag2").layers
         assert layer.notes == (
-            f"what was there is of extractive, and stays; for {model.name} throughout, add to a new tome",
+            f"extractive built what was there, and it stays; to use {model.name} for all, add to a new tome",
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import MissingDependency, TomewiseError
-from tomewise.settings import cache_folder
+from tomewise.settings import find_cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,12 +36,12 @@ GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph
 class BundledMiniLM:
     """all-MiniLM-L6-v2 in float32: mean of the last hidden states, scaled to length one; 384 dimensions, 256 tokens.
 
-    Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to `cache` (`settings.cache_folder()`
-    if None), after the weights and the tokenizer were checked against their SHA-256; a damaged file is written again.
-    Texts are batched by equal length, one batch per core at a time, so a text's vector is bit for bit the same,
-    whatever texts are embedded with it. A single short text uses one core. Raises MissingDependency when the weights
-    are not installed, TomewiseError when they are not the official ones or the cache cannot be written. Source: Reimers
-    and Gurevych, "Sentence-BERT", 2019, section 3 (mean pooling).
+    Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to `cache` (if None, to
+    `settings.find_cache_folder()`), after the weights and the tokenizer were checked against their SHA-256; a damaged
+    file is written again. Texts are batched by equal length, one batch per core at a time, so a text's vector is bit
+    for bit the same, whatever texts are embedded with it. A single short text uses one core. Raises MissingDependency
+    when the weights are not installed, TomewiseError when they are not the official ones or the cache cannot be
+    written. Source: Reimers and Gurevych, "Sentence-BERT", 2019, section 3 (mean pooling).
     """
 
     name = NAME
@@ -81,7 +81,7 @@ class BundledMiniLM:
     def _ready_session(self) -> Any:
         with self._lock:
             if self._session is None:
-                self._session = _open_session(self._cache or cache_folder())
+                self._session = _open_session(self._cache or find_cache_folder())
             return self._session
 
 

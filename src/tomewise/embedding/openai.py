@@ -15,7 +15,7 @@ from tomewise.credentials import know_credentials
 from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
-from tomewise.settings import key, variable
+from tomewise.settings import read_key, read_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class OpenAIEmbedder:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
         if base_url:
             check_address(base_url)
-        know_credentials(api_key, base_url or variable("OPENAI_BASE_URL"))
+        know_credentials(api_key, base_url or read_variable("OPENAI_BASE_URL"))
         self._model = model
         self._base_url = base_url
         self._api_key = api_key
@@ -133,11 +133,11 @@ class OpenAIEmbedder:
 
     @cached_property
     def _address(self) -> str:
-        return self._base_url or variable("OPENAI_BASE_URL") or ADDRESS
+        return self._base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
 
     @cached_property
     def _client(self) -> OpenAI:
-        secret = key(VARIABLE, given=self._api_key)
+        secret = read_key(VARIABLE, given=self._api_key)
         if not secret and not is_local(self._address):
             raise ModelUnavailable(f"no key for {self._model!r} at {self._address}: set the variable {VARIABLE}")
         try:

@@ -30,9 +30,9 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Variant
-from tomewise.tome.tome import answered
 from tomewise.types import Document, LanguageModel, Progress
 
 OnProgress = Callable[[Progress], None]
@@ -276,7 +276,7 @@ class _Run:
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answered(system, replace(item.question, force=True))
+                answer = await answer_question(system, replace(item.question, force=True))
             fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields

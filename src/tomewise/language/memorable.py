@@ -69,7 +69,7 @@ def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | Non
         return f"{text[:60]!r} is a placeholder: write what the texts say"
     if size < _SHORTEST and size < source_size / 10:
         return f"{text!r} is too short to stand for texts of {source_size:,} bytes"
-    if size > _LOOP_FROM and _compressed_share(text) < _LOOPED and _compressed_share(source) > 2 * _LOOPED:
+    if size > _LOOP_FROM and _measure_compression(text) < _LOOPED and _measure_compression(source) > 2 * _LOOPED:
         return "it says the same again and again: say each thing once"
     if _is_foreign(text, source):
         return "almost none of its words stand in the texts: write what these texts say"
@@ -178,7 +178,7 @@ def _script_of(sign: str) -> str:
     return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
 
 
-def _compressed_share(text: str) -> float:
+def _measure_compression(text: str) -> float:
     data = text.encode("utf-8", "replace")
     return len(zlib.compress(data, 1)) / max(1, len(data))
 

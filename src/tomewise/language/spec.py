@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tomewise.errors import ModelUnavailable, UsageError
-from tomewise.settings import key, variable
+from tomewise.settings import read_key, read_variable
 
 EXAMPLES = "extractive, openai:gpt-4o-mini, anthropic:claude-sonnet-4-5, ollama:llama3.1"
 OLLAMA_ADDRESS = "http://localhost:11434/v1"
@@ -57,7 +57,9 @@ class ModelSpec:
         provider, colon, model = text.strip().partition(":")
         if not (provider and colon and model) or any(sign.isspace() for sign in text.strip()):
             raise UsageError(f"{text!r} does not name a model: write provider:model, such as {EXAMPLES}")
-        address = base_url or variable(f"{provider.upper()}_BASE_URL") if provider in ("openai", "ollama") else base_url
+        address = (
+            base_url or read_variable(f"{provider.upper()}_BASE_URL") if provider in ("openai", "ollama") else base_url
+        )
         if provider == "ollama":
             address = address or OLLAMA_ADDRESS
         if address:
@@ -89,7 +91,7 @@ class ModelSpec:
 
     def key(self, given: str | None) -> str | None:
         """The given key, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
-        return key(*self._key_names, given=given)
+        return read_key(*self._key_names, given=given)
 
     def require_key(self) -> None:
         """Raise `ModelUnavailable` if a key is needed and not set. A server at an own address needs no key."""

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tomewise.concurrency import each, together
+from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.answering import as_event_detail, make_answer_input, read_answer
@@ -140,7 +140,7 @@ class Probe:
         course.tried += [probe for probe in probes if probe not in course.tried]
         async for event in _report_recall(course):
             yield event
-        course.units, course.notes = await together(self._encode(course), self._fuse(course))
+        course.units, course.notes = await gather_pair(self._encode(course), self._fuse(course))
         for event in _consolidation_events(course):
             yield event
 
@@ -181,7 +181,7 @@ class Probe:
         yield Event(name="updated", step=course.step, detail=detail)
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
-        """The best answer; where there is none and the question asks for a guess, a call that may not decline."""
+        """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
         best = course.best
         done = best is not None and best.resolved
         if done or not self._bounds.cycles or not self._bounds.forces(course.question):
@@ -209,7 +209,7 @@ class Probe:
         known = await self._cues(course, 1.0, 1, course.contexts.fit_known)
         groups = await asyncio.to_thread(_read, self._selection.groups(course.units), course.contexts)
         asked = [self._consolidating.cue(course.question.text, units, shown, known) for units, shown in groups]
-        cues = await each(course.skipped.usable(call, Cue()) for call in asked)
+        cues = await gather_calls(course.skipped.usable(call, Cue()) for call in asked)
         return [
             replace(unit, cue=cue.text, support=cue.support)
             for (units, _), cue in zip(groups, cues, strict=True)

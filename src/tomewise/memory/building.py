@@ -74,7 +74,7 @@ def find_changes(layer: Layer, store: SqliteStore) -> Change:
     seen_now = store.count_intake(layer.name)
     record = store.builds().get(layer.name, {})
     return Change(
-        added=tuple(store.pending_keys(layer.name, layer.needs)),
+        added=tuple(store.find_pending_keys(layer.name, layer.needs)),
         removed=record.get("seen", seen_now) != seen_now,
     )
 

@@ -1,1 +1,1 @@
-"""Files to documents to passages."""
+"""Read files as documents, and split documents into passages."""

@@ -1,4 +1,4 @@
-"""What the reading of one file may take."""
+"""Limits on the time, memory and text of reading one file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tomewise.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits on the reading of one file that is converted: a few kilobytes can unfold to gigabytes of text.
+    """Limits on converting one file: a few kilobytes can unpack to gigabytes of text.
 
-    `seconds` of wall time; `memory` in megabytes, beyond what the reader takes before it opens the file; `characters`
-    of the text. Raises UsageError for a limit that is not positive.
+    `seconds` is wall time. `memory` is in megabytes, added to what the reader uses before it opens the file.
+    `characters` is the length of the text. Raises UsageError for a limit that is not positive.
     """
 
-    seconds: float = 300.0  # a page of a PDF takes a tenth of a second: enough for a book of 2,000 pages
+    seconds: float = 300.0  # a PDF takes a tenth of a second a page, so this is enough for a book of 2,000 pages
     memory: int = 1024
     characters: int = 50_000_000
 
@@ -27,6 +27,6 @@ class Bounds:
 
     @classmethod
     def of(cls, *, seconds: float | None, memory: int | None, characters: int | None) -> Bounds:
-        """Bounds where None stands for the default."""
-        given = {"seconds": seconds, "memory": memory, "characters": characters}
-        return cls(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        """Bounds in which None means the default."""
+        limits = {"seconds": seconds, "memory": memory, "characters": characters}
+        return cls(**{name: value for name, value in limits.items() if value is not None})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The files of a folder, and what in it is not read."""
+"""List the files of a folder, and the entries that are skipped."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_NAMED = 3  # reasons that an error gives
+_MOST_LISTED = 3  # reasons that an error lists
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something in a folder that was not read, and why."""
+    """An entry of a folder that was not read, and the reason."""
 
     path: Path
     reason: str
 
 
 def list_files(folder: Path, suffixes: frozenset[str], *, follow: bool) -> Iterator[Path | Skipped]:
-    """The files of these suffixes under a folder, in order of their names, and what is passed over on the way.
+    """The files under a folder that have one of these suffixes, sorted by name, and the entries that are skipped.
 
-    A link to a file outside of the folder is passed over unless `follow`: whoever packed a folder must not choose
+    A link to a file outside the folder is skipped unless `follow` is set: a folder from somebody else must not decide
     which other files of this machine are read.
     """
     return _walk(folder, Path(os.path.realpath(folder)), suffixes, follow)
 
 
-def name_reasons(skipped: Sequence[Skipped]) -> str:
-    """What was passed over, in a few words: the reasons that hold for most."""
+def summarise_reasons(skipped: Sequence[Skipped]) -> str:
+    """The most frequent reasons for skipping, each with one example."""
     if not skipped:
         return "it is empty"
-    counts = Counter(one.reason for one in skipped)
-    examples = {one.reason: one.path.name for one in reversed(skipped)}
-    named = [
+    counts = Counter(entry.reason for entry in skipped)
+    examples = {entry.reason: entry.path.name for entry in reversed(skipped)}
+    parts = [
         f"{examples[reason]}: {reason}" + (f" (and {count - 1:,} more)" if count > 1 else "")
-        for reason, count in counts.most_common(_NAMED)
+        for reason, count in counts.most_common(_MOST_LISTED)
     ]
-    return "; ".join(named) + ("; ..." if len(counts) > _NAMED else "")
+    return "; ".join(parts) + ("; ..." if len(counts) > _MOST_LISTED else "")
 
 
 def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> Iterator[Path | Skipped]:
@@ -50,18 +50,18 @@ def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> I
     for entry in entries:
         if entry.name.startswith("."):
             yield Skipped(entry, "is hidden")
-        elif os.path.isdir(entry):  # `is_dir` raises in a folder that may be listed but not entered
-            if entry.is_symlink():  # it may lead back here
+        elif os.path.isdir(entry):  # `is_dir` raises in a folder that we may list but not enter
+            if entry.is_symlink():  # the link may lead back to this folder
                 yield Skipped(entry, "is a link to a folder")
             else:
                 yield from _walk(entry, root, suffixes, follow)
         elif entry.suffix.lower() not in suffixes:
             yield Skipped(entry, f"has the unsupported suffix {entry.suffix!r}")
-        elif not follow and entry.is_symlink() and not _target(entry).is_relative_to(root):
+        elif not follow and entry.is_symlink() and not _resolve_link(entry).is_relative_to(root):
             yield Skipped(entry, "is a link to a file outside of the folder: name that file, or give --follow")
         else:
             yield entry
 
 
-def _target(link: Path) -> Path:
-    return Path(os.path.realpath(link))  # unlike `resolve`, at ease with links in a circle
+def _resolve_link(link: Path) -> Path:
+    return Path(os.path.realpath(link))  # `Path.resolve` raises for links that form a circle

@@ -1,8 +1,8 @@
 """The formats that are converted to text, and the readers that convert them.
 
-A reader is a function of the resolved path of a file that returns its documents. It raises `ReadingError` for a file
-that it refuses. Its module is imported in the reader process alone (`reading.process`), and so imports its libraries
-at the top. A new format is one line here and such a function.
+A reader is a function that takes the resolved path of a file and returns its documents. It raises `ReadingError` for a
+file that it refuses. Only the reader process (`reading.process`) imports its module, so the module may import its
+libraries at the top. To add a format, write such a function and add its lines to the two tables here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READERS = {
 
 
 def load_reader(format: str) -> Reader:
-    """Import the reader of a format. Raises `MissingDependency` when its libraries are not installed."""
+    """Import the reader of a format. Raises `MissingDependency` if its libraries are not installed."""
     module, _, name = _READERS[format].partition(":")
     try:
         reader: Reader = getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""JSON Lines corpora: one document per row."""
+"""Read JSON Lines corpora: one document per row."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import plain
-from tomewise.reading.transcripts import transcript_text
+from tomewise.reading.decode import unify_newlines
+from tomewise.reading.transcripts import join_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
+def read_rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
     """The documents of a JSON Lines file in UTF-8, one row at a time; `source` is its absolute path.
 
-    A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`. Its id becomes `<prefix>/<id>` where there is
-    a prefix; a row without an id is named `<source>#<line number>`. Blank lines are passed over. Raises
-    `ReadingError`, with the line, for any other row and for an id that was already used, also when the file has no
-    row at all.
+    A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`. With a prefix, its id becomes `<prefix>/<id>`;
+    a row without an id gets `<source>#<line number>`. Blank lines are skipped. Raises `ReadingError` with the line
+    number for any other row and for a repeated id, and also for a file without rows.
     """
     seen: dict[str, int] = {}
     with path.open("rb") as lines:
@@ -31,7 +30,7 @@ def rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
-            document = _document(line, source, number, prefix)
+            document = _parse_document(line, source, number, prefix)
             first = seen.setdefault(document.id, number)
             if first != number:
                 raise _error(source, number, f"the id {document.id!r} was used in line {first}", "make ids unique")
@@ -40,27 +39,27 @@ def rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
-def prefixed(prefix: str, id: DocumentId) -> DocumentId:
-    """The id under the name that is to stand before it."""
+def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
+    """`<prefix>/<id>`, or the id alone if the prefix is empty."""
     return f"{prefix}/{id}" if prefix else id
 
 
-def _document(line: bytes, source: str, number: int, prefix: str) -> Document:
-    row = _row(line, source, number)
-    given = row.get("id")
-    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip()):
-        raise _error(source, number, f"`id` is {given!r}", "make it a string or a whole number, or leave it out")
+def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Document:
+    row = _parse_row(line, source, number)
+    id = row.get("id")
+    if id is not None and (isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip()):
+        raise _error(source, number, f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
     if not isinstance(title, str):
         raise _error(source, number, f"`title` is {title!r}", "make it a string, or leave it out")
     text = (
-        _meeting(row["meeting_transcripts"], source, number)
+        _parse_meeting(row["meeting_transcripts"], source, number)
         if "meeting_transcripts" in row
-        else _text(row, source, number)
+        else _parse_text(row, source, number)
     )
     document = Document(
-        id=f"{source}#{number}" if given is None else prefixed(prefix, str(given)),
-        text=plain(text),
+        id=f"{source}#{number}" if id is None else add_prefix(prefix, str(id)),
+        text=unify_newlines(text),
         title=" ".join(title.split()),
         source=source,
     )
@@ -69,7 +68,7 @@ def _document(line: bytes, source: str, number: int, prefix: str) -> Document:
     return document
 
 
-def _row(line: bytes, source: str, number: int) -> dict[str, Any]:
+def _parse_row(line: bytes, source: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line.decode())
     except UnicodeDecodeError as error:
@@ -77,33 +76,33 @@ def _row(line: bytes, source: str, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _error(source, number, f"the row is not JSON ({error})", "write one JSON object per line") from None
     if not isinstance(row, dict):
-        raise _error(source, number, f"the row is no object but {line[:40]!r}", "write one JSON object per line")
+        raise _error(source, number, f"the row is not an object but {line[:40]!r}", "write one JSON object per line")
     return row
 
 
-def _text(row: dict[str, Any], source: str, number: int) -> str:
+def _parse_text(row: dict[str, Any], source: str, number: int) -> str:
     if "text" not in row:
         raise _error(source, number, "the row lacks the field `text`", "add it, or leave the row out")
     text = row["text"]
     if not isinstance(text, str) or not text.strip():
-        raise _error(source, number, "the field `text` is no string or empty", "give it text, or leave the row out")
+        raise _error(source, number, "the field `text` is empty or not a string", "give it text, or leave the row out")
     return text
 
 
-def _meeting(turns: object, source: str, number: int) -> str:
+def _parse_meeting(turns: object, source: str, number: int) -> str:
     if not isinstance(turns, list) or not turns:
-        raise _error(source, number, "`meeting_transcripts` is no list or empty", "list its turns")
+        raise _error(source, number, "`meeting_transcripts` is empty or not a list", "list its turns")
     for position, turn in enumerate(turns):
         for field in ("speaker", "content"):
             if not isinstance(turn, dict) or not isinstance(turn.get(field), str):
                 raise _error(
                     source, number, f"turn {position} lacks the field `{field}`", "give every turn a string there"
                 )
-    return transcript_text(turns)[0]
+    return join_turns(turns)[0]
 
 
 def _refuse_unstorable(field: str, value: str, source: str, number: int) -> None:
-    """JSON can spell characters that no text file can hold: NUL and half surrogate pairs."""
+    """Refuse NUL and half surrogate pairs: JSON can spell them, but a text file cannot hold them."""
     found = _UNSTORABLE.search(value)
     if found:
         what = f"`{field}` holds the character {found[0]!a} at {found.start()}"

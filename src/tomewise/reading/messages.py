@@ -1,4 +1,4 @@
-"""What the reader process is asked, and what it replies."""
+"""The messages to and from the reader process."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Read the file at `path`, which is of `format`, within `bounds`."""
+    """A request to read the file at `path` as `format`, within `bounds`."""
 
     path: str
     format: str
     bounds: Bounds
 
     def encode(self) -> bytes:
-        """The request as it is sent."""
+        """The request as JSON."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Request:
-        """A request that was received."""
-        found = json.loads(raw)
-        return cls(found["path"], found["format"], Bounds(**found["bounds"]))
+        """The inverse of `encode`."""
+        fields = json.loads(raw)
+        return cls(fields["path"], fields["format"], Bounds(**fields["bounds"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The documents of a file, or the kind of failure and what an error should say."""
+    """The documents of a file, or a kind of failure and the message of the error."""
 
     documents: tuple[Document, ...] = ()
     failure: Failure = ""
     message: str = ""
 
     def encode(self) -> bytes:
-        """The reply as it is sent."""
+        """The reply as JSON."""
         return json.dumps(asdict(self), ensure_ascii=False).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Reply:
-        """A reply that was received."""
-        found = json.loads(raw)
-        documents = tuple(Document(**fields) for fields in found["documents"])
-        return cls(documents, found["failure"], found["message"])
+        """The inverse of `encode`."""
+        fields = json.loads(raw)
+        documents = tuple(Document(**document) for document in fields["documents"])
+        return cls(documents, fields["failure"], fields["message"])

@@ -1,11 +1,11 @@
-"""PDF and DOCX to Markdown-like text, through the extra `documents`."""
+"""Read PDF and DOCX as Markdown-like text; needs the extra `documents`."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import mammoth  # noqa: F401 - the converters import these two only where they are there
+import mammoth  # noqa: F401 - without these two the converters fail only when they are used
 import pdfplumber  # noqa: F401
 from markitdown import DocumentConverter, StreamInfo
 from markitdown.converters import DocxConverter, PdfConverter
@@ -18,12 +18,12 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def read_pdf(path: Path) -> tuple[Document]:
-    """The document in a PDF file. Raises `ReadingError` when it cannot be converted."""
+    """The document in a PDF file. Raises `ReadingError` if it cannot be converted."""
     return (_convert(path, ".pdf", PdfConverter()),)
 
 
 def read_docx(path: Path) -> tuple[Document]:
-    """The document in a DOCX file. Raises `ReadingError` when it cannot be converted."""
+    """The document in a DOCX file. Raises `ReadingError` if it cannot be converted."""
     return (_convert(path, ".docx", DocxConverter()),)
 
 

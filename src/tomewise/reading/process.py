@@ -1,7 +1,7 @@
-"""Files read within bounds, in a process of their own.
+"""Read files within bounds, in a separate process.
 
-Documents come from anywhere. A few kilobytes of them can take gigabytes, minutes, or the whole process with them, so
-that whatever has to be parsed is read by a process that can be ended at any time.
+Documents come from anywhere. A file of a few kilobytes can use gigabytes of memory, run for minutes, or crash its
+process. So every file that must be parsed is read by a separate process that can be killed at any time.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from tomewise.types import Document
 
-_STARTING = 120.0  # seconds to start Python and import a reader, which takes one or two
-_CHARACTER_BYTES = 6  # bytes that a character takes at most in a reply
-_OTHER_BYTES = 2**20  # bytes of a reply beyond its text
-# Not `-m`, nor a start in which the current folder stands among the places to import from: it may be a stranger's.
+_START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
+_CHARACTER_BYTES = 6  # most bytes of a character in a reply
+_OVERHEAD_BYTES = 2**20  # most bytes of a reply besides its text
+# Not `-m`: it would put the current folder, which may come from a stranger, among the places to import from.
 _MAIN = "import sys; sys.path[:] = sys.argv[2:]; from tomewise.reading.worker import main; main(int(sys.argv[1]))"
 
 
 class ReaderProcess:
-    """Reads files within bounds: one process serves many files in turn.
+    """Reads files within bounds, one after the other, in one worker process.
 
-    It is started by the first file and replaced after one that it could not survive. Use it as a context: at the end,
-    or at `close` from another thread, the process is killed, also while it reads.
+    The first file starts the process; after a crash or a passed bound the next file starts a new one. Use this class
+    as a context manager. Its end, or `close` from another thread, kills the process even while it reads.
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
@@ -53,7 +53,7 @@ class ReaderProcess:
     def read(self, path: Path, format: str) -> tuple[Document, ...]:
         """The documents of the file at a resolved path.
 
-        Raises `ReadingError` for a file that its reader refuses or that passes a bound, `MissingDependency` when the
+        Raises `ReadingError` for a file that its reader refuses or that passes a bound, and `MissingDependency` if the
         reader's libraries are not installed.
         """
         with self._busy:
@@ -61,13 +61,13 @@ class ReaderProcess:
                 raise ReadingError(f"{path} was not read: reading was stopped")
             try:
                 reply = self._ask(path, format)
-            except BaseException:  # an interrupt as well: the reply that is under way belongs to no later file
+            except BaseException:  # also an interrupt: the next file must not receive the reply to this one
                 self._end()
                 raise
             if reply.failure not in ("", "refused", "missing"):
                 self._end()
         if reply.failure:
-            raise self._error(path, reply)
+            raise self._as_error(path, reply)
         return reply.documents
 
     def close(self) -> None:
@@ -83,20 +83,21 @@ class ReaderProcess:
 
     def _ask(self, path: Path, format: str) -> Reply:
         try:
-            if self._worker and not self._worker.runs():  # ended from outside since the last file
+            if self._worker and not self._worker.runs():  # something else ended it since the last file
                 self._end()
             self._worker = worker = self._worker or _Worker()
             worker.send(Request(str(path), format, self._bounds))
-            worker.receive(_STARTING, 0)
+            worker.receive(_START_SECONDS, 0)
         except (EOFError, OSError) as error:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
-            raise ReadingError(f"{path} was not read, for the process that reads did not start: {reason}") from None
+            raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
             return Reply.decode(
-                worker.receive(self._bounds.seconds, _CHARACTER_BYTES * self._bounds.characters + _OTHER_BYTES)
+                worker.receive(self._bounds.seconds, _CHARACTER_BYTES * self._bounds.characters + _OVERHEAD_BYTES)
             )
         except TimeoutError:
-            raise self._beyond(path, f"took longer than {self._bounds.seconds:g} seconds to read", "seconds") from None
+            reason = f"took longer than {self._bounds.seconds:g} seconds to read"
+            raise self._bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
             end = self._end()
             raise ReadingError(f"{path} crashed its reader ({end}): repair it, or leave it out") from None
@@ -105,21 +106,23 @@ class ReaderProcess:
         worker, self._worker = self._worker, None
         return worker.end() if worker else ""
 
-    def _error(self, path: Path, reply: Reply) -> ReadingError | MissingDependency:
+    def _as_error(self, path: Path, reply: Reply) -> ReadingError | MissingDependency:
         match reply.failure:
             case "missing":
                 return MissingDependency(reply.message)
             case "memory":
-                return self._beyond(path, f"takes more than {self._bounds.memory:,} MB of memory to read", "memory")
+                return self._bound_error(
+                    path, f"takes more than {self._bounds.memory:,} MB of memory to read", "memory"
+                )
             case "characters":
                 limit = f"{self._bounds.characters:,}"
-                return self._beyond(path, f"holds more than {limit} characters of text", "characters")
+                return self._bound_error(path, f"holds more than {limit} characters of text", "characters")
             case "error":
                 return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
         return ReadingError(reply.message)
 
-    def _beyond(self, path: Path, what: str, bound: str) -> ReadingError:
-        return ReadingError(f"{path} {what}: raise the setting `read_{bound}`, or leave it out")
+    def _bound_error(self, path: Path, reason: str, bound: str) -> ReadingError:
+        return ReadingError(f"{path} {reason}: raise the setting `read_{bound}`, or leave it out")
 
 
 class _Worker:
@@ -135,7 +138,7 @@ class _Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for us, who kill it then
+                start_new_session=True,  # so Ctrl-C reaches only this process, which then kills the worker
             )
         except BaseException:
             ours.close()
@@ -148,11 +151,11 @@ class _Worker:
         self._connection.send_bytes(request.encode())
 
     def receive(self, seconds: float, size: int) -> bytes:
-        """The next message. Raises TimeoutError, after which the process is dead, and EOFError when it ended."""
-        late = Event()
+        """The next message. Raises TimeoutError after killing the process, and EOFError if the process has ended."""
+        timed_out = Event()
 
         def give_up() -> None:
-            late.set()
+            timed_out.set()
             self.kill()
 
         timer = Timer(seconds, give_up)
@@ -161,7 +164,7 @@ class _Worker:
         try:
             return self._connection.recv_bytes(size)
         except (EOFError, OSError):
-            if late.is_set():
+            if timed_out.is_set():
                 raise TimeoutError from None
             raise
         finally:
@@ -174,10 +177,10 @@ class _Worker:
         self._process.kill()
 
     def end(self) -> str:
-        """Kill the process unless it ended by itself, and say how it ended."""
+        """Kill the process unless it ended by itself. Returns how it ended: a signal or an exit code."""
         self._connection.close()
         try:
-            code = self._process.wait(0.2)  # a process that has just crashed
+            code = self._process.wait(0.2)  # long enough for a process that has just crashed
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._process.wait()

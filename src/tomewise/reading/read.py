@@ -1,4 +1,4 @@
-"""Sources to documents: files, folders, standard input."""
+"""Read files, folders and standard input as documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.decode import decoded
-from tomewise.reading.folder import Skipped, list_files, name_reasons
+from tomewise.reading.decode import decode_text
+from tomewise.reading.folder import Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import FORMATS
-from tomewise.reading.json_lines import rows
+from tomewise.reading.json_lines import read_rows
 from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
 
@@ -26,9 +26,10 @@ SUFFIXES = _TEXT | _ROWS | frozenset(FORMATS)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was found at one place: the documents, to be iterated over once, and the ids of all of them.
+    """One source: its documents, which can be iterated over once, and the ids of all of them.
 
-    `name` is the absolute path of a file. `is_file` is False for what has no place that could be read again.
+    `name` is the absolute path of a file. `is_file` is False for a source that cannot be read again, such as standard
+    input.
     """
 
     name: str
@@ -43,9 +44,9 @@ Check = Callable[[Source], None]
 class SourceReader:
     """Reads files, folders and standard input.
 
-    Texts have `\\n` for every newline and no byte order mark: citations count characters of that text. `check` may
-    refuse a source before anything of it is taken, by raising `ReadingError`. `prefix` is put before the ids that rows
-    state. `follow` reads files to which links in a folder lead out of it.
+    In the texts every newline is `\\n` and a byte order mark is dropped: citations count the characters of that text.
+    `check` may raise `ReadingError` to refuse a source before any of its documents is used. `prefix` is put before the
+    ids that rows state. With `follow`, links from a folder to files outside it are followed.
     """
 
     def __init__(
@@ -57,26 +58,27 @@ class SourceReader:
         self._follow = follow
 
     def read(self, path: Path | str) -> Source:
-        """One file, or standard input for `-`; each row of a JSON Lines file is a document.
+        """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
 
-        A file's id is its resolved absolute path, standard input's comes from its text. A file of another suffix than
-        `SUFFIXES` is read as plain text. Raises `ReadingError` for whatever cannot be read as text,
-        `MissingDependency` for PDF and DOCX without the extra `documents`.
+        The id of a file is its resolved absolute path; the id of standard input is a digest of its text. A file whose
+        suffix is not in `SUFFIXES` is read as plain text. Raises `ReadingError` for a source that cannot be read as
+        text, `MissingDependency` for PDF and DOCX without the extra `documents`.
         """
-        source = _standard_input() if str(path) == STDIN else self._file(Path(path))
+        source = _read_stdin() if str(path) == STDIN else self._read_file(Path(path))
         self._check(source)
         return source
 
     def read_all(self, paths: Iterable[Path | str]) -> Iterator[Source | Skipped]:
-        """Files, folders (recursive, sorted by name) and standard input.
+        """Read files, folders (recursively, sorted by name) and standard input.
 
-        A file that is named itself must be readable, or `ReadingError` is raised. In a folder, whatever cannot be
-        read, is hidden, is a link that leads out of it, or has no suffix of `SUFFIXES` is passed over and reported as
-        `Skipped`, as is a file met before. A folder in which nothing can be read raises `ReadingError`.
+        A file that is named directly must be readable, or `ReadingError` is raised. In a folder, an entry is skipped
+        and reported as `Skipped` if it cannot be read, is hidden, is a link that leads out of the folder, or has a
+        suffix that is not in `SUFFIXES`. A file that was already read is skipped too. A folder in which nothing can be
+        read raises `ReadingError`.
         """
         seen: set[Path] = set()
         for path in paths:
-            if str(path) == STDIN or not stat.S_ISDIR(_mode(Path(path))):
+            if str(path) == STDIN or not stat.S_ISDIR(_find_mode(Path(path))):
                 key = Path(path) if str(path) == STDIN else Path(path).resolve()
                 if key in seen:
                     yield Skipped(Path(path), "was already read")
@@ -84,24 +86,24 @@ class SourceReader:
                 seen.add(key)
                 yield self.read(path)
             else:
-                yield from self._folder(Path(path), seen)
+                yield from self._read_folder(Path(path), seen)
 
-    def _folder(self, folder: Path, seen: set[Path]) -> Iterator[Source | Skipped]:
-        found = False
+    def _read_folder(self, folder: Path, seen: set[Path]) -> Iterator[Source | Skipped]:
+        has_files = False
         skipped: list[Skipped] = []
         for entry in list_files(folder, SUFFIXES, follow=self._follow):
-            source = entry if isinstance(entry, Skipped) else self._entry(entry, seen)
+            source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
-            found = found or isinstance(source, Source) or Path(os.path.realpath(source.path)) in seen
+            has_files = has_files or isinstance(source, Source) or Path(os.path.realpath(source.path)) in seen
             yield source
-        if not found:
+        if not has_files:
             kinds = ", ".join(sorted(SUFFIXES))
             raise ReadingError(
-                f"nothing in the folder {folder} can be read: {name_reasons(skipped)}: give one with {kinds}"
+                f"nothing in the folder {folder} can be read: {summarise_reasons(skipped)}: give one with {kinds}"
             )
 
-    def _entry(self, path: Path, seen: set[Path]) -> Source | Skipped:
+    def _read_entry(self, path: Path, seen: set[Path]) -> Source | Skipped:
         key = Path(os.path.realpath(path))
         if key in seen:
             return Skipped(path, "was already read")
@@ -112,63 +114,63 @@ class SourceReader:
         seen.add(key)
         return source
 
-    def _file(self, path: Path) -> Source:
-        if stat.S_ISDIR(_mode(path)):
+    def _read_file(self, path: Path) -> Source:
+        if stat.S_ISDIR(_find_mode(path)):
             raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
-        name = _name(path)
+        name = _full_path(path)
         suffix = path.suffix.lower()
         try:
             if suffix in _ROWS:
-                # Read twice, so that a fault in the last row is found before the first is taken.
-                ids = tuple(document.id for document in rows(path, name, self._prefix))
-                return Source(name, ids, self._rows(path, name))
-            documents = self._converted(path, name) if suffix in FORMATS else (_text(path, name),)
+                # The file is read twice, so that an error in the last row is found before the first row is used.
+                ids = tuple(document.id for document in read_rows(path, name, self._prefix))
+                return Source(name, ids, self._read_rows(path, name))
+            documents = self._convert(path, name) if suffix in FORMATS else (_read_text(path, name),)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise _access_error(path, error) from error
         return Source(name, tuple(document.id for document in documents), documents)
 
-    def _rows(self, path: Path, name: str) -> Iterator[Document]:
+    def _read_rows(self, path: Path, name: str) -> Iterator[Document]:
         try:
-            yield from rows(path, name, self._prefix)
+            yield from read_rows(path, name, self._prefix)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise _access_error(path, error) from error
 
-    def _converted(self, path: Path, name: str) -> tuple[Document, ...]:
+    def _convert(self, path: Path, name: str) -> tuple[Document, ...]:
         with path.open("rb") as file:
             if not file.read(1):
                 raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
-        documents = self._process.read(Path(name), FORMATS[path.suffix.lower()])
-        found = tuple(document for document in documents if document.text.strip())
-        if not found:
+        converted = self._process.read(Path(name), FORMATS[path.suffix.lower()])
+        documents = tuple(document for document in converted if document.text.strip())
+        if not documents:
             raise ReadingError(f"{path} holds no text (is it scanned, or made by scripts?): save its text to a file")
-        return found
+        return documents
 
 
-def _text(path: Path, name: str) -> Document:
-    return Document(id=name, text=decoded(path.read_bytes(), str(path)), source=name)
+def _read_text(path: Path, name: str) -> Document:
+    return Document(id=name, text=decode_text(path.read_bytes(), str(path)), source=name)
 
 
-def _standard_input() -> Source:
+def _read_stdin() -> Source:
     if sys.stdin is None:
         raise ReadingError("standard input is closed: pipe text into the command, or name a file")
-    text = decoded(sys.stdin.buffer.read(), "standard input")
+    text = decode_text(sys.stdin.buffer.read(), "standard input")
     document = Document(id=f"stdin-{sha256(text.encode()).hexdigest()[:12]}", text=text, source="stdin")
     return Source(document.source, (document.id,), (document,), is_file=False)
 
 
-def _mode(path: Path) -> int:
+def _find_mode(path: Path) -> int:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         raise ReadingError(f"{path} does not exist: check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise _unreadable(path, error) from error
+        raise _access_error(path, error) from error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise ReadingError(f"{path} is neither a file nor a folder: pipe it in and name it `{STDIN}`")
     return mode
 
 
-def _name(path: Path) -> str:
+def _full_path(path: Path) -> str:
     name = path.resolve().as_posix()
     try:
         name.encode()
@@ -177,6 +179,6 @@ def _name(path: Path) -> str:
     return name
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> ReadingError:
+def _access_error(path: Path, error: OSError | ValueError) -> ReadingError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return ReadingError(f"{path} cannot be read ({reason}): check its permissions, or leave it out")

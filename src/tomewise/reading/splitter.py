@@ -1,4 +1,4 @@
-"""Passages: a document cut to what an embedder takes in, at the ends of paragraphs and sentences."""
+"""Split documents into passages that fit the embedder, at the ends of paragraphs and sentences."""
 
 from __future__ import annotations
 
@@ -13,53 +13,54 @@ from tomewise.types import Document, Passage, content_id
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-SMALLEST = 16  # tokens of text without which a passage says nothing
+_MIN_TOKENS = 16  # a passage with fewer tokens of text says too little
 
 
 class PassageSplitter:
-    """Cuts documents into passages of at most `max_tokens` tokens of an embedder's own tokenizer.
+    """Splits documents into passages of at most `max_tokens` tokens of the embedder's own tokenizer.
 
-    The count is of `Passage.content` (stated title, newline, text) with special tokens; a title that would take more
-    than a quarter of it is shortened in the passages. A passage is at most 8 characters long per token. `overlap` is
-    how many tokens two neighbours share at most, in whole sentences. Raises `UsageError` for sizes that cannot be.
+    The limit is for `Passage.content` (stated title, newline, text) with special tokens. A title that would use more
+    than a quarter of it is shortened in the passages. A passage has at most 8 characters per token. `overlap` is the
+    most tokens that two neighbours share, in whole sentences. Raises `UsageError` for impossible sizes.
 
-    Not built on semantic-text-splitter: measured on a novel of 472 kB, its search tokenizes the text over and over
-    and takes 2.3 s, where one pass that counts paragraphs in batches and packs them takes 0.12 s.
+    Why not semantic-text-splitter: on a novel of 472 kB its search tokenizes the text many times and takes 2.3 s. This
+    class counts paragraphs in batches, packs them in one pass, and takes 0.12 s.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int, overlap: int = 0) -> None:
         special = tokenizer.num_special_tokens_to_add(False)
-        if max_tokens - special < 2 * SMALLEST:
-            raise UsageError(f"passages of {max_tokens} tokens are too small: ask for {2 * SMALLEST + special} or more")
+        if max_tokens - special < 2 * _MIN_TOKENS:
+            least = 2 * _MIN_TOKENS + special
+            raise UsageError(f"passages of {max_tokens} tokens are too small: ask for {least} or more")
         if not 0 <= overlap <= max_tokens // 2:
             raise UsageError(f"an overlap of {overlap} tokens does not fit passages of {max_tokens}: ask for 0 to half")
-        self._given = tokenizer
+        self._original_tokenizer = tokenizer
         self._room = max_tokens - special
         self._overlap = overlap
 
     def split(self, document: Document) -> list[Passage]:
         """The passages of a document, in order.
 
-        `document.text[p.start:p.end] == p.text` without outer white space, positions count from 0, and every
-        character that is not white space lies in a passage (in exactly one when there is no overlap). The same
-        document gives the same passages and ids. Raises `ReadingError` for half surrogate pairs.
+        `document.text[p.start:p.end] == p.text` without outer white space. Positions count from 0. Every character
+        that is not white space is in a passage, and without overlap in exactly one. Equal documents give equal
+        passages and ids. Raises `ReadingError` for half surrogate pairs.
         """
         return list(self.stream(document))
 
     def stream(self, document: Document) -> Iterator[Passage]:
-        """`split`, one passage at a time: no step takes long, so that a caller can stop between two."""
+        """Like `split`, one passage at a time. No step takes long, so a caller can stop between two passages."""
         _refuse_surrogates(document)
-        title, title_tokens = self._title(document.title)
+        title, title_tokens = self._fit_title(document.title)
         capacity = self._room - title_tokens
         paragraph = min(capacity // 2, self._overlap or capacity)
-        units = Units(self._tokenizer, capacity, paragraph).of(document.text)
-        position = begun = covered = 0
-        for group in self._packed(units, capacity):
+        units = Units(self._tokenizer, capacity, paragraph).cut_text(document.text)
+        position = last_start = covered = 0
+        for group in self._pack(units, capacity):
             first = group[0].start
-            if position and first <= begun:  # the passage before was cut again, down to what they were to share
+            if position and first <= last_start:  # the group before was split again; its last part is all overlap
                 first = next(unit.start for unit in group if unit.start >= covered)
-            for start, end in self._fitting(document.text, title, first, group[-1].end, counted=len(group)):
-                if end <= covered:  # a part of a group that was cut again: no more than the overlap
+            for start, end in self._fit_span(document.text, title, first, group[-1].end, counted=len(group)):
+                if end <= covered:  # this part of a group that was split again lies inside the overlap
                     continue
                 text = document.text[start:end]
                 yield Passage(
@@ -71,26 +72,26 @@ class PassageSplitter:
                     text=text,
                     title=title,
                 )
-                position, begun, covered = position + 1, start, end
+                position, last_start, covered = position + 1, start, end
 
-    def _packed(self, units: Iterable[Unit], capacity: int) -> Iterator[list[Unit]]:
+    def _pack(self, units: Iterable[Unit], capacity: int) -> Iterator[list[Unit]]:
         window: list[Unit] = []
-        shared = 0  # units at the front of the window that the passage before holds too
+        shared = 0  # units at the front of the window that the previous passage has too
         for unit in units:
             while window and not _joins(window, unit, capacity):
                 if shared == len(window):
                     window, shared = window[1:], shared - 1
                     continue
-                cut = len(window) if window[-1].behind is Break.HARD else _best_cut(window, shared)
+                cut = len(window) if window[-1].behind is Break.HARD else _find_best_cut(window, shared)
                 yield window[:cut]
-                kept = self._kept(window[:cut])
-                window, shared = kept + window[cut:], len(kept)
+                overlap = self._take_overlap(window[:cut])
+                window, shared = overlap + window[cut:], len(overlap)
             window.append(unit)
         if len(window) > shared:
             yield window
 
-    def _kept(self, group: list[Unit]) -> list[Unit]:
-        """The units at the end of a passage that the next one begins with."""
+    def _take_overlap(self, group: list[Unit]) -> list[Unit]:
+        """The units at the end of a passage with which the next passage begins."""
         if not self._overlap:
             return []
         tokens = 0
@@ -100,8 +101,11 @@ class PassageSplitter:
                 return group[index + 1 :]
         return group[1:]
 
-    def _fitting(self, text: str, title: str, start: int, end: int, counted: int) -> Iterator[tuple[int, int]]:
-        """The span, or parts of it where the tokenizer makes more of the whole than of its parts."""
+    def _fit_span(self, text: str, title: str, start: int, end: int, counted: int) -> Iterator[tuple[int, int]]:
+        """The span, or its halves if it has more tokens as a whole than its units were counted to have.
+
+        `counted` is the number of units in it.
+        """
         if self._adds_up or (counted == 1 and not title) or end - start < 2:
             yield start, end
             return
@@ -113,10 +117,11 @@ class PassageSplitter:
         middle = len(piece) // 2
         cut = max(piece.rfind(" ", 1, middle), piece.rfind("\n", 1, middle)) + 1 or middle
         left, right = piece[:cut].rstrip(), piece[cut:].lstrip()
-        yield from self._fitting(text, title, start, start + len(left), counted=2)
-        yield from self._fitting(text, title, end - len(right), end, counted=2)
+        yield from self._fit_span(text, title, start, start + len(left), counted=2)
+        yield from self._fit_span(text, title, end - len(right), end, counted=2)
 
-    def _title(self, title: str) -> tuple[str, int]:
+    def _fit_title(self, title: str) -> tuple[str, int]:
+        """The title, shortened to a quarter of the room, and its number of tokens with the newline behind it."""
         limit = self._room // 4
         title = title.strip()[: CHARACTERS_PER_TOKEN * limit]
         encoding = self._tokenizer.encode(title, add_special_tokens=False)
@@ -126,19 +131,19 @@ class PassageSplitter:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        """The tokenizer as it counts, without the truncation and padding of a model's own settings."""
-        if self._given.truncation is None and self._given.padding is None:
-            return self._given
+        """The tokenizer without truncation and padding, which a model's own settings may have switched on."""
+        if self._original_tokenizer.truncation is None and self._original_tokenizer.padding is None:
+            return self._original_tokenizer
         from tokenizers import Tokenizer
 
-        copy = Tokenizer.from_str(self._given.to_str())
+        copy = Tokenizer.from_str(self._original_tokenizer.to_str())
         copy.no_truncation()
         copy.no_padding()
         return copy
 
     @cached_property
     def _adds_up(self) -> bool:
-        """Whether tokens of units add up exactly, as they do where words are looked up one by one (BERT)."""
+        """Whether the token counts of units add up exactly, as in BERT, which looks up one word at a time."""
         from tokenizers.normalizers import BertNormalizer
         from tokenizers.pre_tokenizers import BertPreTokenizer
 
@@ -150,12 +155,12 @@ def _joins(window: list[Unit], unit: Unit, capacity: int) -> bool:
     return (
         window[-1].behind is not Break.HARD
         and unit.end - window[0].start <= CHARACTERS_PER_TOKEN * capacity
-        and sum(held.tokens for held in window) + unit.tokens <= capacity
+        and sum(part.tokens for part in window) + unit.tokens <= capacity
     )
 
 
-def _best_cut(window: list[Unit], shared: int) -> int:
-    """How many units the passage takes: up to the last of the best breaks in its second half."""
+def _find_best_cut(window: list[Unit], shared: int) -> int:
+    """How many units the passage gets: those up to the last of the best breaks in its second half."""
     half = sum(unit.tokens for unit in window) / 2
     tokens, best, cut = 0, Break.HARD, len(window)
     for count, unit in enumerate(window, start=1):

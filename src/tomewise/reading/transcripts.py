@@ -1,14 +1,14 @@
-"""Meeting transcripts as text."""
+"""Turn meeting transcripts into text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 
-def transcript_text(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
-    """A transcript with one line `speaker: content` per turn, and where each line starts and ends in it.
+def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
+    """The transcript with one line `speaker: content` for each turn, and the start and end of each line in it.
 
-    `turns` are QMSum's: mappings with `speaker` and `content`. A newline within a turn becomes a space.
+    `turns` have the form of QMSum: mappings with `speaker` and `content`. A newline within a turn becomes a space.
     """
     lines = [" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns]
     offsets: list[tuple[int, int]] = []

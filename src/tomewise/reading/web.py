@@ -1,4 +1,4 @@
-"""HTML to Markdown-like text."""
+"""Read HTML as Markdown-like text."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
-from tomewise.reading.decode import decoded
+from tomewise.reading.decode import decode_text
 from tomewise.types import Document
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
 _PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
-# White space in which markdownify looks for a newline from every character on: quadratic, and shown as one blank.
+# Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
+# which takes quadratic time.
 _PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
 _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 
 
 def read_html(path: Path) -> tuple[Document]:
-    """The page in an HTML file. Raises `ReadingError` when it is no text or cannot be parsed."""
-    title, text = page_text(path.read_bytes(), str(path))
+    """The page in an HTML file. Raises `ReadingError` if it is not text or cannot be parsed."""
+    title, text = read_page(path.read_bytes(), str(path))
     return (Document(id=str(path), text=text, title=title, source=str(path)),)
 
 
-def page_text(raw: bytes, name: str) -> tuple[str, str]:
-    """The title and the text of a page as it is stored. `name` is what errors call it. Raises `ReadingError`."""
-    return from_html(decoded(raw, name, declared_charset(raw)), name)
+def read_page(raw: bytes, name: str) -> tuple[str, str]:
+    """The title and the text of a page, from its bytes. `name` is its name in errors. Raises `ReadingError`."""
+    return convert_html(decode_text(raw, name, find_charset(raw)), name)
 
 
-def declared_charset(raw: bytes) -> str | None:
-    """The encoding that a page states in its first kilobytes."""
+def find_charset(raw: bytes) -> str | None:
+    """The encoding that a page declares in its first 4 kilobytes."""
     found = _DECLARED.search(raw[:4096])
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def from_html(html: str, name: str) -> tuple[str, str]:
-    """The `<title>` of a page (empty when it has none) and its text: headings, paragraphs, lists and tables kept.
+def convert_html(html: str, name: str) -> tuple[str, str]:
+    """The `<title>` of a page (empty if it has none) and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. Raises `ReadingError` when it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped. Raises `ReadingError` if it cannot be parsed.
     """
     if "<" not in html:
         return "", unescape(html).strip()
@@ -62,9 +63,10 @@ def from_html(html: str, name: str) -> tuple[str, str]:
 
 
 def _escape_unclosed(html: str) -> str:
-    """Escape what opens a tag or a comment that nothing closes: it is text.
+    """Escape the start of each tag or comment that is never closed: it is text.
 
-    The parser would look for its end from each one on: quadratic, half a minute for 60 KB of `<a `.
+    The parser would search for the end of each one separately. That takes quadratic time: half a minute for 60 KB of
+    `<a `.
     """
     html = _escape_after(html, "<!--", "-->")
     return _escape_after(html, "<", ">")

@@ -1,6 +1,6 @@
-"""The process that converts files: it runs readers within bounds on memory and characters.
+"""The worker process that converts files: it runs readers within bounds on memory and characters.
 
-The process that started it (`reading.process`) bounds the seconds, and may end this one at any time.
+The process that started it (`reading.process`) limits the seconds, and may kill this process at any time.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.decode import plain
+from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import Reader, load_reader
 from tomewise.reading.messages import Failure, Reply, Request
 from tomewise.types import Document
 
-_STACK = 128 * 2**20  # bytes for nested elements: 300 of them are ordinary, and each takes several calls
-_DEPTH = 20_000  # calls
-_LATE = 30.0  # seconds after which a file is given up even if the process that asked is gone
-_STATUS = Path("/proc/self/status")  # Linux alone
+_STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
+_MAX_DEPTH = 20_000  # nested calls
+_EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the process that asked is gone
+_STATUS = Path("/proc/self/status")  # exists on Linux only
 _DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
 
 
 class _TooLong(Exception):
-    """The text of a file passed the bound on characters."""
+    """The text of a file has more characters than allowed."""
 
 
 def main(handle: int) -> None:
-    """Serve requests from the connection with this file descriptor until its other end is closed."""
+    """Serve the requests that arrive at this file descriptor until its other end is closed."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     connection: Connection[bytes, bytes] = Connection(handle)
     requests: SimpleQueue[Request] = SimpleQueue()
-    sys.setrecursionlimit(_DEPTH)
-    threading.stack_size(_STACK)
+    sys.setrecursionlimit(_MAX_DEPTH)
+    threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_serve, args=(connection, requests), daemon=True).start()
-    try:  # meanwhile this thread notices when the process that asks is gone
+    try:  # this thread receives requests, and so notices when the process that asks is gone
         while True:
             requests.put(Request.decode(connection.recv_bytes()))
     except (EOFError, OSError):
@@ -55,26 +55,26 @@ def _serve(connection: Connection[bytes, bytes], requests: SimpleQueue[Request])
     try:
         while True:
             _serve_one(connection, requests.get(), memory)
-    finally:  # nobody must wait for a reply that will not come
+    finally:  # the process that asks must not wait for a reply that never comes
         os._exit(1)
 
 
 def _serve_one(connection: Connection[bytes, bytes], request: Request, memory: _Memory) -> None:
     try:
-        with memory.uncounted():
+        with memory.exclude():
             reader: Reader | MissingDependency = load_reader(request.format)
     except MissingDependency as error:
         reader = error
-    connection.send_bytes(b"")  # from here on the seconds count
-    connection.send_bytes(_reply(request, reader, memory).encode())
+    connection.send_bytes(b"")  # the limit on seconds starts here
+    connection.send_bytes(_make_reply(request, reader, memory).encode())
 
 
-def _reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
+def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
     if isinstance(reader, MissingDependency):
         return Reply(failure="missing", message=str(reader))
-    signal.setitimer(signal.ITIMER_REAL, request.bounds.seconds + _LATE)
+    signal.setitimer(signal.ITIMER_REAL, request.bounds.seconds + _EXTRA_SECONDS)
     try:
-        with memory.limited(request.bounds.memory):
+        with memory.limit(request.bounds.memory):
             return Reply(documents=_read(reader, request))
     except ReadingError as error:
         failure: tuple[Failure, str] = ("refused", str(error))
@@ -82,7 +82,7 @@ def _reply(request: Request, reader: Reader | MissingDependency, memory: _Memory
         failure = ("characters", "")
     except MemoryError:
         failure = ("memory", "")
-    except Exception as error:  # noqa: BLE001 - a file must not end the folder, whatever its reader stumbles over
+    except Exception as error:  # noqa: BLE001 - whatever error a file causes, the next files are read
         failure = ("error", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -101,40 +101,41 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
 
 
 def _clean(text: str) -> str:
-    # Fonts without a proper character map leave NUL and half surrogate pairs behind, which nothing can store.
-    return plain(text.replace("\0", "")).encode("utf-8", "replace").decode()
+    # Fonts without a proper character map give NUL and half surrogate pairs, which a store cannot hold.
+    return unify_newlines(text.replace("\0", "")).encode("utf-8", "replace").decode()
 
 
 class _Memory:
-    """The memory of this process: readers may take so much beyond what was there before they opened a file.
+    """The memory of this process, and a limit on what readers may add to what was in use before they opened a file.
 
-    Counted are private writable pages (Linux, RLIMIT_DATA), not addresses: libraries reserve many more of these than
-    they use. Elsewhere memory is not limited.
+    It counts private writable pages (RLIMIT_DATA on Linux), not addresses, because libraries reserve many more
+    addresses than they use. On other systems memory is not limited.
     """
 
     def __init__(self) -> None:
-        self._base = _data_bytes()
+        self._base = _count_data_bytes()
 
     @contextmanager
-    def uncounted(self) -> Iterator[None]:
-        """What is taken here, such as by imports, counts for no file."""
-        before = _data_bytes()
+    def exclude(self) -> Iterator[None]:
+        """Memory that is taken inside this context, such as by imports, does not count for any file."""
+        before = _count_data_bytes()
         yield
-        self._base += _data_bytes() - before
+        self._base += _count_data_bytes() - before
 
     @contextmanager
-    def limited(self, megabytes: int) -> Iterator[None]:
-        """Let this much be taken. Raises MemoryError beyond."""
+    def limit(self, megabytes: int) -> Iterator[None]:
+        """Let the code inside this context take so much memory; more raises MemoryError."""
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = self._base + megabytes * 2**20
-        if self._base and (hard == resource.RLIM_INFINITY or wanted < hard):
-            resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+        limit = self._base + megabytes * 2**20
+        if self._base and (hard == resource.RLIM_INFINITY or limit < hard):
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
         try:
             yield
         finally:
             resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _data_bytes() -> int:
+def _count_data_bytes() -> int:
+    """The private writable memory of this process; 0 where the system does not say."""
     found = _DATA.search(_STATUS.read_bytes()) if _STATUS.exists() else None
     return int(found[1]) * 1024 if found else 0

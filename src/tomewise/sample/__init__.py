@@ -1,4 +1,4 @@
-"""The bundled sample: a detective story written for Tomewise, and questions that need a passage or the whole of it."""
+"""The bundled sample: a detective story written for Tomewise, and questions about one passage or the whole story."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 STORY: Path = Path(__file__).parent / "story.md"
-"""The story, "The Slack Water Book": Markdown, UTF-8, nine chapters, one paragraph a line."""
+"""The story, "The Slack Water Book": Markdown, UTF-8, nine chapters, one paragraph per line."""
 
 QUESTIONS: Path = Path(__file__).parent / "questions.jsonl"
-"""The questions about the story: one JSON object a line, UTF-8, with the fields of `SampleQuestion`."""
+"""The questions about the story: one JSON object per line, UTF-8, with the fields of `SampleQuestion`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleQuestion:
     """One question about the sample story, with its reference answers, its options and its evidence.
 
-    `type` is `factoid` (one passage answers), `narrative` (the course of the plot answers) or `inferential` (what is
-    not said outright answers). `correct` is the letter, A to D, of the right one of the four `options`. `supporting`
-    are verbatim excerpts, each of which occurs exactly once in the story.
+    `type` is `factoid` (one passage has the answer), `narrative` (the course of the plot has it) or `inferential` (it
+    must be inferred). `correct` is the letter, A to D, of the right one of the four `options`. `supporting` are
+    verbatim excerpts, each of which occurs exactly once in the story.
     """
 
     id: str
@@ -34,10 +34,10 @@ class SampleQuestion:
 
 def questions() -> list[SampleQuestion]:
     """Every question of the sample, in the order of the file."""
-    return [_question(json.loads(line)) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
+    return [_parse_question(json.loads(line)) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
 
 
-def _question(row: dict[str, Any]) -> SampleQuestion:
+def _parse_question(row: dict[str, Any]) -> SampleQuestion:
     lists = {name: tuple(row[name]) for name in ("answers", "options", "supporting")}
     values: dict[str, Any] = {**row, **lists}
     return SampleQuestion(**values)

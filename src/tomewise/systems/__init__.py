@@ -1,1 +1,1 @@
-"""The ways of answering: recipes that wire parts, a file a family."""
+"""The ways of answering: recipes that wire parts, one file for each family."""

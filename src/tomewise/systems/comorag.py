@@ -28,7 +28,7 @@ from tomewise.systems.tree import raptor
 from tomewise.types import Layer, Retriever
 from tomewise.working.pool import Pool
 
-_Workspace = tuple[Probing, Consolidating, Selection]  # what the probing loop asks for, notes and shows
+_Workspace = tuple[Probing, Consolidating, Selection]  # how the loop finds probes, takes notes, and selects evidence
 
 
 def comorag(
@@ -52,12 +52,12 @@ def comorag(
 ) -> System:
     """Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is answered.
 
-    ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`; how the gaps of the
-    paper are closed stands there. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves a layer out.
-    Windows of the episodes begin every `stride` passages (0: where the one before ends), and are summarised in turn on
-    so many `levels` (1: the windows alone). With the `workspace` as published an attempt sees what is new first, each
-    layer has a cue of its own, no role is told what earlier cues say or what the last attempt lacked, and a first
-    answer that is supported only partly ends the loop.
+    ComoRAG, section 2: `loops.probe` over `memory.graph`, `memory.tree` and `memory.episodes`. Those modules say what
+    they do where the paper leaves a choice open. Shares of the context are 8:2:2:1 (appendix B.4); a share of 0 leaves
+    a layer out. Windows of the episodes begin every `stride` passages (0: where the previous window ends). `levels` is
+    the number of levels: 1 has the windows alone, each further level summarises the level below. With the `workspace`
+    as published, an attempt sees new evidence first, each layer has its own cue, and no role sees earlier cues or what
+    the last attempt lacked, and a first answer that is only partly supported ends the loop.
 
     Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """
@@ -72,7 +72,7 @@ def comorag(
     }
     used = {name: part for name, part in parts.items() if part[0]}
     if not used:
-        raise UsageError(f"comorag without any layer finds nothing: give a share to {', '.join(parts)} or some of them")
+        raise UsageError(f"comorag without any layer finds nothing: give a share to one or more of {', '.join(parts)}")
     shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
     probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
@@ -94,7 +94,7 @@ def comorag(
 
 
 def raptor_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
-    """RAPTOR's recall inside of ComoRAG's loop."""
+    """RAPTOR's recall inside ComoRAG's loop."""
     kit = with_query_cache(kit)
     return with_probe_loop(kit, raptor(kit), probes, cycles, limit, context)
 
@@ -109,27 +109,28 @@ def hipporag2_probe(
     limit: int = 20,
     context: int = CONTEXT,
 ) -> System:
-    """HippoRAG 2's recall inside of ComoRAG's loop; recognition of facts costs one call for each search.
+    """HippoRAG 2's recall inside ComoRAG's loop; recognition of facts costs one call for each search.
 
-    As it is, in ComoRAG's table 3, so that from `hipporag2` it differs by the loop alone.
+    As in ComoRAG's table 3, HippoRAG 2 is unchanged, so this system differs from `hipporag2` by the loop alone.
     """
     kit = with_query_cache(kit)
-    inside = hipporag2(kit, extraction=extraction, recognition=recognition)
-    return with_probe_loop(kit, inside, probes, cycles, limit, context)
+    system = hipporag2(kit, extraction=extraction, recognition=recognition)
+    return with_probe_loop(kit, system, probes, cycles, limit, context)
 
 
 def hybrid_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
-    """Hybrid recall inside of ComoRAG's loop."""
+    """Hybrid recall inside ComoRAG's loop."""
     kit = with_query_cache(kit)
     return with_probe_loop(kit, hybrid(kit), probes, cycles, limit, context)
 
 
 def with_query_cache(kit: Kit) -> Kit:
-    """A kit for a loop that searches several layers for each probe."""
+    """The kit with a cache of query vectors, for a loop that searches several layers with the same query."""
     return replace(kit, embedder=CachedEmbedder(kit.embedder))
 
 
 def with_probe_loop(kit: Kit, system: System, probes: int, cycles: int, limit: int, context: int) -> System:
+    """The recall of a system inside ComoRAG's loop."""
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
     best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model), BestSoFar()
     return probe_loop(kit, {"passages": system.retriever}, best, bounds, system.layers)
@@ -142,6 +143,7 @@ def probe_loop(
     bounds: Bounds,
     layers: tuple[Layer, ...],
 ) -> System:
+    """A system that runs ComoRAG's loop over these retrievers."""
     loop = Probe(
         LayeredRecall(retrievers),
         kit.model,

@@ -1,4 +1,4 @@
-"""Answers from passages alone: nearest in meaning, also by words, or everything that fits."""
+"""Answers from passages alone: found by meaning, by meaning and words, or all that fit the model's window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.systems.kit import CONTEXT, Kit, Recipe, System, answer_once
 from tomewise.types import Retriever
 
-_ALL = 10**9
+_UNLIMITED = 10**9  # passages
 
 
 def naive(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
@@ -23,10 +23,11 @@ def hybrid(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
 
 def full_context(kit: Kit) -> System:
     """Show the documents from the beginning, as much as the model's window holds, then answer."""
-    return answer_once(kit, Everything(kit.store), _ALL, None)
+    return answer_once(kit, Everything(kit.store), _UNLIMITED, None)
 
 
 def hybrid_recall(kit: Kit) -> Retriever:
+    """Recall by meaning and by words, both rankings fused."""
     return Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
 
 

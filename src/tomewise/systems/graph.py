@@ -24,7 +24,7 @@ from tomewise.recall.seeding import (
 from tomewise.systems.kit import CONTEXT, Kit, Recipe, System, answer_once
 from tomewise.types import Layer, Retriever
 
-# How many pieces of another carrier take about the room of a passage with its gist.
+# How many pieces of another carrier use about as many tokens as a passage with its gist.
 _PASSAGES_A_PAIR, _FACTS_A_PAIR = 2, 20
 Extraction: TypeAlias = Literal["facts", "entities then triples"]
 Recognition: TypeAlias = Literal["none", "model"]
@@ -44,11 +44,11 @@ def hipporag2(
 ) -> System:
     """Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.
 
-    HippoRAG 2 (arXiv 2502.14802): `recall.diffusion.Diffusion` over `memory.graph`, one call of the model for each
+    HippoRAG 2 (arXiv 2502.14802): `recall.diffusion.Diffusion` over `memory.graph`, with one model call for each
     question to recognise facts.
 
-    Deviations: passages are seeded up to the best `seeded` and not all; entities and triples are extracted in one call
-    unless `extraction` says otherwise.
+    Deviations: only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call
+    unless `extraction` is "entities then triples".
     """
     graph = triples_graph(kit, extraction)
     recall = hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
@@ -76,13 +76,14 @@ def cogitorag(
 ) -> System:
     """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
 
-    CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The gaps of the paper (which walk, how many candidates) are
-    closed in `recall.walk` and `recall.diffusion`. Carriers are compared at equal tokens: `context` counts a pair
-    whole, and more pieces than `limit` are asked for where they are shorter than pairs, so that context bounds each.
+    CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The paper leaves some choices open (which walk, how many
+    candidates); `recall.walk` and `recall.diffusion` state ours. Carriers are compared at equal tokens: `context`
+    counts a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of them, so that `context` is
+    the limit for each carrier.
 
-    Deviations: passages are seeded as the released code does, since recall is the better for it; the paper seeds
-    entities alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call
-    unless `extraction` says otherwise. A gist equal to its passage is not shown.
+    Deviations: passages are seeds too, as in the released code, because that improves recall; the paper seeds entities
+    alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call unless
+    `extraction` is "entities then triples". A gist equal to its passage is not shown.
     """
     graph = triples_graph(kit, extraction, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
@@ -90,24 +91,27 @@ def cogitorag(
     linking = link_facts(kit, graph, recognition, facts)
     walks = {"walk": walk_to_end, "one step": walk_one_step}
     diffusion = Diffusion(kit.store, kit.embedder, indexes, linking, seeding, spreading=walks[spreading])
-    ranked: Mapping[str, Retriever] = {
+    rankings: Mapping[str, Retriever] = {
         "cognirank": CogniRank(kit.store, diffusion, blend=blend),
         "diffusion": diffusion,
     }
     nearest = NearestFacts(kit.store, graph.names.instance, limit=_FACTS_A_PAIR * limit)
-    bearing = ranked[ranking]
+    recall = rankings[ranking]
     if carrier == "triples":
-        bearing = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
-    parts: Mapping[str, Retriever] = {"parts": DecomposedRecall(bearing, kit.model), "whole": bearing}
-    found = parts[asking]
+        recall = SelectedFacts(kit.store, kit.embedder, nearest, graph.names.instance)
+    forms: Mapping[str, Retriever] = {"parts": DecomposedRecall(recall, kit.model), "whole": recall}
+    recall = forms[asking]
     carriers: Mapping[Carrier, tuple[Retriever, int]] = {
-        "passages and gists": (WithGists(found, kit.store), limit),
-        "passages and what gists add": (WithGists(found, kit.store, only_new_sentences=True), _PASSAGES_A_PAIR * limit),
-        "passages": (found, _PASSAGES_A_PAIR * limit),
-        "triples": (found, _FACTS_A_PAIR * limit),
+        "passages and gists": (WithGists(recall, kit.store), limit),
+        "passages and what gists add": (
+            WithGists(recall, kit.store, only_new_sentences=True),
+            _PASSAGES_A_PAIR * limit,
+        ),
+        "passages": (recall, _PASSAGES_A_PAIR * limit),
+        "triples": (recall, _FACTS_A_PAIR * limit),
     }
-    carried, most = carriers[carrier]
-    return answer_once(kit, carried, most, context, (*source_layers(kit)[source], graph))
+    retriever, most = carriers[carrier]
+    return answer_once(kit, retriever, most, context, (*list_source_layers(kit)[source], graph))
 
 
 def associative(
@@ -122,10 +126,10 @@ def associative(
     limit: int = 20,
     context: int = CONTEXT,
 ) -> System:
-    """Walk the graph from facts, from names in the question, and from passages near to what the facts add to it.
+    """Walk the graph from facts, from names in the question, and from passages near to the question plus its facts.
 
-    Ours; no model is asked before the answer. To HippoRAG 2 it adds seeds for entities that the question names,
-    passage seeds by the question expanded with the entities of its best facts, and links from a passage to every
+    Our own system; it calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question
+    names; passage seeds for the question expanded with the entities of its best facts; links from a passage to every
     entity extracted from it.
     """
     graph = triples_graph(kit, extraction)
@@ -150,6 +154,7 @@ def triples_graph(kit: Kit, extraction: Extraction, source: str = "passages") ->
 def hippo_recall(
     kit: Kit, graph: GraphLayer, recognition: str, facts: int, passage_weight: float, seeded: int
 ) -> Retriever:
+    """HippoRAG 2's recall over this graph."""
     indexes = GraphIndexes(kit.store, graph.names.instance)
     seeding = SumOfSeeds([HippoSeeds(), PassageSeeds(kit.store, weight=passage_weight, keep=seeded)])
     return Diffusion(kit.store, kit.embedder, indexes, link_facts(kit, graph, recognition, facts), seeding)
@@ -161,7 +166,8 @@ def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Lin
     return linkings[recognition]
 
 
-def source_layers(kit: Kit) -> Mapping[str, tuple[Layer, ...]]:
+def list_source_layers(kit: Kit) -> Mapping[str, tuple[Layer, ...]]:
+    """The layers below the graph, by the source of its texts."""
     gists, summaries = GistsLayer(kit.store, kit.model), SummariesLayer(kit.store, kit.model)
     return {"gists": (gists,), "passages": (), "summaries": (summaries,)}
 

@@ -1,4 +1,4 @@
-"""What a recipe wires from, and what it makes."""
+"""The input and the output of a recipe: the kit from which it wires parts, and the system."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
-CONTEXT = 6000  # tokens of evidence shown to the answering role, the same for every system unless said otherwise
+CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
 
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What a recipe wires from; parts get its members, never the kit."""
+    """The store, model and embedder from which a recipe wires parts. A part gets its members, never the kit itself."""
 
     store: SqliteStore
     model: LanguageModel
@@ -28,7 +28,7 @@ class Kit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A way of answering: a loop over a retriever, and the memory layers that it needs, lowest first."""
+    """A way of answering: a loop over a retriever, and the memory layers that it needs, the lowest first."""
 
     loop: Loop
     retriever: Retriever
@@ -41,5 +41,6 @@ Recipe = Callable[..., System]
 def answer_once(
     kit: Kit, retriever: Retriever, limit: int, context: int | None, layers: tuple[Layer, ...] = ()
 ) -> System:
+    """A system that retrieves once and then answers."""
     loop = Once(retriever, kit.model, Citer(kit.store), make_token_counter(kit.embedder), limit=limit, budget=context)
     return System(loop=loop, retriever=retriever, layers=layers)

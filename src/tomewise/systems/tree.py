@@ -16,7 +16,8 @@ def raptor(
 ) -> System:
     """Retrieve passages and the summaries above them from one tree, then answer.
 
-    RAPTOR (arXiv 2401.18059): `recall.tree` over `memory.tree`, the tree collapsed or traversed from its top.
+    RAPTOR (arXiv 2401.18059): `recall.tree_search` over `memory.tree`. The search is over all nodes of the tree at once
+    (collapsed) or level by level from its top (traversal).
     """
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     searches: Mapping[str, Retriever] = {

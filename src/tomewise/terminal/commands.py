@@ -163,16 +163,16 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Make or update the memory layers that a system needs. A stopped build continues where it was."""
-    from tomewise.systems.spec import variant_named
+    from tomewise.systems.spec import parse_variant
     from tomewise.terminal import render
     from tomewise.tome import reports
 
-    variant = variant_named(system)
+    variant = parse_variant(system)
     promise_to_resume()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if estimate:
-            costs = reports.costs(book, variant)
+            costs = reports.costs_json(book, variant)
             print_json(costs) if as_json else render.print_costs(costs, console())
             return
         with show_progress() as report_progress:
@@ -210,11 +210,11 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
-    from tomewise.systems.spec import variant_named
+    from tomewise.systems.spec import parse_variant
     from tomewise.terminal import render
     from tomewise.tome import reports
 
-    variant = variant_named(system)
+    variant = parse_variant(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         on_event = None if as_json or not trace else _show_event
@@ -228,7 +228,7 @@ def ask(
                 on_event=on_event,
                 **variant.settings,
             )
-        nearest = reports.nearest(answer, book.store)
+        nearest = reports.find_nearest(answer, book.store)
     if as_json:
         _print_answer_json(answer, nearest, trace)
         return
@@ -258,7 +258,7 @@ def show(
             records = book.store.traces(traces)
             print_json(records) if as_json else console().print(render.traces_table(records))
             return
-        contents = reports.contents(book)
+        contents = reports.contents_json(book)
     print_json(contents) if as_json else render.print_contents(contents, console())
 
 
@@ -275,16 +275,16 @@ def systems(as_json: Json = False) -> None:
     """List the systems, their ablations, and where they deviate from their papers."""
     from rich.table import Table
 
-    from tomewise.systems.registry import DEFAULT, RECIPES, describe, deviations
-    from tomewise.systems.spec import ablations
+    from tomewise.systems.registry import DEFAULT, RECIPES, describe, describe_deviations
+    from tomewise.systems.spec import list_ablations
 
     rows: list[dict[str, Any]] = [
         {
             "name": name,
             "description": describe(name),
             "default": name == DEFAULT,
-            "ablations": list(ablations(name)),
-            "deviations": deviations(name),
+            "ablations": list(list_ablations(name)),
+            "deviations": describe_deviations(name),
         }
         for name in RECIPES
     ]
@@ -312,10 +312,10 @@ def trust(
         raise UsageError("--list and --forget exclude each other: give one of them")
     folder = folder.resolve()
     if list_all:
-        for name in configuration.trusted_folders().all():
+        for name in configuration.load_trusted_folders().all():
             typer.echo(name)
     elif forget:
-        configuration.trusted_folders().forget(folder)
+        configuration.load_trusted_folders().forget(folder)
         console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
     else:
         settings = configuration.trust(folder)

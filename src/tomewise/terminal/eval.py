@@ -245,9 +245,9 @@ def _experiment(
     from tomewise.evaluate.metrics import default_metrics, metric_named
     from tomewise.language.choose_model import choose_model
     from tomewise.language.prompts import Prompts
-    from tomewise.systems.spec import variants_named
+    from tomewise.systems.spec import parse_variants
 
-    variants = variants_named(names.systems)  # before reading the data, so that a misspelt name costs no time
+    variants = parse_variants(names.systems)  # before reading the data, so that a misspelt name costs no time
     metrics = tuple(map(metric_named, dict.fromkeys(names.metrics)))
     judges = tuple(map(judge_named, dict.fromkeys(names.judges)))
     dataset = read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
@@ -306,9 +306,9 @@ def _run(experiment: Experiment, out: Path, on_progress: Callable[[Progress], No
 
 def _baseline_name(baseline: str | None) -> str | None:
     """The name that a baseline has in tables."""
-    from tomewise.systems.spec import variants_named
+    from tomewise.systems.spec import parse_variants
 
-    return variants_named([baseline])[0].name if baseline else None
+    return parse_variants([baseline])[0].name if baseline else None
 
 
 def _read(out: Path, name: str | None) -> Results:

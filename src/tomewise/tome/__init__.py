@@ -1,1 +1,1 @@
-""""""
+"""`Tome`, the class that most users meet."""

@@ -1,4 +1,4 @@
-"""From what a caller names to documents: sources to be read, and documents that a tome holds."""
+"""Read the sources that a caller names as documents, find a document by name, and check questions."""
 
 from __future__ import annotations
 
@@ -13,48 +13,49 @@ from typing import TYPE_CHECKING
 from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.memory.passages import LostDocuments
 from tomewise.reading.folder import Skipped
-from tomewise.reading.json_lines import prefixed
+from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.read import Source, SourceReader
-from tomewise.types import Document, DocumentId
+from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_MOST_OPTIONS = 26  # each option has a letter, A to Z
 
 
 class Claims:
-    """Which source each document of a tome is from, so that none takes the place of another's."""
+    """The source of each document in a tome. A document must not replace one from another source."""
 
     def __init__(self, origins: Mapping[DocumentId, str]) -> None:
         self._origins = dict(origins)
-        self._held: dict[str, set[DocumentId]] = defaultdict(set)
+        self._ids: dict[str, set[DocumentId]] = defaultdict(set)  # by source
         for document, source in origins.items():
-            self._held[source].add(document)
+            self._ids[source].add(document)
 
     def check(self, source: Source) -> None:
-        """Raise ReadingError when a document of another source has an id of this one."""
+        """Raise ReadingError if an id of this source belongs to a document of another source."""
         for document in source.ids:
-            other = self._origins.get(document, source.name)
-            if other != source.name:
+            owner = self._origins.get(document, source.name)
+            if owner != source.name:
                 raise ReadingError(
-                    f"{source.name}: the id {document!r} is that of a document from {other}: put a name before the ids "
+                    f"{source.name}: the id {document!r} is that of a document from {owner}: put a name before the ids "
                     f"of rows with --prefix NAME (`prefix=` from Python), or remove the other document first"
                 )
 
     def take(self, source: Source) -> frozenset[DocumentId]:
-        """Note what a source has. Returns the documents that it had before, and has no more."""
-        held = self._held[source.name]
-        lost = frozenset(held.difference(source.ids)) if source.is_file else frozenset[DocumentId]()
+        """Record the ids of a source. Returns the ids that it had before and no longer has."""
+        ids = self._ids[source.name]
+        lost = frozenset(ids.difference(source.ids)) if source.is_file else frozenset[DocumentId]()
         for document in lost:
             del self._origins[document]
-        held -= lost
-        held.update(source.ids)
+        ids -= lost
+        ids.update(source.ids)
         self._origins.update(dict.fromkeys(source.ids, source.name))
         return lost
 
 
-def documents(
+def read_documents(
     sources: Iterable[str | Path | Document],
     reader: SourceReader,
     claims: Claims,
@@ -62,34 +63,53 @@ def documents(
     *,
     prefix: str = "",
 ) -> Iterator[Document | LostDocuments]:
-    """The documents of all sources, and before those of a file what it has no more since it was added last.
+    """The documents of all sources. `LostDocuments`, the ids that a file no longer has, come before those of the
+    file.
 
-    What is passed over in folders goes to `skipped`, by path with the reason. Raises ReadingError.
+    Puts the path of each entry that was skipped into `skipped`, with the reason. Raises ReadingError.
     """
-    for given in sources:
-        if isinstance(given, Document):
-            document = _storable(replace(given, id=prefixed(prefix, given.id)))
-            one = Source(document.source, (document.id,), (document,), is_file=False)
-            claims.check(one)
-            claims.take(one)
+    for item in sources:
+        if isinstance(item, Document):
+            document = replace(item, id=add_prefix(prefix, item.id))
+            _check_document(document)
+            source = Source(document.source, (document.id,), (document,), is_file=False)
+            claims.check(source)
+            claims.take(source)
             yield document
-    for source in reader.read_all(source for source in sources if not isinstance(source, Document)):
-        if isinstance(source, Skipped):
-            skipped[str(source.path)] = source.reason
+    for entry in reader.read_all(item for item in sources if not isinstance(item, Document)):
+        if isinstance(entry, Skipped):
+            skipped[str(entry.path)] = entry.reason
             continue
-        if lost := claims.take(source):
+        if lost := claims.take(entry):
             yield LostDocuments(tuple(sorted(lost)))
-        yield from source.documents
+        yield from entry.documents
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise UsageError for a name that nothing could be found under."""
+    """Raise UsageError for a prefix with outer blanks or with characters that cannot be stored."""
     if prefix and (prefix != prefix.strip() or _UNSTORABLE.search(prefix)):
         raise UsageError(f"the prefix {prefix!a} begins or ends with a blank, or cannot be stored: give a plain name")
 
 
-def _storable(document: Document) -> Document:
-    """A document as it came from a program. Raises ReadingError for what no file could hold either."""
+def check_question(question: Question) -> None:
+    """Raise UsageError for an empty question, for text that is not UTF-8, and for a wrong number of options."""
+    for text in (question.text, question.instructions, *question.options):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the question holds bytes that are not UTF-8: {text[:80]!a}: type it again") from None
+    if not question.text.strip():
+        raise UsageError("the question is empty: say what you want to know")
+    if len(question.options) == 1 or not all(option.strip() for option in question.options):
+        raise UsageError("a multiple-choice question needs two options or more, none of them empty")
+    if len(question.options) > _MOST_OPTIONS:
+        raise UsageError(
+            f"{len(question.options)} options are more than there are letters: give at most {_MOST_OPTIONS}"
+        )
+
+
+def _check_document(document: Document) -> None:
+    """Raise ReadingError for a document without id or text, or with characters that a file could not hold."""
     if not document.id.strip() or not document.text.strip():
         raise ReadingError(f"the document {document.id!r} has no id or no text: give it both, or leave it out")
     for name in ("id", "title", "text", "source"):
@@ -97,25 +117,24 @@ def _storable(document: Document) -> Document:
         if found:
             where = f"the {name} of the document {document.id!a} holds the character {found[0]!a} at {found.start()}"
             raise ReadingError(f"{where}: replace it")
-    return document
 
 
-def the_one(name: str, store: SqliteStore) -> DocumentRecord:
-    """The document that `name` names. Raises UnknownName when there is none, or more than one."""
+def find_document(name: str, store: SqliteStore) -> DocumentRecord:
+    """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
     if not name.strip():
-        raise UsageError("the name of the document is empty: `tome show` lists what there is")
+        raise UsageError("the name of the document is empty: `tome show` lists the documents")
     records = store.documents()
     path = os.path.realpath(name)
-    for found in (
+    for matches in (
         [record for record in records if record.id in (name, path)],
         [record for record in records if record.title == name],
         [record for record in records if record.source in (name, path)],
         [record for record in records if record.id.endswith("/" + name)],
         [record for record in records if name in record.id],
     ):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            some = ", ".join(repr(record.id) for record in found[:3]) + (", ..." if len(found) > 3 else "")
-            raise UnknownName(f"{name!r} fits {len(found)} documents ({some}): give the whole id")
-    raise UnknownName(f"no document {name!r} in {store.path}: `tome show` lists what there is")
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
+            raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
+    raise UnknownName(f"no document {name!r} in {store.path}: `tome show` lists the documents")

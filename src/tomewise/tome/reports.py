@@ -1,29 +1,31 @@
-"""What the verbs of a tome report, and the JSON that programs read."""
+"""The reports of a tome's methods, and the JSON that programs read."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.language.price import price
 from tomewise.memory.grounds import find_grounds
+from tomewise.memory.passages import Outcome
+from tomewise.types import Answer, Estimate, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
+    from tomewise.memory.passages import TakenDocument
     from tomewise.store.sqlite.store import SqliteStore
     from tomewise.systems.spec import Variant
     from tomewise.tome.tome import Tome
-from tomewise.types import Answer, Estimate, LayerReport, Passage, Usage
 
-_NEAREST = 3  # passages shown where a question is declined
+_MOST_NEAREST = 3  # passages that are shown when a question is declined
 
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """What an `add` did: ids of documents by outcome, and what was passed over with the reason.
+    """The result of `add`: the ids of documents by outcome, and the reason for each path that was skipped.
 
-    `removed` are documents that their file, such as a corpus, had when it was added last and has no more.
+    `removed` are documents that their file, such as a corpus, had when it was last added and no longer has.
     """
 
     added: tuple[str, ...] = ()
@@ -33,10 +35,18 @@ class AddReport:
     passages: int = 0
     skipped: Mapping[str, str] | None = None
 
+    @classmethod
+    def of(cls, taken: Sequence[TakenDocument], skipped: Mapping[str, str]) -> AddReport:
+        """The report on these documents."""
+        by_outcome = {
+            outcome: tuple(item.document for item in taken if item.outcome == outcome) for outcome in get_args(Outcome)
+        }
+        return cls(**by_outcome, passages=sum(item.passages for item in taken), skipped=skipped)
+
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a `build` did, layer by layer, and what it cost."""
+    """The result of `build`, layer by layer, and its cost."""
 
     layers: tuple[LayerReport, ...]
     usage: Usage
@@ -44,7 +54,7 @@ class BuildReport:
 
 @dataclass(frozen=True, slots=True)
 class RemoveReport:
-    """What a `remove` did: the document, and how many passages and derived memories went with it."""
+    """The result of `remove`: the document, and how many passages and derived nodes were removed with it."""
 
     document: str
     passages: int
@@ -69,7 +79,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """Passages near to a question that was declined, as `tome ask --json` prints them."""
+    """The passages nearest to a declined question, as `tome ask --json` prints them."""
     return [
         {
             "document": passage.document,
@@ -83,7 +93,7 @@ def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """What was used, as programs read it."""
+    """The usage of an answer or a build, as `--json` prints it."""
     roles = {
         role: {
             "calls": spent.calls,
@@ -110,42 +120,42 @@ def usage_json(usage: Usage) -> dict[str, Any]:
     }
 
 
-def nearest(answer: Answer, store: SqliteStore) -> list[Passage]:
-    """The passages nearest to a question that was declined, of those that were shown; none for an answer."""
+def find_nearest(answer: Answer, store: SqliteStore) -> list[Passage]:
+    """The best passages of the evidence if the question was declined; an empty list if it was answered."""
     if answer.resolved:
         return []
     ranked = sorted(answer.evidence, key=lambda piece: (piece.node not in piece.sources, -piece.score))
-    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_NEAREST]
+    sources = list(dict.fromkeys(source for piece in ranked for source in piece.sources))[:_MOST_NEAREST]
     keys = store.keys_of(sources)
     passages = store.passages(keys.values())
     return [passages[keys[source]] for source in sources if keys.get(source) in passages]
 
 
-def costs(book: Tome, variant: Variant) -> dict[str, Any]:
-    """What `tome build --estimate --json` prints: calls, tokens and dollars by layer and in all."""
+def costs_json(book: Tome, variant: Variant) -> dict[str, Any]:
+    """The object that `tome build --estimate --json` prints: calls, tokens and dollars by layer, and their sums."""
     model = book.kit.model.name
 
-    def dollars(one: Estimate) -> float | None:
-        return 0.0 if model == "extractive" else price(model, one.input_tokens, one.output_tokens)
+    def find_price(estimate: Estimate) -> float | None:
+        return 0.0 if model == "extractive" else price(model, estimate.input_tokens, estimate.output_tokens)
 
     layers = [
         {
-            "layer": one.layer,
-            "calls": one.calls,
-            "input_tokens": one.input_tokens,
-            "output_tokens": one.output_tokens,
-            "cost": dollars(one),
+            "layer": estimate.layer,
+            "calls": estimate.calls,
+            "input_tokens": estimate.input_tokens,
+            "output_tokens": estimate.output_tokens,
+            "cost": find_price(estimate),
         }
-        for one in book.estimate(variant.system, **variant.settings)
+        for estimate in book.estimate(variant.system, **variant.settings)
     ]
     sums = {name: sum(layer[name] for layer in layers) for name in ("calls", "input_tokens", "output_tokens")}  # type: ignore[misc]
-    known = [layer["cost"] for layer in layers if layer["cost"] is not None]
-    total = {**sums, "cost": sum(known) if len(known) == len(layers) else None}  # type: ignore[arg-type]
+    costs = [layer["cost"] for layer in layers if layer["cost"] is not None]
+    total = {**sums, "cost": sum(costs) if len(costs) == len(layers) else None}  # type: ignore[arg-type]
     return {"system": variant.name, "model": model, "layers": layers, "total": total}
 
 
 def build_json(report: BuildReport) -> dict[str, Any]:
-    """What `tome build --json` prints."""
+    """The object that `tome build --json` prints."""
     layers = [
         {
             "layer": layer.layer,
@@ -159,8 +169,8 @@ def build_json(report: BuildReport) -> dict[str, Any]:
     return {"layers": layers, "usage": usage_json(report.usage)}
 
 
-def contents(book: Tome) -> dict[str, Any]:
-    """What `tome show --json` prints."""
+def contents_json(book: Tome) -> dict[str, Any]:
+    """The object that `tome show --json` prints."""
     store = book.store
     return {
         "tome": str(store.path),
@@ -185,15 +195,15 @@ def contents(book: Tome) -> dict[str, Any]:
 
 
 def _list_failures(store: SqliteStore) -> list[dict[str, Any]]:
-    """What layers could not take in, and why: by layer and document, with the places of the passages it rests on."""
-    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    """The failures of all layers, by layer, document and reason, with the positions of the passages concerned."""
+    positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for layer, counts in store.layers().items():
         reasons = store.intake(layer).failed if counts["failed"] else {}
         for key, node in store.nodes_at(reasons).items():
-            below = find_grounds(store, [key], node.layer)[key]
-            for passage in store.passages(below).values():
-                found[layer, passage.document, reasons[key]].add(passage.position)
+            sources = find_grounds(store, [key], node.layer)[key]
+            for passage in store.passages(sources).values():
+                positions[layer, passage.document, reasons[key]].add(passage.position)
     return [
         {"layer": layer, "document": document, "passages": sorted(places), "reason": reason}
-        for (layer, document, reason), places in sorted(found.items())
+        for (layer, document, reason), places in sorted(positions.items())
     ]

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that plain methods work wherever they are called from."""
+"""An event loop in its own thread. With it plain methods also work where another event loop is running."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 from tomewise.errors import UsageError
 
 T = TypeVar("T")
-_PATIENCE = 1.0  # seconds that work which was stopped may take to tidy up
+_STOP_SECONDS = 1.0  # how long cancelled work may take to end
 
 
 class LoopThread:
-    """Runs coroutines for callers that are not asynchronous, also inside a running event loop (a notebook).
+    """Runs coroutines for callers that are not asynchronous, also inside a running event loop (in a notebook).
 
-    The thread begins with the first piece of work and ends with `stop`; work after that begins another.
+    The first coroutine starts the thread, and `stop` ends it; a later coroutine starts a new thread.
     """
 
     def __init__(self) -> None:
@@ -26,23 +26,26 @@ class LoopThread:
         self._guard = threading.Lock()
 
     @property
-    def used(self) -> bool:
+    def runs(self) -> bool:
         """Whether there is a thread to stop."""
         return self._running is not None and os.getpid() == self._process
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and return the result; an interrupt stops the work.
+        """Run to the end and return the result; an interrupt cancels the work.
 
-        Raises UsageError inside of the work itself, which would wait for its own end, and in a process that was forked
-        off, where nobody would do the work.
+        Raises UsageError if the work itself calls this, because it would wait for its own end, and in a forked process,
+        which does not have the thread.
         """
         if os.getpid() != self._process:
             work.close()
-            raise UsageError("this process was forked from the one that opened the tome: open it anew in this one")
+            raise UsageError("this process was forked from the one that opened the tome: open it again in this one")
         if self._running is not None and threading.current_thread() is self._running[1]:
             work.close()
-            raise UsageError("a callback cannot call a plain method of the tome that called it: note what it is told")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop())
+            raise UsageError(
+                "a callback cannot call a plain method of the tome that called it: store what it receives, "
+                "and call the method afterwards"
+            )
+        future = asyncio.run_coroutine_threadsafe(work, self._start_loop())
         try:
             return future.result()
         except BaseException:
@@ -50,15 +53,16 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """End the thread; what is still running there is cancelled."""
+        """End the thread and cancel what still runs in it."""
         with self._guard:
             running, self._running = self._running, None
-        if running is not None and os.getpid() == self._process:  # a fork has no such thread
+        if running is not None and os.getpid() == self._process:  # a forked process does not have the thread
             loop, thread = running
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(_PATIENCE)
+            thread.join(_STOP_SECONDS)
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
+    def _start_loop(self) -> asyncio.AbstractEventLoop:
+        """The running event loop; starts one if necessary."""
         with self._guard:
             if self._running is None:
                 loop = asyncio.new_event_loop()
@@ -72,11 +76,11 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        # Threads that are still computing are not waited for, which is why this is no `asyncio.Runner`.
-        loop.run_until_complete(asyncio.wait(left, timeout=_PATIENCE) if left else asyncio.sleep(0))
+        # Not `asyncio.Runner`: that would wait for threads that still compute.
+        loop.run_until_complete(asyncio.wait(tasks, timeout=_STOP_SECONDS) if tasks else asyncio.sleep(0))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()

@@ -27,7 +27,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.schema import calls as stored
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(32)
@@ -55,7 +55,7 @@ def open_store(folder: Path, *texts: str) -> SqliteStore:
     folder.mkdir(parents=True, exist_ok=True)
     store = SqliteStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
@@ -113,7 +113,7 @@ async def test_synonyms_are_those_of_a_plain_comparison_in_any_order(tmp_path: P
     store = open_store(tmp_path, "\n".join(names[::3]))
     layer = GraphLayer(store, make_model(), EMBEDDER)
     await build([layer], store, quiet)
-    put(store, EMBEDDER, document_of("later", "\n".join(names)))
+    put_document(store, EMBEDDER, document_of("later", "\n".join(names)))
     await build([layer], store, quiet)
     rows = EMBEDDER.embed(names).astype(np.float64)
     cosines = np.round(rows @ rows.T, 4)
@@ -133,7 +133,7 @@ async def test_unusable_parts_are_counted_and_a_name_in_every_passage_is_reporte
     (report,) = await build([layer], store, quiet)
     assert "left out or mended: 24 triples not of three parts" in report.notes
     assert "'hub' is named in more than half of the passages" in report.notes
-    put(store, EMBEDDER, document_of("later", "bad > triple"))
+    put_document(store, EMBEDDER, document_of("later", "bad > triple"))
     await build([layer], store, quiet)
     assert store.builds()[NAMES.layer]["dirt"] == {"triples not of three parts": 25}
     assert store.builds()[NAMES.layer]["taken"] == 25
@@ -173,13 +173,13 @@ async def test_any_history_gives_the_graph_of_the_last_texts(steps: list[tuple[i
                     change.remove_document(f"d{document}")
             else:
                 texts[document] = text
-                put(store, EMBEDDER, document_of(f"d{document}", text))
+                put_document(store, EMBEDDER, document_of(f"d{document}", text))
             if must_build:
                 await build([layer], store, quiet)
         await build([layer], store, quiet)
         plain = open_store(Path(folder) / "short")
         for document, text in sorted(texts.items(), reverse=True):
-            put(plain, EMBEDDER, document_of(f"d{document}", text))
+            put_document(plain, EMBEDDER, document_of(f"d{document}", text))
         await build([GraphLayer(plain, make_model(), EMBEDDER)], plain, quiet)
         ours = [line for line in export(store) if '"kind": "setting"' not in line]
         assert ours == [line for line in export(plain) if '"kind": "setting"' not in line]
@@ -280,7 +280,7 @@ async def test_the_estimate_has_the_exact_calls_and_learns_the_tokens(tmp_path: 
     store = open_store(tmp_path)
     line = "The keeper Ada Marsh saw Tom Hale at the harbour of Skerry in May 1911, and Hale sold Ida Poe a boat. "
     for number in range(24):
-        put(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
+        put_document(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
     model = Cached(ExtractiveModel(EMBEDDER), Prompts(), store.calls)
     graph = GraphLayer(store, model, EMBEDDER, **options)
     layers = [GistsLayer(store, model), graph] if "source" in options else [graph]
@@ -294,7 +294,7 @@ async def test_the_estimate_has_the_exact_calls_and_learns_the_tokens(tmp_path: 
         given = sum(cost.input_tokens for cost in spent)
         assert abs(foreseen.input_tokens - given) <= 0.1 * given
     for number in range(24, 36):
-        put(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
+        put_document(store, EMBEDDER, document_of(f"d{number}", f"{number}. " + line * (2 + number % 3)))
     if "source" in options:
         await build(layers[:1], store, quiet)
     foreseen = (await estimate(layers, store))[-1]

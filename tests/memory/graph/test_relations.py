@@ -18,7 +18,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.relations import clean_relations
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(32)
@@ -53,7 +53,7 @@ def make_model() -> ScriptedModel:
 def open_store(folder: Path, *texts: str) -> SqliteStore:
     store = SqliteStore.open(folder / "a.tome")
     for number, text in enumerate(texts):
-        put(store, EMBEDDER, document_of(f"d{number}", text))
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
     return store
 
 
@@ -108,10 +108,10 @@ async def test_a_summary_of_long_descriptions_goes_with_any_of_its_mentions(tmp_
     await build([layer], store, quiet)
     short = list(export(store))
     assert describe(store, "ada")[2].count("\n") == 1
-    put(store, EMBEDDER, document_of("d2", texts[2]))
+    put_document(store, EMBEDDER, document_of("d2", texts[2]))
     await build([layer], store, quiet)
     assert describe(store, "ada")[2] == "Ada, described in 3 ways"
-    put(store, EMBEDDER, document_of("d3", texts[2].replace("2", "3")))
+    put_document(store, EMBEDDER, document_of("d3", texts[2].replace("2", "3")))
     await build([layer], store, quiet)
     assert describe(store, "ada")[2] == "Ada, described in 4 ways"
     assert len(store.nodes(NAMES.descriptions)) == 1

@@ -22,7 +22,7 @@ from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put
+from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 
 EMBEDDER = HashEmbedder(32)
@@ -61,7 +61,7 @@ def make_layer(store: SqliteStore, model: object, **settings: int) -> TreeLayer:
 def fill_store(path: Path, numbers: Sequence[int]) -> SqliteStore:
     store = SqliteStore.open(path)
     for number in numbers:
-        put(store, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
+        put_document(store, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
     return store
 
 
@@ -128,7 +128,7 @@ async def test_a_level_is_asked_side_by_side(store: SqliteStore) -> None:
 async def test_unchanged_clusters_are_not_asked_again(store: SqliteStore) -> None:
     await build([make_layer(store, make_model(), cluster_tokens=60)], store, quiet)
     before = {node.id for node in store.nodes("tree").values()}
-    put(store, EMBEDDER, document_of("d999", make_text(999)))
+    put_document(store, EMBEDDER, document_of("d999", make_text(999)))
     model = make_model()
     (report,) = await build([make_layer(store, model, cluster_tokens=60)], store, quiet)
     after = {node.id for node in store.nodes("tree").values()}
@@ -142,7 +142,7 @@ async def test_adding_and_removing_leaves_the_tree_and_asks_nothing_again(store:
     make = make_layer(store, Cached(model, Prompts(), store.calls), cluster_tokens=60)
     await build([make], store, quiet)
     whole = list(export(store))
-    put(store, EMBEDDER, document_of("d999", make_text(999)))
+    put_document(store, EMBEDDER, document_of("d999", make_text(999)))
     await build([make], store, quiet)
     with store.write() as change:
         change.remove_document("d999")
@@ -265,7 +265,7 @@ async def test_the_order_of_adding_does_not_matter(
     await build([make_layer(at_once, make_model(), cluster_tokens=70)], at_once, quiet)
     await build([make_layer(in_steps, make_model(), cluster_tokens=70)], in_steps, quiet)
     for number in shuffled[13:]:
-        put(in_steps, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
+        put_document(in_steps, EMBEDDER, document_of(f"d{number:03}", make_text(number)))
     await build([make_layer(in_steps, make_model(), cluster_tokens=70)], in_steps, quiet)
     assert list(export(at_once)) == list(export(in_steps))
     assert len(at_once.nodes("tree")) > 0

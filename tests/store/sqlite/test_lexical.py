@@ -31,7 +31,7 @@ def add(store: SqliteStore, name: str, text: str, title: str = "") -> int:
 
 
 @pytest.fixture
-def filled_store(store: SqliteStore) -> SqliteStore:
+def store_with_rows(store: SqliteStore) -> SqliteStore:
     for name, text in TEXTS.items():
         add(store, name, text)
     return store
@@ -60,21 +60,21 @@ def find_documents(store: SqliteStore, query: str, limit: int = 10) -> str:
         ("zebra", ""),
     ],
 )
-def test_finds(filled_store: SqliteStore, query: str, documents: str) -> None:
-    assert sorted(find_documents(filled_store, query)) == sorted(documents)
+def test_finds(store_with_rows: SqliteStore, query: str, documents: str) -> None:
+    assert sorted(find_documents(store_with_rows, query)) == sorted(documents)
 
 
-def test_common_words_count_if_there_are_no_others(filled_store: SqliteStore) -> None:
-    assert find_documents(filled_store, "what had they been").startswith("d")
+def test_common_words_count_if_there_are_no_others(store_with_rows: SqliteStore) -> None:
+    assert find_documents(store_with_rows, "what had they been").startswith("d")
 
 
 @pytest.mark.parametrize(
     "query",
     ['"', '""', "tide*", "NEAR(tide fog)", "text:tide", "tide NOT fog", "{text} : tide", "^tide", "(tide", "a\x00tide"],
 )
-def test_operators_are_words(filled_store: SqliteStore, query: str) -> None:
+def test_operators_are_words(store_with_rows: SqliteStore, query: str) -> None:
     expected = "e" if "tide" in query else ""
-    assert find_documents(filled_store, query) == expected
+    assert find_documents(store_with_rows, query) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,11 +92,11 @@ def test_no_query_is_a_syntax_error(query: str) -> None:
     engine.dispose()
 
 
-def test_scores_fall_and_the_limit_holds(filled_store: SqliteStore) -> None:
-    scores = [score for _, score in filled_store.lexical("the clock lanterns pier quay", 10)]
+def test_scores_fall_and_the_limit_holds(store_with_rows: SqliteStore) -> None:
+    scores = [score for _, score in store_with_rows.lexical("the clock lanterns pier quay", 10)]
     assert len(scores) > 2
     assert scores == sorted(scores, reverse=True)
-    assert len(filled_store.lexical("the clock lanterns pier quay", 2)) == 2
+    assert len(store_with_rows.lexical("the clock lanterns pier quay", 2)) == 2
 
 
 def test_titles_are_found(store: SqliteStore) -> None:
@@ -107,12 +107,12 @@ def test_titles_are_found(store: SqliteStore) -> None:
 
 
 def test_a_removed_document_is_not_found_and_does_not_change_scores(
-    filled_store: SqliteStore, open_store: MakeStore
+    store_with_rows: SqliteStore, open_store: MakeStore
 ) -> None:
-    before = filled_store.lexical("clock lantern tide", 10)
-    add(filled_store, "g", "A clock, a clock, a lantern.", title="Tides")
-    assert find_documents(filled_store, "clock")[0] == "g"
-    remove(filled_store, "g")
-    assert filled_store.lexical("clock lantern tide", 10) == before
-    with filled_store.read() as connection:
+    before = store_with_rows.lexical("clock lantern tide", 10)
+    add(store_with_rows, "g", "A clock, a clock, a lantern.", title="Tides")
+    assert find_documents(store_with_rows, "clock")[0] == "g"
+    remove(store_with_rows, "g")
+    assert store_with_rows.lexical("clock lantern tide", 10) == before
+    with store_with_rows.read() as connection:
         connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")

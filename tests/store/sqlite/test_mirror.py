@@ -382,14 +382,14 @@ def test_released_rows_are_read_again(tmp_path: Path) -> None:
     columns = files.read(1)
     assert columns is not None
     assert columns.stored_rows.sum() == rows.sum()
-    before = _mapped_kilobytes(columns)
+    before = _read_mapped_kilobytes(columns)
     columns.release_memory()
-    assert _mapped_kilobytes(columns) < before or before == 0  # 0: the system does not report it
+    assert _read_mapped_kilobytes(columns) < before or before == 0  # 0: the system does not report it
     assert np.array_equal(columns.stored_rows, rows)
     Columns(1, np.arange(2), rows[:2]).release_memory()  # not mapped: stays
 
 
-def _mapped_kilobytes(columns: Columns) -> int:
+def _read_mapped_kilobytes(columns: Columns) -> int:
     """The kilobytes of the rows' file that are in this process's memory; 0 if the system does not report it."""
     try:
         lines = iter(Path("/proc/self/smaps").read_text().splitlines())

@@ -17,7 +17,7 @@ def node(name: str, *sources: str, layer: str = "made") -> Node:
 
 
 @pytest.fixture
-def filled_store(store: SqliteStore) -> SqliteStore:
+def store_with_rows(store: SqliteStore) -> SqliteStore:
     with store.write() as change:
         for document in DOCUMENTS:
             change.put_document(document, "", cut_passages(document, 100))
@@ -28,90 +28,90 @@ def ids(store: SqliteStore) -> list[str]:
     return [passage.id for passage in store.passages().values()]  # of one, three, two
 
 
-def test_a_removal_reaches_every_level_of_nodes_made_from_it(filled_store: SqliteStore) -> None:
-    first, third, second = ids(filled_store)
-    with filled_store.write() as change:
+def test_a_removal_reaches_every_level_of_nodes_made_from_it(store_with_rows: SqliteStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
         change.put_nodes([node("a", first), node("b", second), node("both", first, second)])
         change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
         change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], shared=True)
         change.put_nodes([node("on-lone", "lone")])
-    gone = remove(filled_store, "one")
-    left = {found.id for layer in ("made", "s") for found in filled_store.nodes(layer).values()}
+    gone = remove(store_with_rows, "one")
+    left = {found.id for layer in ("made", "s") for found in store_with_rows.nodes(layer).values()}
     assert left == {"b", "seen"}
     assert len(gone) == len(set(gone)) == 7  # the passage, a, both, aa, top, lone, on-lone
-    remove(filled_store, "two")
-    assert filled_store.nodes("s") == filled_store.nodes("made") == {}
-    assert ids(filled_store) == [third]
+    remove(store_with_rows, "two")
+    assert store_with_rows.nodes("s") == store_with_rows.nodes("made") == {}
+    assert ids(store_with_rows) == [third]
 
 
-def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(filled_store: SqliteStore) -> None:
-    first, third, second = ids(filled_store)
-    with filled_store.write() as change:
+def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(store_with_rows: SqliteStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
         change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], shared=True)
-    keys = filled_store.keys_of([first, second, "unknown"])
+    keys = store_with_rows.keys_of([first, second, "unknown"])
     assert set(keys) == {first, second}
-    with filled_store.write() as change:
+    with store_with_rows.write() as change:
         change.remove_nodes(keys.values())
-    assert [found.id for found in filled_store.nodes("s").values()] == ["y"]
+    assert [found.id for found in store_with_rows.nodes("s").values()] == ["y"]
 
 
-def test_nodes_that_exist_keep_their_text_and_gain_sources(filled_store: SqliteStore) -> None:
-    first, third, second = ids(filled_store)
-    with filled_store.write() as change:
+def test_nodes_that_exist_keep_their_text_and_gain_sources(store_with_rows: SqliteStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
         shared = change.put_nodes([node("x", second, layer="s")], shared=True)
         again = Node(id="x", layer="s", text="other", sources=(first, second))
         assert change.put_nodes([again, again, node("y", third, layer="s")], shared=True)["x"] == shared["x"]
-    keys = filled_store.keys_of([first, second])
-    assert filled_store.nodes_at([shared["x"]])[shared["x"]].text == "x"
-    assert filled_store.sources([shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
-    assert filled_store.find_derived([keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
+    keys = store_with_rows.keys_of([first, second])
+    assert store_with_rows.nodes_at([shared["x"]])[shared["x"]].text == "x"
+    assert store_with_rows.sources([shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
+    assert store_with_rows.find_derived([keys[first], 10_000], "seen-in:s") == {keys[first]: [shared["x"]], 10_000: []}
 
 
-def test_only_passages_have_places(filled_store: SqliteStore) -> None:
-    _, third, second = ids(filled_store)
-    with filled_store.write() as change:
+def test_only_passages_have_places(store_with_rows: SqliteStore) -> None:
+    _, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
         change.put_nodes([node("x", second)])
-    assert filled_store.places([second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
-    assert filled_store.places([]) == {}
+    assert store_with_rows.places([second, "x", "unknown", third]) == {second: ("two", 0), third: ("three", 0)}
+    assert store_with_rows.places([]) == {}
 
 
-def test_an_id_belongs_to_one_layer(filled_store: SqliteStore) -> None:
-    with filled_store.write() as change:
+def test_an_id_belongs_to_one_layer(store_with_rows: SqliteStore) -> None:
+    with store_with_rows.write() as change:
         change.put_nodes([node("x")])
     message = "'x' is the id of a node in 'made' and in 's'"
-    with pytest.raises(ValueError, match=message), filled_store.write() as change:
+    with pytest.raises(ValueError, match=message), store_with_rows.write() as change:
         change.put_nodes([node("x", layer="s")])
 
 
-def test_edges_are_kept_once_and_the_first_weight_stays(filled_store: SqliteStore) -> None:
-    a, b, c = filled_store.node_keys("passages")
-    with filled_store.write() as change:
+def test_edges_are_kept_once_and_the_first_weight_stays(store_with_rows: SqliteStore) -> None:
+    a, b, c = store_with_rows.node_keys("passages")
+    with store_with_rows.write() as change:
         change.put_edges("e", np.array([a, a]), np.array([b, b]), np.array([1.0, 2.0]))
-    version = filled_store.version("edges/e")
-    with filled_store.write() as change:
+    version = store_with_rows.version("edges/e")
+    with store_with_rows.write() as change:
         change.put_edges("e", np.array([a]), np.array([b]), np.array([3.0]))
-    assert filled_store.version("edges/e") == version, "nothing changed"
-    with filled_store.write() as change:
+    assert store_with_rows.version("edges/e") == version, "nothing changed"
+    with store_with_rows.write() as change:
         change.put_edges("e", np.array([b, a, c]), np.array([a, b, c]), np.array([4.0, 5.0, 6.0]))
         change.put_edges("other", np.array([a]), np.array([b]), np.array([7.0]))
-    assert filled_store.edges("e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
-    with filled_store.write() as change:
+    assert store_with_rows.edges("e").rows.tolist() == [[a, b, 1.0], [b, a, 4.0], [c, c, 6.0]]
+    with store_with_rows.write() as change:
         change.remove_edges("e")
-    assert filled_store.edges("e").rows.tolist() == []
-    assert filled_store.edges("other").rows.tolist() == [[a, b, 7.0]]
-    assert_arrays_follow(filled_store)
+    assert store_with_rows.edges("e").rows.tolist() == []
+    assert store_with_rows.edges("other").rows.tolist() == [[a, b, 7.0]]
+    assert_arrays_follow(store_with_rows)
 
 
-def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(filled_store: SqliteStore) -> None:
-    with filled_store.write() as change:
+def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(store_with_rows: SqliteStore) -> None:
+    with store_with_rows.write() as change:
         change.put_document(Document(id="guest", text="x"), "", [])
-        keys = change.put_nodes([node("x", ids(filled_store)[0])])
+        keys = change.put_nodes([node("x", ids(store_with_rows)[0])])
         change.put_vectors("made", list(keys.values()), np.ones((1, 4), np.float32))
         change.remove_nodes(keys.values())
         change.remove_document("guest")
-    assert filled_store.version("vectors/made") == 0
-    assert filled_store.edges("made-of:made").rows.tolist() == []
-    assert len(filled_store.documents()) == 3
+    assert store_with_rows.version("vectors/made") == 0
+    assert store_with_rows.edges("made-of:made").rows.tolist() == []
+    assert len(store_with_rows.documents()) == 3
 
 
 def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None:
@@ -126,32 +126,32 @@ def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None
     assert store.edges("e").rows.shape == (4, 3)
 
 
-def test_data_and_texts_are_replaced(filled_store: SqliteStore) -> None:
-    with filled_store.write() as change:
+def test_data_and_texts_are_replaced(store_with_rows: SqliteStore) -> None:
+    with store_with_rows.write() as change:
         keys = change.put_nodes([node("x"), node("y")])
         change.set_data({keys["x"]: {"known as": ["É", 1]}, keys["y"]: {}}, {keys["y"]: "new"})
-    found = filled_store.nodes_at([keys["y"], keys["x"], 10_000])
+    found = store_with_rows.nodes_at([keys["y"], keys["x"], 10_000])
     assert [(made.text, made.data) for made in found.values()] == [("new", {}), ("x", {"known as": ["É", 1]})]
 
 
-def test_a_layer_remembers_what_it_has_taken_in(filled_store: SqliteStore) -> None:
-    first, third, second = filled_store.node_keys("passages")
-    assert filled_store.pending_keys("l", ["passages"]) == [first, third, second]
-    with filled_store.write() as change:
+def test_a_layer_remembers_what_it_has_taken_in(store_with_rows: SqliteStore) -> None:
+    first, third, second = store_with_rows.node_keys("passages")
+    assert store_with_rows.find_pending_keys("l", ["passages"]) == [first, third, second]
+    with store_with_rows.write() as change:
         change.record_intake("l", [second], {first: "no reply"})
         change.record_build("l", {"taken": 1})
-    assert (filled_store.intake("l").done, filled_store.intake("l").failed) == ({second}, {first: "no reply"})
-    assert filled_store.pending_keys("l", ["passages"]) == [first, third]
-    assert filled_store.layers()["l"] == {"nodes": 0, "failed": 1}
-    with filled_store.write() as change:
+    assert (store_with_rows.intake("l").done, store_with_rows.intake("l").failed) == ({second}, {first: "no reply"})
+    assert store_with_rows.find_pending_keys("l", ["passages"]) == [first, third]
+    assert store_with_rows.layers()["l"] == {"nodes": 0, "failed": 1}
+    with store_with_rows.write() as change:
         change.record_intake("l", [first])
-    assert filled_store.intake("l").failed == {}
-    remove(filled_store, "one")
-    assert filled_store.intake("l").done == {second}
-    assert filled_store.builds() == {"l": {"seen": 2, "taken": 1}}
-    with filled_store.write() as change:
+    assert store_with_rows.intake("l").failed == {}
+    remove(store_with_rows, "one")
+    assert store_with_rows.intake("l").done == {second}
+    assert store_with_rows.builds() == {"l": {"seen": 2, "taken": 1}}
+    with store_with_rows.write() as change:
         change.forget_layer("l")
-    assert filled_store.pending_keys("l", ["passages"]) == [third, second]
+    assert store_with_rows.find_pending_keys("l", ["passages"]) == [third, second]
 
 
 def test_lists_are_in_document_order(store: SqliteStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
+from tomewise.evaluate.datasets.options import correct_of, find_wording, options_of
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item, Span
@@ -40,7 +40,7 @@ def _item(record: Record, id: str, novel: Record, books: Books, shelf: Shelf) ->
     return Item(
         id=id,
         question=Question(text=record.text("question").strip(), options=options),
-        answers=(wording_of(options, correct),),
+        answers=(find_wording(options, correct),),
         correct=correct,
         spans=_clues(document, shelf.text(document), clues if isinstance(clues, list) else []),
         documents=(document,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
+from tomewise.evaluate.datasets.options import correct_of, find_wording, options_of
 from tomewise.evaluate.datasets.record import Record, one_file, records
 from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item
@@ -66,7 +66,7 @@ def _choice(record: Record, id: str, document: str) -> Item:
     return Item(
         id=id,
         question=Question(text=record.text("input", "question"), options=options),
-        answers=(wording_of(options, correct),),
+        answers=(find_wording(options, correct),),
         correct=correct,
         documents=(document,),
     )
@@ -78,7 +78,7 @@ def _longbench(record: Record, id: str, document: str) -> Item:
     return Item(
         id=id,
         question=Question(text=record.text("question"), options=options),
-        answers=(wording_of(options, correct),),
+        answers=(find_wording(options, correct),),
         correct=correct,
         documents=(document,),
         slices=record.slices("domain", "sub_domain", "difficulty", "length"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
+from tomewise.evaluate.datasets.options import correct_of, find_wording, options_of
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item
@@ -45,7 +45,7 @@ def _item(record: Record, book: str, books: Books) -> Item:
     return Item(
         id=f"{book}/{record.text('QID')}",
         question=Question(text=record.text("Question"), options=options),
-        answers=free or ((wording_of(options, correct),) if correct else ()),
+        answers=free or ((find_wording(options, correct),) if correct else ()),
         correct=correct,
         documents=(books.document(book),),
         slices=record.slices("Aspect") | {"complexity": record.text("Complexity", "Complex")},

@@ -24,7 +24,7 @@ def read_odsum(folder: Path) -> Dataset:
         return _read_raw(folder, queries[0])
     path = one_file(folder, "test.json", "*.json")
     shelf = Shelf(path)
-    items = tuple(_setting_item(record, str(number), shelf) for number, record in enumerate(records(path), 1))
+    items = tuple(_item_of_setting(record, str(number), shelf) for number, record in enumerate(records(path), 1))
     return Dataset(name="odsum", documents=shelf.documents, items=items)
 
 
@@ -60,7 +60,7 @@ def _raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:
     )
 
 
-def _setting_item(record: Record, id: str, shelf: Shelf) -> Item:
+def _item_of_setting(record: Record, id: str, shelf: Shelf) -> Item:
     summaries = [name for name in ("Summary_1", "Summary_2", "Summary_3", "Summary_4") if record.find(name)]
     articles = [article.strip() for article in record.text("Article").split(_BETWEEN_ARTICLES)]
     return Item(

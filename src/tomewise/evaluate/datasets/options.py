@@ -41,7 +41,7 @@ def correct_of(record: Record, options: Sequence[str], *names: str) -> str:
     raise record.wrong(names[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}")
 
 
-def wording_of(options: Sequence[str], correct: str) -> str:
+def find_wording(options: Sequence[str], correct: str) -> str:
     """The wording of the option with that letter."""
     return options[ord(correct) - ord("A")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, options_of, wording_of
+from tomewise.evaluate.datasets.options import correct_of, find_wording, options_of
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item
@@ -39,7 +39,7 @@ def _item(record: Record) -> Item:
     return Item(
         id=record.text("id"),
         question=Question(text=record.text("question"), options=options),
-        answers=record.texts("answers") if has_answers else (wording_of(options, str(correct)),),
+        answers=record.texts("answers") if has_answers else (find_wording(options, str(correct)),),
         correct=correct,
         supporting=record.texts("supporting") if record.find("supporting") is not None else (),
         slices=record.slices(*(key for key in record.values if key not in _KNOWN)),

@@ -8,7 +8,7 @@ from typing import Any
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item, Span
-from tomewise.reading.transcripts import transcript_text
+from tomewise.reading.transcripts import join_turns
 from tomewise.types import Question
 
 
@@ -29,7 +29,7 @@ def read_qmsum(folder: Path) -> Dataset:
 
 def _read_meeting(record: Record, meeting: str, shelf: Shelf) -> list[Item]:
     turns = record.rows("meeting_transcripts")
-    text, places = transcript_text([{field: turn.text(field) for field in ("speaker", "content")} for turn in turns])
+    text, places = join_turns([{field: turn.text(field) for field in ("speaker", "content")} for turn in turns])
     shelf.add(text, id=meeting)
     return [
         _item(query, f"{meeting}/{kind}-{number}", kind, meeting, places, len(turns))

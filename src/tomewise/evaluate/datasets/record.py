@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.decode import decoded
+from tomewise.reading.decode import decode_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Record:
         """Like `find`, but raises ReadingError naming the field when it finds nothing."""
         value = self.find(*names)
         if value is None:
-            raise self.missing_field(*names)
+            raise self.describe_missing_field(*names)
         return value
 
     def text(self, *names: str) -> str:
@@ -73,7 +73,7 @@ class Record:
         values = {name.rpartition(".")[2].lower(): self.find(name) for name in names}
         return {name: value for name, value in values.items() if isinstance(value, str | int)}
 
-    def missing_field(self, *names: str) -> ReadingError:
+    def describe_missing_field(self, *names: str) -> ReadingError:
         """The error for a field that is missing under all its names."""
         others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
         has = ", ".join(map(str, self.values)) or "nothing"
@@ -107,7 +107,7 @@ def stream(path: Path) -> Iterator[Record]:
 def text_of(path: Path) -> str:
     """The text of a file, decoded like any document. Raises ReadingError."""
     try:
-        return decoded(path.read_bytes(), str(path))
+        return decode_text(path.read_bytes(), str(path))
     except OSError as error:
         raise ReadingError(f"{path} could not be read: {error.strerror}. Check the path") from error
 

@@ -50,10 +50,10 @@ def helmet_f1(answer: str, references: Sequence[str]) -> float:
 
     Source: HELMET's scorer (Yen et al. 2025), which took the rule from HotpotQA (Yang et al. 2018).
     """
-    return max((_closed_f1(normalise(answer), normalise(reference)) for reference in references), default=0.0)
+    return max((_compute_closed_f1(normalise(answer), normalise(reference)) for reference in references), default=0.0)
 
 
-def _closed_f1(answer: str, wanted: str) -> float:
+def _compute_closed_f1(answer: str, wanted: str) -> float:
     if answer != wanted and (answer in _CLOSED or wanted in _CLOSED):
         return 0.0
     return _f1(answer.split(), wanted.split())

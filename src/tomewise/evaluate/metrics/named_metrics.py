@@ -163,8 +163,8 @@ def _by_span(function: Callable[..., float], outcome: Outcome, *, k: int | None)
     return function(outcome.prediction.ranked, outcome.item.spans, k)
 
 
-def _seen(outcome: Outcome) -> float:
-    return seen_passages.found_share(outcome.prediction.shown, outcome.item)
+def _score_seen(outcome: Outcome) -> float:
+    return seen_passages.measure_found(outcome.prediction.shown, outcome.item)
 
 
 def _citation_precision(outcome: Outcome) -> float:
@@ -172,7 +172,7 @@ def _citation_precision(outcome: Outcome) -> float:
 
 
 def _citation_recall(outcome: Outcome) -> float:
-    return seen_passages.found_share(outcome.prediction.cited, outcome.item)
+    return seen_passages.measure_found(outcome.prediction.cited, outcome.item)
 
 
 def _explain_unknown(name: str, stem: str) -> str:
@@ -185,7 +185,7 @@ def _explain_unknown(name: str, stem: str) -> str:
 
 
 _GROUNDS: dict[str, Score] = {
-    "seen": _seen,  # the share of the gold that the answering call saw
+    "seen": _score_seen,  # the share of the gold that the answering call saw
     "citation-precision": _citation_precision,
     "citation-recall": _citation_recall,
 }

@@ -16,7 +16,7 @@ from tomewise.evaluate.metrics.passage_ranks import recall_at
 from tomewise.evaluate.metrics.span_overlap import finds, span_recall_at
 
 
-def found_share(places: Sequence[RankedPassage], item: Item) -> float:
+def measure_found(places: Sequence[RankedPassage], item: Item) -> float:
     """The share of the gold that the places find."""
     if item.spans:
         return span_recall_at(places, item.spans)

@@ -86,7 +86,7 @@ def decompose(given: DecomposeIn) -> DecomposeOut:
 
 def _split_nested(question: str) -> list[str]:
     """The smaller questions in a question: from a relative clause, a pair, a nested "of", or an owner."""
-    parts = _relative(question) or _pair(question) or _nested_of(question) or _owner(question)
+    parts = _relative(question) or _pair(question) or _find_nested(question) or _owner(question)
     return [part for part in parts if terms(part)]
 
 
@@ -117,7 +117,7 @@ def _pair(question: str) -> list[str]:
     return [flat(f"{before}{match[side]}{after}") for side in ("left", "right")]
 
 
-def _nested_of(question: str) -> list[str]:
+def _find_nested(question: str) -> list[str]:
     match = _OF.search(question)
     if match is None:
         return []
@@ -193,7 +193,7 @@ def _fresh(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
 
 
 def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
-    """The best lines, varied, all candidates at least `least`, in the order in which they are told."""
+    """The best lines that differ from one another, each with a score of at least `least`, in the order of the text."""
     candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
     chosen = vary(
         [min(ranked.scores[i], 1.0) for i in candidates],

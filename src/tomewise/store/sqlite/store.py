@@ -327,7 +327,7 @@ class SqliteStore:
         with self.read() as connection:
             return connection.execute(select(func.count()).where(intake.c.layer == layer)).scalar_one()
 
-    def pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
+    def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.
 
         They are in document order.

@@ -96,7 +96,7 @@ class Write:
         entity, a fact) is removed only with the last of its sources. Ids are unique over all layers. Returns keys by
         id.
         """
-        keys = self._existing_keys(made)
+        keys = self._find_keys_of(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
         rows = [
             {
@@ -170,7 +170,7 @@ class Write:
             self._connection.exec_driver_sql(_NODES, [tuple(row[name] for name in _NODE) for row in full])
         return keys
 
-    def _existing_keys(self, made: Sequence[Node]) -> dict[str, int]:
+    def _find_keys_of(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(among(layers)))
         found: dict[str, int] = {}

@@ -1,0 +1,38 @@
+"""Answer one question with an assembled system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tomewise.fallbacks import EVENT as FALLBACKS
+from tomewise.fallbacks import count_fallbacks
+from tomewise.language.usage import meter
+from tomewise.systems.kit import System
+from tomewise.types import Answer, Event, Question
+
+OnEvent = Callable[[Event], None]
+
+
+async def answer_question(system: System, question: Question, on_event: OnEvent | None = None) -> Answer:
+    """Run an assembled system on a question. The answer holds the events on the way and the usage.
+
+    If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
+    layers are up to date: for callers who ask many questions of one system. Raises ModelError.
+    """
+    events: list[Event] = []
+
+    def record(event: Event) -> None:
+        events.append(event)
+        if on_event:
+            on_event(event)
+
+    with meter() as used, count_fallbacks() as fallbacks:
+        async for output in system.loop.run(question):
+            if isinstance(output, Event):
+                record(output)
+                continue
+            if fallbacks:
+                record(Event(name=FALLBACKS, detail=dict(sorted(fallbacks.items()))))
+            return replace(output, events=tuple(events), usage=used.usage())
+    raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")

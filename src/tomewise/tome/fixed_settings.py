@@ -1,0 +1,51 @@
+"""The settings that are fixed when a tome is created: its embedder, and the size and overlap of its passages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tomewise.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.types import Embedder
+
+_DEFAULT_TOKENS = 512  # size of a passage, unless the embedder sees less
+
+
+def fix_settings(store: SqliteStore, embedder: Embedder, tokens: int | None, overlap: int | None) -> tuple[int, int]:
+    """Fix the settings of a tome without documents, or compare them with those recorded in a tome that has some.
+
+    Returns the passage size and the overlap, in tokens. Raises StoreError for a setting that differs, and UsageError
+    for sizes that are impossible.
+    """
+    requested = {"embedder": embedder.name, "passage_tokens": tokens, "overlap": overlap}
+    recorded = {key: store.meta(key) for key in requested}
+    differing = [key for key, value in requested.items() if value is not None and str(value) != recorded[key]]
+    if differing and store.holds_documents():
+        key = differing[0]
+        raise StoreError(
+            f"{store.path} was made with {key.replace('_', ' ')} {recorded[key]}, not {requested[key]}: "
+            f"leave that setting out, or start another tome with -m"
+        )
+    if not differing:
+        return int(recorded["passage_tokens"] or 0), int(recorded["overlap"] or 0)
+    defaults = recorded if "embedder" not in differing else {}
+    size = tokens or int(defaults.get("passage_tokens") or min(embedder.max_tokens, _DEFAULT_TOKENS))
+    overlap_size = int(defaults.get("overlap") or 0) if overlap is None else overlap
+    _record_settings(store, embedder, size, overlap_size)
+    return size, overlap_size
+
+
+def _record_settings(store: SqliteStore, embedder: Embedder, size: int, overlap: int) -> None:
+    from tomewise.reading.splitter import PassageSplitter
+
+    if size > embedder.max_tokens:
+        raise UsageError(
+            f"passages of {size} tokens are too long: {embedder.name} sees {embedder.max_tokens} tokens at most"
+        )
+    PassageSplitter(embedder.tokenizer, max_tokens=size, overlap=overlap)  # raises UsageError for impossible sizes
+    settings = {"embedder": embedder.name, "passage_tokens": size, "overlap": overlap}
+    with store.write() as change:
+        for key, value in {**settings, "dimensions": embedder.dimensions}.items():
+            change.set_meta(key, str(value))
