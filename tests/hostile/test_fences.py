@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
 from tomewise.language.fences import INVISIBLE, TAGS, fence, letter_items, neutralise, number_items, oneline
-from tomewise.loops.citing import located
+from tomewise.loops.citing import locate
 from tomewise.types import Passage
 
 # How a lenient reader reads: an account of its own, not the one of `fences`.
@@ -227,7 +227,7 @@ def passage(text):
     ],
 )
 def test_a_quote_of_what_was_shown_is_found_in_the_original(text, quote, original):
-    found = located(quote, passage(f"Before. {text} After."))
+    found = locate(quote, passage(f"Before. {text} After."))
     assert (found and found.quote) == original
     if found:
         assert f"Before. {text} After."[found.start - 100 : found.end - 100] == original
@@ -242,7 +242,7 @@ def test_any_piece_of_what_was_shown_is_found(text, data):
     quote = shown[start:end]
     if inside & {start, end} or len(letters(quote)) < 3:
         return
-    found = located(quote, passage(text))
+    found = locate(quote, passage(text))
     assert found is not None
     assert text[found.start - 100 : found.end - 100] == found.quote
     assert re.sub(r"[\W_]", "", neutralise(found.quote).replace("&lt;", "")) == re.sub(
@@ -253,6 +253,6 @@ def test_any_piece_of_what_was_shown_is_found(text, data):
 def test_a_quote_of_hostile_length_costs_little():
     begun = time.thread_time()
     for text in ("[ " * 100_000, "&lt;" * 50_000, "\u200b" * 200_000 + "abc", " \u200b-" * 60_000):
-        located(text, passage("[ a" * 1500))
-        located("[ a" * 500 + "x", passage(text[:6000]))
+        locate(text, passage("[ a" * 1500))
+        locate("[ a" * 500 + "x", passage(text[:6000]))
     assert time.thread_time() - begun < 3
