@@ -21,7 +21,7 @@ from tomewise.reading.read import SourceReader
 from tomewise.tome.tome import Tome
 
 SPACES = " " * 10_000_000
-QUADRATIC = "<b>" * 60_000  # minutes of conversion
+ENDLESS = ("<b>" * 300 + "x" + "</b>" * 300) * 5_000  # minutes of conversion
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_text_without_end_is_refused_for_its_characters(process, tmp_path):
 
 
 def test_a_slow_file_is_given_up_and_the_process_replaced(tmp_path):
-    (tmp_path / "a.html").write_text(QUADRATIC)
+    (tmp_path / "a.html").write_text(ENDLESS)
     (tmp_path / "b.html").write_text("<p>One")
     with ReaderProcess(Bounds(seconds=0.5)) as process:
         with pytest.raises(ReadingError, match=r"took longer than 0\.5 seconds to read: raise .*`read_seconds`"):
@@ -94,7 +94,7 @@ def test_one_process_serves_many_files(process, tmp_path):
 
 
 def test_a_process_that_dies_is_named_and_replaced(process, tmp_path):
-    (tmp_path / "a.html").write_text(QUADRATIC)
+    (tmp_path / "a.html").write_text(ENDLESS)
     (tmp_path / "b.html").write_text("<p>One")
     read(process, tmp_path / "b.html")
     threading.Timer(0.3, os.kill, (process._worker._process.pid, signal.SIGSEGV)).start()
@@ -114,7 +114,7 @@ def test_a_process_that_was_killed_between_two_files_is_replaced(tmp_path):
 
 
 def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
-    (tmp_path / "a.html").write_text(QUADRATIC)
+    (tmp_path / "a.html").write_text(ENDLESS)
     process = ReaderProcess()
     threading.Timer(1.0, process.close).start()
     begun = time.monotonic()
@@ -176,7 +176,7 @@ def test_the_command_takes_bounds_from_the_environment(command, here, monkeypatc
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes as Linux lists them")
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
-    (here / "a.html").write_text(QUADRATIC)
+    (here / "a.html").write_text(ENDLESS)
     words = [sys.executable, "-m", "tomewise", "add", "a.html", "--embedder", "hash"]
     tome = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     pids: set[int] = set()

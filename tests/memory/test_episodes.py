@@ -31,7 +31,7 @@ def quiet(_: Progress) -> None:
 
 def put_passages(store: SqliteStore, name: str, *texts: str) -> list[int]:
     """Put a document with these passages into the store."""
-    return stories.put(store, EMBEDDER, name, *texts)
+    return stories.put_texts(store, EMBEDDER, name, *texts)
 
 
 def list_scenes(name: str, count: int) -> list[str]:

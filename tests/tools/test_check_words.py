@@ -116,6 +116,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in check_words.FOLDERS:
         (tmp_path / folder).mkdir()
     monkeypatch.setattr(check_words, "ROOT", tmp_path)
+    monkeypatch.setattr(check_words, "EXCEPTIONS", {})
     return tmp_path
 
 

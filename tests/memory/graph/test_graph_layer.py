@@ -238,7 +238,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(tmp_path: Path, calls: A
         await build([layer], store, quiet)
     assert store.nodes(layer.names.entities) == {}
     await asyncio.sleep(0.1)  # earlier replies are still being written
-    with store.reading() as connection:
+    with store.read() as connection:
         kept = connection.execute(select(func.count()).select_from(stored)).scalar_one()
     model.calls.clear()
     down = False
