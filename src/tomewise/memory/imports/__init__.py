@@ -1,1 +1,1 @@
-""""""
+"""Entities and facts that were extracted elsewhere."""
