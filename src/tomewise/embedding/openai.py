@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 ADDRESS = "https://api.openai.com/v1"
-VARIABLE = "OPENAI_API_KEY"
+KEY_VARIABLE = "OPENAI_API_KEY"
 KNOWN_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-BATCH = 64  # texts of one request
-IN_FLIGHT = 4  # requests
+BATCH = 64  # texts in one request
+PARALLEL_REQUESTS = 4
 RETRIES = 4
 TIMEOUT = 60.0  # seconds
-PIECE = 6  # characters of the longest token of the approximate tokenizer
+LONGEST_TOKEN = 6  # characters; a limit of the approximate tokenizer
 
 
 class OpenAIEmbedder:
@@ -37,13 +37,13 @@ class OpenAIEmbedder:
 
     Without `base_url`, the address is OPENAI_BASE_URL, or else OpenAI's own. Without `api_key`, the key is
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
-    Without it, the model's own dimensions are used: they are known for some models; for others, one word is embedded.
+    Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
     Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises ModelUnavailable (no key for an
     address that is not local, no connection, key refused, all retries failed), ModelError (request refused), BadReply
-    (wrong count or dimensions).
+    (wrong number of vectors or of dimensions).
     """
 
-    max_tokens = 512  # counted by the approximate `tokenizer`; passages are never longer
+    max_tokens = 512  # as the approximate `tokenizer` counts them; a passage is never longer
 
     def __init__(
         self, model: str, base_url: str | None = None, api_key: str | None = None, dimensions: int | None = None
@@ -64,21 +64,21 @@ class OpenAIEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        known = self._asked_dimensions or KNOWN_DIMENSIONS.get(self._model)
-        return known or len(self._request(["word"])[0])
+        known_dimensions = self._asked_dimensions or KNOWN_DIMENSIONS.get(self._model)
+        return known_dimensions or len(self._request(["word"])[0])
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """An approximation: words (split every 6 characters), punctuation marks, and single ideographs.
+        """An approximation: its tokens are words (in pieces of 6 characters), punctuation marks, and single ideographs.
 
-        The model's own tokenizer is not available. For English text this one counts a few tokens too many, so that
-        passages fit.
+        The model's own tokenizer is not available. For English text this one counts a few tokens more, so
+        passages that fit by its count also fit the model.
         """
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
         tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
         tokenizer.normalizer = normalizers.BertNormalizer(clean_text=False, lowercase=False, strip_accents=False)
-        pieces = pre_tokenizers.Split(Regex(f".{{1,{PIECE}}}"), "isolated")
+        pieces = pre_tokenizers.Split(Regex(f".{{1,{LONGEST_TOKEN}}}"), "isolated")
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), pieces])
         return tokenizer
 
@@ -90,7 +90,7 @@ class OpenAIEmbedder:
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
         cut_texts = [self._cut_to_limit(text) for text in texts]
         requests = [cut_texts[start : start + BATCH] for start in range(0, len(cut_texts), BATCH)]
-        pool = ThreadPoolExecutor(min(IN_FLIGHT, len(requests)))
+        pool = ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(requests)))
         try:
             futures = [pool.submit(self._request, request) for request in requests]
             vectors = [vector for future in futures for vector in future.result()]
@@ -113,23 +113,23 @@ class OpenAIEmbedder:
         import openai
 
         options = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
-        where = f"{self._model!r} at {self._address}"
+        source = f"{self._model!r} at {self._address}"
         try:
-            # "float", because some compatible servers do not support base64, the client's default.
+            # Ask for "float": the client's default is base64, which some compatible servers do not support.
             reply: Any = self._client.embeddings.create(
                 model=self._model, input=texts, encoding_format="float", extra_body=options
             )
         except (openai.APIConnectionError, openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ModelUnavailable(
-                f"{where} could not be reached ({error}): check the address, the network and {VARIABLE}"
+                f"{source} could not be reached ({error}): check the address, the network and {KEY_VARIABLE}"
             ) from error
         except (openai.RateLimitError, openai.InternalServerError, openai.NotFoundError) as error:
-            raise ModelUnavailable(f"{where} does not answer ({error}): check the name, or try again later") from error
+            raise ModelUnavailable(f"{source} does not answer ({error}): check the name, or try again later") from error
         except openai.APIStatusError as error:
-            raise ModelError(f"{where} refused {len(texts)} texts: {error}") from error
+            raise ModelError(f"{source} refused {len(texts)} texts: {error}") from error
         except (openai.APIError, ValueError) as error:
-            raise BadReply(f"{where} sent a reply that is not a list of embeddings: {error}") from error
-        return _vectors(reply, len(texts), where)
+            raise BadReply(f"{source} sent a reply that is not a list of embeddings: {error}") from error
+        return _read_vectors(reply, len(texts), source)
 
     @cached_property
     def _address(self) -> str:
@@ -137,14 +137,14 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> OpenAI:
-        secret = read_key(VARIABLE, given=self._api_key)
-        if not secret and not is_local(self._address):
-            raise ModelUnavailable(f"no key for {self._model!r} at {self._address}: set the variable {VARIABLE}")
+        key = read_key(KEY_VARIABLE, given=self._api_key)
+        if not key and not is_local(self._address):
+            raise ModelUnavailable(f"no key for {self._model!r} at {self._address}: set the variable {KEY_VARIABLE}")
         try:
             from openai import OpenAI
         except ImportError as error:
             raise MissingDependency("the openai client is not installed: run `pip install openai`") from error
-        return OpenAI(api_key=secret or "none", base_url=self._address, max_retries=RETRIES, timeout=TIMEOUT)
+        return OpenAI(api_key=key or "none", base_url=self._address, max_retries=RETRIES, timeout=TIMEOUT)
 
 
 def is_local(address: str) -> bool:
@@ -156,12 +156,14 @@ def is_local(address: str) -> bool:
         return "." not in host or host.endswith((".local", ".internal", ".localhost"))
 
 
-def _vectors(reply: Any, expected: int, where: str) -> list[Any]:
-    """The vectors of a reply in the order of the texts, sorted by their `index`. Raises BadReply."""
+def _read_vectors(reply: Any, text_count: int, source: str) -> list[Any]:
+    """The vectors of a reply, sorted by their `index`, which is the order of the texts. Raises BadReply."""
     entries = {getattr(entry, "index", None): entry for entry in getattr(reply, "data", None) or ()}
-    if set(entries) != set(range(expected)):
-        raise BadReply(f"{where} gave {len(entries)} embeddings for {expected} texts, or not one for each")
-    vectors = [getattr(entries[index], "embedding", None) for index in range(expected)]
-    if not all(isinstance(vector, list) and all(isinstance(x, float | int) for x in vector) for vector in vectors):
-        raise BadReply(f"{where} gave embeddings that are not lists of numbers")
+    if set(entries) != set(range(text_count)):
+        raise BadReply(f"{source} did not give one embedding for each of {text_count} texts: it gave {len(entries)}")
+    vectors = [getattr(entries[index], "embedding", None) for index in range(text_count)]
+    if not all(
+        isinstance(vector, list) and all(isinstance(number, float | int) for number in vector) for vector in vectors
+    ):
+        raise BadReply(f"{source} gave embeddings that are not lists of numbers")
     return vectors

@@ -1,4 +1,4 @@
-"""Keep replies, so that the model is not asked twice for the same one."""
+"""Keep replies, so that the model is never asked for the same reply twice."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from tomewise.types import LanguageModel
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
-_Running: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str]
+_RunningAsk: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str]  # the event loop, the key, the mark `since`
 
 
 class CallCache(Protocol):
-    """A store of replies, as JSON. A reply is durable when `keep` returns; it replaces an earlier one.
+    """A store of replies, as JSON.
 
-    `since` is a mark: with a mark, `get` finds only the replies that were kept under it.
+    `keep` replaces the earlier reply for this key. When `keep` returns, the reply is durable. `since` is a mark, any
+    text: if it is not empty, `get` finds only the replies that were kept with the same mark.
     """
 
     async def get(self, key: str, *, since: str = "") -> str | None: ...
@@ -41,10 +42,10 @@ _since: ContextVar[str] = ContextVar("tomewise_since", default="")
 
 @contextmanager
 def ask_anew(since: str) -> Iterator[None]:
-    """Make `Cached` ask the model again inside this context, also from tasks started inside.
+    """Make `Cached` ask the model again inside this context, and in the tasks that are started there.
 
-    Only replies kept under the mark `since` are used. Earlier replies are replaced, or dropped if the model fails. An
-    empty mark changes nothing.
+    `Cached` then uses only replies kept with the mark `since`. It replaces earlier replies, and drops the earlier
+    reply if the model fails. An empty mark changes nothing.
     """
     token = _since.set(since)
     try:
@@ -54,18 +55,18 @@ def ask_anew(since: str) -> Iterator[None]:
 
 
 class Cached(Forwarding):
-    """Asks the model only if the cache does not hold the reply. Equal asks that run side by side are one call.
+    """Asks the model only if the cache does not hold the reply. Equal asks that run at the same time share one call.
 
     The key covers the role, its prompt as rendered by `prompts`, the model's name, the input and the output's schema:
-    if one of these changes, the model is asked again. Only outputs that fit their type and that the role accepts are
-    kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported to no meter.
+    if one of these changes, the model is asked again. An output is kept only if it fits its type and the
+    role accepts it. If a kept reply no longer fits, the model is asked again. No meter counts a reply from the cache.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
         super().__init__(model)
         self._prompts = prompts
         self._calls = calls
-        self._running: dict[_Running, asyncio.Future[Any]] = {}
+        self._running: dict[_RunningAsk, asyncio.Future[Any]] = {}
 
     def key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
@@ -83,15 +84,16 @@ class Cached(Forwarding):
         return digest.hexdigest()
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model."""
+        """The output from the cache, or else from the model."""
         key = self.key(role, given)
-        running = (asyncio.get_running_loop(), key, _since.get())
-        while (equal_ask := self._running.get(running)) is not None:
+        loop = asyncio.get_running_loop()
+        running_ask = (loop, key, _since.get())
+        while (equal_ask := self._running.get(running_ask)) is not None:
             await asyncio.wait([equal_ask])
-            if not equal_ask.cancelled():  # if the first asker was cancelled, the next one asks the model itself
+            if not equal_ask.cancelled():  # if it was cancelled, this ask goes to the model itself
                 output: Out = equal_ask.result()
                 return output.model_copy(deep=True)
-        future = self._running[running] = running[0].create_future()
+        future = self._running[running_ask] = loop.create_future()
         try:
             output = await self._fetch(key, role, given)
         except asyncio.CancelledError:
@@ -99,22 +101,22 @@ class Cached(Forwarding):
             raise
         except Exception as error:
             future.set_exception(error)
-            future.exception()  # marks it as retrieved: without waiting tasks asyncio would warn
+            future.exception()  # asyncio warns about an error that nobody reads; this line reads it
             raise
         else:
             future.set_result(output)
             return output
         finally:
-            del self._running[running]
+            del self._running[running_ask]
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
         since = _since.get()
-        kept = await self._calls.get(key, since=since)
-        if kept is not None:
+        kept_reply = await self._calls.get(key, since=since)
+        if kept_reply is not None:
             try:
-                return role.accept(given, role.output.model_validate_json(kept))
+                return role.accept(given, role.output.model_validate_json(kept_reply))
             except (ValidationError, BadReply):
-                pass  # an older version wrote it, with other fields or fewer checks: ask again
+                pass  # an older version of this program kept it, with other fields or fewer checks: ask again
         try:
             output = role.accept(given, await self._model.ask(role, given))
         except ModelError:

@@ -1,4 +1,4 @@
-"""Decode the bytes of a file to text, in one form in which character offsets are stable."""
+"""Decode the bytes of a file to text. Equal texts get equal character offsets in every encoding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from tomewise.errors import ReadingError
 
-_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+_BYTE_ORDER_MARKS = (  # UTF-32 first, because the mark of UTF-32-LE begins with the mark of UTF-16-LE
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -16,26 +16,30 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
 )
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\x1b")) + b"\x7f"
 _BINARY_SHARE = 0.1  # a file with a larger share of control characters is binary
-_SHIFTS = re.compile(
-    rb"\x1b\$(?:[@AB]|[()][@-G])"
-)  # escape sequences that switch to an alphabet of two-byte characters
-_DECLARABLE = frozenset(  # encodings that a page may declare; some other Python codecs unpack archives or escapes
+# The escape sequences of ISO-2022 that switch to an alphabet of two-byte characters.
+_SHIFTS = re.compile(rb"\x1b\$(?:[@AB]|[()][@-G])")
+# The encodings that a page may declare, without the Python codecs that unpack archives or escapes.
+_DECLARABLE = frozenset(
     "utf-8 utf-16 utf-16-le utf-16-be ascii mac-roman mac-cyrillic koi8-r koi8-u tis-620 cp437 cp850 cp852 cp866 "
     "cp874 cp932 cp949 gb2312 gbk gb18030 hz big5 big5hkscs euc_jp euc_kr iso2022_jp iso2022_kr shift_jis".split()
     + [f"iso8859-{number}" for number in range(1, 17)]
     + [f"cp{number}" for number in range(1250, 1259)]
 )
-_SAMPLE_BYTES = 1_000_000  # the encoding is guessed from so many bytes: guessing takes seconds per megabyte
+_SAMPLE_BYTES = 1_000_000  # of a file, to guess its encoding from; guessing takes seconds per megabyte
 
 
 def decode_text(raw: bytes, name: str, declared: str | None = None) -> str:
-    """The text of a file: by its byte order mark, else as UTF-8, else in the encoding `declared` or a guessed one.
+    """The text of a file.
 
-    The mark is dropped and every newline becomes `\\n`, so that character offsets mean the same everywhere. `name` is
-    the name of the source in errors. Raises `ReadingError` if the file is empty, binary, or in an unknown encoding.
+    The encoding comes from the byte order mark. Without a mark it is UTF-8 if that fits, else the encoding `declared`,
+    or a guess if none is declared. The text has no mark, and each newline is `\\n`, so character offsets are stable.
+    `name` is the name of the source in errors. Raises `ReadingError` if the file is empty, binary, damaged, or in an
+    unknown encoding.
     """
-    marked = _decode_by_mark(raw, name)
-    text = unify_newlines(_decode_unmarked(raw, name, declared) if marked is None else marked)
+    text = _decode_by_mark(raw, name)
+    if text is None:
+        text = _decode_unmarked(raw, name, declared)
+    text = unify_newlines(text)
     if not text.strip():
         raise ReadingError(f"{name} is empty or holds only white space: give a source with text, or leave it out")
     return text
@@ -47,7 +51,7 @@ def unify_newlines(text: str) -> str:
 
 
 def _decode_by_mark(raw: bytes, name: str) -> str | None:
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if raw.startswith(mark):
             try:
                 text = raw.decode(encoding)
@@ -79,7 +83,10 @@ def _decode_unmarked(raw: bytes, name: str, declared: str | None) -> str:
 
 
 def _decode_iso2022(raw: bytes, shift: bytes, name: str) -> str:
-    """The text of a file in ISO-2022, which is all ASCII and looks like UTF-8; `shift` is its first escape sequence."""
+    """The text of a file in ISO-2022. `shift` is its first escape sequence.
+
+    All bytes of such a file are ASCII, so it would also decode as UTF-8, to the wrong text.
+    """
     for encoding in ("iso2022_kr",) if shift.startswith(b"\x1b$)") else ("iso2022_jp_ext", "iso2022_jp_2"):
         try:
             return raw.decode(encoding)
@@ -98,17 +105,18 @@ def _find_codec(declared: str) -> str | None:
 
 
 def _is_mostly_utf8(raw: bytes) -> bool:
-    """Whether the text is UTF-8 with a few damaged bytes. A guessed encoding would then spoil every accent."""
+    """Whether the text is UTF-8 with a few damaged bytes. A guessed encoding would spoil all its accented letters."""
     lenient = raw.decode(errors="replace")
-    broken = lenient.count("\ufffd")
-    return sum(not character.isascii() for character in lenient) - broken > broken
+    damaged_count = lenient.count("\ufffd")
+    intact_count = sum(not character.isascii() for character in lenient) - damaged_count
+    return intact_count > damaged_count
 
 
 def _guess_encoding(raw: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     sample = raw
-    if len(raw) > _SAMPLE_BYTES:  # cut behind a line, where no character is cut in two
+    if len(raw) > _SAMPLE_BYTES:  # end the sample at the end of a line, so that it cuts no character in two
         sample = raw[: raw.rfind(b"\n", 0, _SAMPLE_BYTES) + 1 or _SAMPLE_BYTES]
     best = from_bytes(sample).best()
     return best.encoding if best else None
@@ -119,5 +127,5 @@ def _describe_binary(name: str) -> str:
 
 
 def _describe_damage(name: str, encoding: str, error: UnicodeDecodeError) -> str:
-    claimed = encoding.removesuffix("-sig").upper()
-    return f"{name} is {claimed}, but byte {error.start} is not: repair it, or save it again as UTF-8"
+    encoding_name = encoding.removesuffix("-sig").upper()
+    return f"{name} is {encoding_name}, but byte {error.start} is not: repair it, or save it again as UTF-8"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_MOST_LISTED = 3  # reasons that an error lists
+_MAX_REASONS = 3  # in one error message
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,23 @@ class Skipped:
 def list_files(folder: Path, suffixes: frozenset[str], *, follow: bool) -> Iterator[Path | Skipped]:
     """The files under a folder that have one of these suffixes, sorted by name, and the entries that are skipped.
 
-    A link to a file outside the folder is skipped unless `follow` is set: a folder from somebody else must not decide
-    which other files of this machine are read.
+    A link to a file outside the folder is skipped unless `follow` is set. Otherwise a folder from a stranger could make
+    us read any file on this machine.
     """
     return _walk(folder, Path(os.path.realpath(folder)), suffixes, follow)
 
 
 def summarise_reasons(skipped: Sequence[Skipped]) -> str:
-    """The most frequent reasons for skipping, each with one example."""
+    """The most frequent reasons why entries were skipped, each with its first example."""
     if not skipped:
         return "it is empty"
     counts = Counter(entry.reason for entry in skipped)
     examples = {entry.reason: entry.path.name for entry in reversed(skipped)}
     parts = [
         f"{examples[reason]}: {reason}" + (f" (and {count - 1:,} more)" if count > 1 else "")
-        for reason, count in counts.most_common(_MOST_LISTED)
+        for reason, count in counts.most_common(_MAX_REASONS)
     ]
-    return "; ".join(parts) + ("; ..." if len(counts) > _MOST_LISTED else "")
+    return "; ".join(parts) + ("; ..." if len(counts) > _MAX_REASONS else "")
 
 
 def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> Iterator[Path | Skipped]:
@@ -50,7 +50,7 @@ def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> I
     for entry in entries:
         if entry.name.startswith("."):
             yield Skipped(entry, "is hidden")
-        elif os.path.isdir(entry):  # `is_dir` raises in a folder that we may list but not enter
+        elif os.path.isdir(entry):  # `entry.is_dir` raises an error if we may list `folder` but not enter it
             if entry.is_symlink():  # the link may lead back to this folder
                 yield Skipped(entry, "is a link to a folder")
             else:
@@ -64,4 +64,4 @@ def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> I
 
 
 def _resolve_link(link: Path) -> Path:
-    return Path(os.path.realpath(link))  # `Path.resolve` raises for links that form a circle
+    return Path(os.path.realpath(link))  # `Path.resolve` raises an error if links point to each other in a circle

@@ -1,7 +1,7 @@
 """Read files within bounds, in a separate process.
 
-Documents come from anywhere. A file of a few kilobytes can use gigabytes of memory, run for minutes, or crash its
-process. So every file that must be parsed is read by a separate process that can be killed at any time.
+Documents come from anywhere. Reading a file of a few kilobytes can use gigabytes of memory, take many minutes, or
+crash the process. So a separate process, which we can kill at any time, reads every file that must be parsed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from tomewise.types import Document
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
-_CHARACTER_BYTES = 6  # most bytes of a character in a reply
-_OVERHEAD_BYTES = 2**20  # most bytes of a reply besides its text
-# Not `-m`: it would put the current folder, which may come from a stranger, among the places to import from.
-_MAIN = "import sys; sys.path[:] = sys.argv[2:]; from tomewise.reading.worker import main; main(int(sys.argv[1]))"
+_MAX_CHARACTER_BYTES = 6  # of one character in a reply
+_MAX_OVERHEAD_BYTES = 2**20  # of a reply without its text
+# Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
+_WORKER_CODE = (
+    "import sys; sys.path[:] = sys.argv[2:]; from tomewise.reading.worker import main; main(int(sys.argv[1]))"
+)
 
 
 class ReaderProcess:
     """Reads files within bounds, one after the other, in one worker process.
 
-    The first file starts the process; after a crash or a passed bound the next file starts a new one. Use this class
-    as a context manager. Its end, or `close` from another thread, kills the process even while it reads.
+    The first file starts the process. If a file crashes it or exceeds a bound, the next file starts a new one. Use this
+    class as a context manager. The end of the context kills the process, and so does `close`, which another thread
+    may call while the process reads.
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
@@ -53,7 +56,7 @@ class ReaderProcess:
     def read(self, path: Path, format: str) -> tuple[Document, ...]:
         """The documents of the file at a resolved path.
 
-        Raises `ReadingError` for a file that its reader refuses or that passes a bound, and `MissingDependency` if the
+        Raises `ReadingError` for a file that its reader refuses or that exceeds a bound, and `MissingDependency` if the
         reader's libraries are not installed.
         """
         with self._busy:
@@ -61,97 +64,104 @@ class ReaderProcess:
                 raise ReadingError(f"{path} was not read: reading was stopped")
             try:
                 reply = self._ask(path, format)
-            except BaseException:  # also an interrupt: the next file must not receive the reply to this one
-                self._end()
+            except BaseException:  # even Ctrl-C: the worker may still send its reply, and the next file must not get it
+                self._end_worker()
                 raise
             if reply.failure not in ("", "refused", "missing"):
-                self._end()
+                self._end_worker()
         if reply.failure:
-            raise self._as_error(path, reply)
+            raise self._make_error(path, reply)
         return reply.documents
 
     def close(self) -> None:
-        """Kill the process; a file that is being read raises `ReadingError`."""
+        """Kill the process. If it is reading a file, the call of `read` raises `ReadingError`."""
         self._closed = True
         while not self._busy.acquire(timeout=0.05):
             if worker := self._worker:
                 worker.kill()
         try:
-            self._end()
+            self._end_worker()
         finally:
             self._busy.release()
 
     def _ask(self, path: Path, format: str) -> Reply:
         try:
-            if self._worker and not self._worker.runs():  # something else ended it since the last file
-                self._end()
+            if self._worker and not self._worker.runs():  # it ended after the last file
+                self._end_worker()
             self._worker = worker = self._worker or _Worker()
             worker.send(Request(str(path), format, self._bounds))
-            worker.receive(_START_SECONDS, 0)
+            worker.receive(_START_SECONDS, 0)  # an empty message: the worker starts to read
         except (EOFError, OSError) as error:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
             return Reply.decode(
-                worker.receive(self._bounds.seconds, _CHARACTER_BYTES * self._bounds.characters + _OVERHEAD_BYTES)
+                worker.receive(
+                    self._bounds.seconds, _MAX_CHARACTER_BYTES * self._bounds.characters + _MAX_OVERHEAD_BYTES
+                )
             )
         except TimeoutError:
             reason = f"took longer than {self._bounds.seconds:g} seconds to read"
-            raise self._bound_error(path, reason, "seconds") from None
+            raise self._make_bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
-            end = self._end()
-            raise ReadingError(f"{path} crashed its reader ({end}): repair it, or leave it out") from None
+            exit_reason = self._end_worker()
+            raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
 
-    def _end(self) -> str:
+    def _end_worker(self) -> str:
+        """Returns how the process ended, or nothing if there was none."""
         worker, self._worker = self._worker, None
         return worker.end() if worker else ""
 
-    def _as_error(self, path: Path, reply: Reply) -> ReadingError | MissingDependency:
+    def _make_error(self, path: Path, reply: Reply) -> ReadingError | MissingDependency:
         match reply.failure:
             case "missing":
                 return MissingDependency(reply.message)
             case "memory":
-                return self._bound_error(
+                return self._make_bound_error(
                     path, f"takes more than {self._bounds.memory:,} MB of memory to read", "memory"
                 )
             case "characters":
                 limit = f"{self._bounds.characters:,}"
-                return self._bound_error(path, f"holds more than {limit} characters of text", "characters")
+                return self._make_bound_error(path, f"holds more than {limit} characters of text", "characters")
             case "error":
                 return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
         return ReadingError(reply.message)
 
-    def _bound_error(self, path: Path, reason: str, bound: str) -> ReadingError:
+    def _make_bound_error(self, path: Path, reason: str, bound: str) -> ReadingError:
         return ReadingError(f"{path} {reason}: raise the setting `read_{bound}`, or leave it out")
 
 
 class _Worker:
-    """The process, and the connection to it."""
+    """The worker process and the connection to it."""
 
     def __init__(self) -> None:
-        ours, theirs = Pipe()
-        paths = [place for place in sys.path if os.path.isabs(place)]
+        our_end, worker_end = Pipe()
+        paths = [path for path in sys.path if os.path.isabs(path)]
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-P", "-c", _MAIN, str(theirs.fileno()), *paths],
-                pass_fds=(theirs.fileno(),),
+                [sys.executable, "-P", "-c", _WORKER_CODE, str(worker_end.fileno()), *paths],
+                pass_fds=(worker_end.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # so Ctrl-C reaches only this process, which then kills the worker
             )
         except BaseException:
-            ours.close()
+            our_end.close()
             raise
         finally:
-            theirs.close()
-        self._connection: Connection[Any, Any] = ours
+            worker_end.close()
+        self._connection: Connection[Any, Any] = our_end
 
     def send(self, request: Request) -> None:
         self._connection.send_bytes(request.encode())
 
     def receive(self, seconds: float, size: int) -> bytes:
-        """The next message. Raises TimeoutError after killing the process, and EOFError if the process has ended."""
+        """The next message, of at most `size` bytes.
+
+        If it does not come within `seconds`, kills the process and raises TimeoutError. Raises EOFError if the process
+        has ended, and OSError if the message is too long.
+        """
         timed_out = Event()
 
         def give_up() -> None:
@@ -177,10 +187,10 @@ class _Worker:
         self._process.kill()
 
     def end(self) -> str:
-        """Kill the process unless it ended by itself. Returns how it ended: a signal or an exit code."""
+        """Kill the process, unless it has ended by itself. Returns the signal or the exit code that ended it."""
         self._connection.close()
         try:
-            code = self._process.wait(0.2)  # long enough for a process that has just crashed
+            code = self._process.wait(0.2)  # a process that has just crashed needs a moment to end
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._process.wait()

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 
 def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
-    """The transcript with one line `speaker: content` for each turn, and the start and end of each line in it.
+    """The transcript, with a line `speaker: content` for each turn, and the start and end of each line in characters.
 
-    `turns` have the form of QMSum: mappings with `speaker` and `content`. A newline within a turn becomes a space.
+    Each turn is a mapping with `speaker` and `content`, as in QMSum. A newline within a turn becomes a space.
     """
     lines = [" ".join(f"{turn['speaker']}: {turn['content']}".splitlines()).strip() for turn in turns]
     offsets: list[tuple[int, int]] = []

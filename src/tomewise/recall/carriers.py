@@ -1,4 +1,4 @@
-"""What carries the answer: passages alone, passages with their gists, or triples (CogitoRAG, equation 19, table 12)."""
+"""Evidence in other forms than passages: passages with their gists, or triples (CogitoRAG, equation 19, table 12)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class WithGists:
-    """Each passage found, followed by its gist. A gist equal to its passage is left out.
+    """Adds to each passage of `retriever` its gist. A gist with the same words as its passage is left out.
 
-    With `only_new_sentences`, a gist shows only the sentences that add something to the passage (ours). A sentence
-    adds something unless one sentence of the passage has all its words; stop words do not count.
+    With `only_new_sentences`, only the sentences of a gist that add something to the passage are shown (not in the
+    paper). A sentence adds nothing if one sentence of the passage has all its words; stop words do not count.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class WithGists:
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """Passages with their gists; a passage without a gist is returned as it is."""
-        found = await self._retriever.retrieve(query, limit)
-        return await asyncio.to_thread(self._add_gists, found)
+        passages = await self._retriever.retrieve(query, limit)
+        return await asyncio.to_thread(self._add_gists, passages)
 
-    def _add_gists(self, found: Sequence[Evidence]) -> list[Evidence]:
-        gists = find_derived_texts(self._store, found, f"made-of:{self._layer}")
-        return [replace(piece, text=self._join(piece.text, gists[piece.node])) for piece in found]
+    def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
+        gists = find_derived_texts(self._store, passages, f"made-of:{self._layer}")
+        return [replace(passage, text=self._join(passage.text, gists[passage.node])) for passage in passages]
 
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self._only_new_sentences:
             gists = [select_new_sentences(gist, passage) for gist in gists]
-        return "\n\n".join((passage, *(gist for gist in gists if gist and not _are_equal(gist, passage))))
+        return "\n\n".join((passage, *(gist for gist in gists if gist and not _have_same_words(gist, passage))))
 
 
 class SelectedFacts:
-    """The facts that the question hits, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
+    """The facts that match the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 
     Each fact is one piece of evidence, and its sources are all passages that state it. `linking` finds the facts.
     """
@@ -64,9 +64,9 @@ class SelectedFacts:
         """The first `limit` facts; scores are cosines."""
         (vector,) = await asyncio.to_thread(self._embedder.embed, [query])
         hits = await self._linking.find_hits(query, vector)
-        return await asyncio.to_thread(self._evidence, hits, limit)
+        return await asyncio.to_thread(self._make_evidence, hits, limit)
 
-    def _evidence(self, hits: Hits, limit: int) -> list[Evidence]:
+    def _make_evidence(self, hits: Hits, limit: int) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
         nodes, sources = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
         passages = self._store.passages({source for fact_sources in sources.values() for source in fact_sources})
@@ -79,26 +79,28 @@ class SelectedFacts:
                 sources=tuple(passages[source].id for source in sources[key] if source in passages),
             )
             for key, text, cosine in zip(keys, hits.texts[:limit], hits.cosines[:limit].tolist(), strict=True)
-            if key in nodes  # a fact may have been removed since
+            if key in nodes  # a fact may have been removed after the search
         ]
 
 
 def select_new_sentences(gist: str, passage: str) -> str:
-    """The sentences of a gist that add something: no sentence of its passage has all their words but stop words."""
-    passage_words = [_words(sentence.text) for sentence in split_sentences(passage)]
-    new = [sentence.text for sentence in split_sentences(gist) if _is_new(_words(sentence.text), passage_words)]
-    return " ".join(new)
+    """The sentences of a gist that add something to its passage, see `WithGists`."""
+    passage_words = [_content_words(sentence.text) for sentence in split_sentences(passage)]
+    new_sentences = [
+        sentence.text for sentence in split_sentences(gist) if _is_new(_content_words(sentence.text), passage_words)
+    ]
+    return " ".join(new_sentences)
 
 
 def _is_new(words: frozenset[str], passage_words: Sequence[frozenset[str]]) -> bool:
     return bool(words) and not any(words <= sentence_words for sentence_words in passage_words)
 
 
-def _words(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     return frozenset(normalise_name(text).split()) - STOP
 
 
-def _are_equal(first: str, second: str) -> bool:
+def _have_same_words(first: str, second: str) -> bool:
     return first.split() == second.split()
 
 
@@ -109,7 +111,7 @@ def find_derived_texts(store: SqliteStore, found: Sequence[Evidence], space: str
     derived_nodes = store.nodes_at({derived for group in derived_keys.values() for derived in group})
     texts: dict[str, list[str]] = defaultdict(list)
     for node, key in keys.items():
-        # A node may have been removed since.
+        # A node may have been removed after the search.
         group = [derived_nodes[derived] for derived in derived_keys[key] if derived in derived_nodes]
         texts[node] = [derived.text for derived in sorted(group, key=lambda derived: derived.id)]
     return texts

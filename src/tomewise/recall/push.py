@@ -1,4 +1,4 @@
-"""The compiled kernels of the forward push. This module imports Numba, so only `walk` imports it, and lazily."""
+"""The compiled kernels of the forward push. Importing Numba is slow, so `walk` alone imports it, when used."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# The columns of `state`: one row of 16 bytes for each node, so that a visit to a node costs one access to memory.
+# The columns of `state`. Each node has one row of 16 bytes, so a visit to a node reads memory only once.
 _RESIDUAL, _DEGREE, _SETTLED = 0, 1, 2
-# The residual of a node after its push: too small to matter, but not 0, because 0 means "never touched".
+# The residual of a node after its push. It is too small to matter, but not 0: 0 means that the walk has not reached it.
 _TRACE = np.float32(1e-30)
 
 
 def _define_prefetch(typing_context: Any, array: Any, row: Any) -> Any:
-    """Tell the processor to load `array[row]` into its cache; harmless if the row does not exist."""
+    """Tell the processor to load `array[row]` into its cache; this is harmless if the row does not exist."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
@@ -28,7 +28,8 @@ def _define_prefetch(typing_context: Any, array: Any, row: Any) -> Any:
         address = builder.gep(builder.bitcast(view.data, byte), [offset])
         shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
-        builder.call(prefetch, [address, word(1), word(3), word(1)])  # to write, keep close, data
+        # 1: for writing; 3: keep it in the cache; 1: data, not code.
+        builder.call(prefetch, [address, word(1), word(3), word(1)])
         return context.get_dummy_value()
 
     return types.void(array, row), generate
@@ -39,7 +40,7 @@ _prefetch: Any = intrinsic(_define_prefetch)
 
 @njit(cache=True, nogil=True)
 def seed(state: Any, queue: Any, touched: Any, nodes: Any, values: Any, precision: Any) -> Any:
-    """Add the seeds to the residuals; returns the number of nodes touched and the number in the queue."""
+    """Add the seeds to the residuals. Returns the number of touched nodes and the number of nodes in the queue."""
     mask = queue.size - 1
     count = 0
     tail = 0
@@ -61,16 +62,17 @@ def spread(
     indptr: Any, indices: Any, weights: Any, state: Any, queue: Any, touched: Any, count: Any, tail: Any, restart: Any,
     precision: Any,
 ) -> Any:  # fmt: skip
-    """Push until no residual is above `precision` times its node's degree.
+    """Push until every residual is below its limit: `precision` times the degree of its node.
 
-    Returns the number of nodes touched and the sum of the residuals pushed. A node is in the queue exactly while its
-    residual is above the limit, so no flags are needed. The inner loop has no branch, and the data of the next nodes
-    are prefetched: together this is 2.5 times as fast as the plain loop.
+    Returns the number of touched nodes and the sum of the pushed residuals. A node is in the queue while its residual
+    is not below the limit, so no flag is needed to know this. The inner loop has no branch: it writes each neighbour to
+    `touched` and to the queue, but moves the end only if the neighbour belongs there. It prefetches the data of the
+    next nodes. Both together make it 2.5 times as fast as a plain loop.
     """
     mask = queue.size - 1
     head = 0
     pushed = np.float64(0)
-    onward = np.float32(1) - restart
+    passed_share = np.float32(1) - restart
     while head != tail:
         node = queue[head & mask]
         head += 1
@@ -81,7 +83,7 @@ def spread(
         state[node, _RESIDUAL] = _TRACE
         state[node, _SETTLED] += restart * residual
         pushed += residual
-        share = onward * residual / state[node, _DEGREE]
+        share = passed_share * residual / state[node, _DEGREE]
         for entry in range(indptr[node], indptr[node + 1]):
             neighbour = indices[entry]
             old = state[neighbour, _RESIDUAL]
@@ -99,7 +101,7 @@ def spread(
 def _look_ahead(indptr: Any, indices: Any, weights: Any, state: Any, first: Any, second: Any) -> Any:
     """Prefetch the start of the `second` node's row, and the states of the `first` node's neighbours.
 
-    The row of the `first` node was prefetched one turn before.
+    The call before this one prefetched the row of the `first` node.
     """
     start = indptr[second]
     _prefetch(indices, start)
@@ -113,19 +115,19 @@ def _look_ahead(indptr: Any, indices: Any, weights: Any, state: Any, first: Any,
 
 @njit(cache=True, nogil=True)
 def gather(state: Any, touched: Any, count: Any, among: Any, restart: Any, level: Any, values: Any) -> Any:
-    """Reset the workspace; returns how many of the touched nodes are in `among` (all of them, if it is empty).
+    """Reset the workspace. Returns how many touched nodes are in `among`; if `among` is empty, all of them count.
 
-    These nodes move to the front of `touched`, and their estimates to `values`. An estimate is the settled mass, plus
-    `restart` times the residual, plus `level` times the degree.
+    These nodes move to the front of `touched`, and their estimates to the front of `values`. An estimate is the settled
+    mass, plus `restart` times the residual, plus `level` times the degree.
     """
-    kept = 0
-    everyone = among.size == 0
+    kept_count = 0
+    keep_all = among.size == 0
     for i in range(count):
         _prefetch(state, touched[min(i + 24, count - 1)])
         node = touched[i]
-        touched[kept] = node
-        values[kept] = state[node, _SETTLED] + restart * state[node, _RESIDUAL] + level * state[node, _DEGREE]
-        kept += everyone or among[node]
+        touched[kept_count] = node
+        values[kept_count] = state[node, _SETTLED] + restart * state[node, _RESIDUAL] + level * state[node, _DEGREE]
+        kept_count += keep_all or among[node]
         state[node, _RESIDUAL] = 0
         state[node, _SETTLED] = 0
-    return kept
+    return kept_count

@@ -14,16 +14,18 @@ from tomewise.types import Embedder, Evidence, NodeId
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Of reciprocal rank fusion. The usual 60 counts searches more than ranks: with it, forced answers to the odd-numbered
-# MuSiQue questions see 77 % of their supporting passages, with 1 to 10 they see 91 %.
+# The constant of reciprocal rank fusion. With the usual 60, the number of searches that find a passage counts more than
+# its ranks. Measured on forced answers to the odd-numbered MuSiQue questions: with 60, the model sees 77 % of the
+# supporting passages; with 1 to 10, it sees 91 %.
 _DAMPING = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one search of one layer brought: the probe, the evidence that was new, and what that means.
+    """The result of one search in one layer: the probe, the new evidence, and the cue, which says what it means.
 
-    `support` are the nodes that the cue rests on, maybe of other layers too, the most telling first; none if unknown.
+    `support` holds the nodes that the cue is based on, the most important first. They may belong to other layers. It is
+    empty if they are unknown.
     """
 
     probe: str
@@ -34,7 +36,7 @@ class Unit:
 
 
 class Pool:
-    """Units in the order in which they came. It grows only by `take` (Mem-Update, equation 4)."""
+    """The units of a question, in the order in which `take` adds them (Mem-Update, equation 4)."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -42,43 +44,43 @@ class Pool:
         self._vectors: dict[str, NDArray[np.float32]] = {}  # by cue
         self._seen: set[NodeId] = set()
         self._credit: dict[NodeId, float] = {}
-        self._first: dict[str, tuple[Evidence, ...]] = {}  # by layer
+        self._first_results: dict[str, tuple[Evidence, ...]] = {}  # by layer
 
     @property
     def units(self) -> tuple[Unit, ...]:
         return tuple(self._units)
 
     def prepare(self, units: Sequence[Unit]) -> None:
-        """Embed the cues of units that may be taken next, such as while a model answers from them."""
-        fresh = list(dict.fromkeys(unit.cue for unit in units if unit.cue and unit.cue not in self._vectors))
-        if fresh:
-            self._vectors.update(zip(fresh, self._embedder.embed(fresh), strict=True))
+        """Embed the cues of units before `take`, for example while a model answers from these units."""
+        new_cues = list(dict.fromkeys(unit.cue for unit in units if unit.cue and unit.cue not in self._vectors))
+        if new_cues:
+            self._vectors.update(zip(new_cues, self._embedder.embed(new_cues), strict=True))
 
     def take(self, units: Sequence[Unit]) -> None:
-        """Take in units; their cues are embedded, unless that was prepared."""
+        """Add units. Cues that `prepare` has not embedded are embedded now."""
         self.prepare(units)
         self._units += units
         self._seen.update(evidence.node for unit in units for evidence in unit.evidence)
 
     def credit(self, layer: str, ranked: Sequence[Evidence]) -> None:
-        """Take note of what a search found, best first, seen before or not."""
-        self._first.setdefault(layer, tuple(ranked))
+        """Count the results of a search, best first, for the order of `gather`. Results seen before count again."""
+        self._first_results.setdefault(layer, tuple(ranked))
         for rank, piece in enumerate(ranked):
             self._credit[piece.node] = self._credit.get(piece.node, 0.0) + 1 / (_DAMPING + rank)
 
     def first_found(self, layer: str) -> tuple[Evidence, ...]:
-        """What the first search of a layer, that for the question itself, found, best first."""
-        return self._first.get(layer, ())
+        """The results of the first search in a layer, best first. That search was for the question itself."""
+        return self._first_results.get(layer, ())
 
     def gather(self, layer: str) -> list[Evidence]:
-        """The evidence of a layer's units: first what most searches found and ranked high (reciprocal rank fusion)."""
+        """The evidence of a layer's units, sorted by reciprocal rank fusion over all searches, best first."""
         pieces = {piece.node: piece for unit in self._units if unit.layer == layer for piece in unit.evidence}
         return sorted(pieces.values(), key=lambda piece: -self._credit.get(piece.node, 0.0))
 
     def find_unseen(self, evidence: Iterable[Evidence], limit: int) -> list[Evidence]:
-        """The first `limit` pieces whose node the pool does not hold.
+        """The first `limit` pieces of evidence whose nodes the pool has not seen.
 
-        Seen pieces are dropped before the cut, so that a search goes deeper where its top is known.
+        Seen pieces do not count towards `limit`: if the best results are known, later ones take their place.
         """
         return list(islice((piece for piece in evidence if piece.node not in self._seen), limit))
 
@@ -88,26 +90,26 @@ class Pool:
         return len(self._seen)
 
     def relevant(self, question: str, fraction: float, least: int) -> list[Unit]:
-        """The given fraction of the units, `least` or more unless it is 0, whose cues are nearest to the question.
+        """The units whose cues are nearest to the question: this fraction of the units with a cue, at least `least`.
 
-        Of units that share one cue, made for one probe, the first stands for all. The paper's "Mem-Fuse threshold"
-        (appendix B.4) is this fraction, not a cosine.
+        If `fraction` is 0, the result is empty. Units with the same probe and the same cue count as one: the first. The
+        paper's "Mem-Fuse threshold" (appendix B.4) is this fraction, not a cosine.
         """
         if not fraction:
             return []
-        first: dict[tuple[str, str], Unit] = {}
+        distinct_units: dict[tuple[str, str], Unit] = {}
         for unit in self._units:
             if unit.cue:
-                first.setdefault((unit.probe, unit.cue), unit)
-        ranked = self.nearest(question, list(first.values()))
+                distinct_units.setdefault((unit.probe, unit.cue), unit)
+        ranked = self.nearest(question, list(distinct_units.values()))
         return ranked[: max(least, int(fraction * len(ranked)))]
 
     def nearest(self, question: str, units: Sequence[Unit]) -> list[Unit]:
-        """Those of the units that have a cue, first the one whose cue is nearest to the question."""
-        cued = [unit for unit in units if unit.cue]
-        if not cued:
+        """The units that have a cue, sorted by how near their cue is to the question, nearest first."""
+        units_with_cue = [unit for unit in units if unit.cue]
+        if not units_with_cue:
             return []
-        self.prepare(cued)
+        self.prepare(units_with_cue)
         vector = self._embedder.embed([question])[0]
-        scores = np.round(np.stack([self._vectors[unit.cue] for unit in cued]) @ vector, 6)
-        return [cued[place] for place in np.argsort(-scores, kind="stable")]
+        scores = np.round(np.stack([self._vectors[unit.cue] for unit in units_with_cue]) @ vector, 6)
+        return [units_with_cue[place] for place in np.argsort(-scores, kind="stable")]

@@ -1,6 +1,6 @@
-"""MuSiQue and HotpotQA (and 2WikiMultiHopQA, which has HotpotQA's form) as their authors publish them.
+"""Read the files of MuSiQue, HotpotQA and 2WikiMultiHopQA as their authors publish them.
 
-The corpus is the union of the passages of all questions, as HippoRAG and later papers build it.
+The corpus holds the passages of all questions, each once, as in HippoRAG and later papers.
 """
 
 from __future__ import annotations
@@ -14,32 +14,35 @@ from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
-Titled = tuple[str, str]  # the title and the text of a passage
+TitledText = tuple[str, str]  # the title and the text of a passage
 
 
 def read_multihop(folder: Path, name: str) -> Dataset:
-    """Rows {id or _id, question, answer, answer_aliases?} with the passages of the question.
+    """The dataset in a folder: rows {id or _id, question, answer, answer_aliases?} with the passages of each question.
 
-    MuSiQue (Trivedi et al. 2022): `paragraphs` [{title, paragraph_text, is_supporting}]. HotpotQA (Yang et al. 2018)
-    and 2WikiMultiHopQA (Ho et al. 2020): `context` [[title, sentences]] and `supporting_facts` [[title, sentence]], or
-    those two as the mappings of their HF copies.
+    MuSiQue (Trivedi et al. 2022) has `paragraphs` [{title, paragraph_text, is_supporting}]. HotpotQA (Yang et al. 2018)
+    and 2WikiMultiHopQA (Ho et al. 2020) have `context` [[title, sentences]] and `supporting_facts` [[title, sentence
+    number]]. The copies on Hugging Face have mappings of lists in place of these lists of pairs.
     """
     path = one_file(folder, "*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
     shelf = Shelf(path)
-    items = tuple(_item(record, shelf) for record in records(path))
+    items = tuple(_make_item(record, shelf) for record in records(path))
     return Dataset(name=name, documents=shelf.documents, items=items)
 
 
-def gold_passages(record: Record) -> list[Titled]:
+def gold_passages(record: Record) -> list[TitledText]:
     """The titles and texts of a question's gold passages. Raises ReadingError for a question without passages."""
     return [passage for passage, gold in passages(record) if gold]
 
 
-def passages(record: Record) -> list[tuple[Titled, bool]]:
-    """Every passage of a question, and whether it is gold: it is unless marked otherwise."""
+def passages(record: Record) -> list[tuple[TitledText, bool]]:
+    """Every passage of a question, and whether it is gold.
+
+    Without `supporting_facts`, a passage is gold unless its `is_supporting` is false.
+    """
     if record.find("supporting_facts") is not None:
-        gold = set(_titles(record, record.take("supporting_facts")))
-        return [((title, text), title in gold) for title, text in _contexts(record)]
+        gold_titles = set(_read_gold_titles(record, record.take("supporting_facts")))
+        return [((title, text), title in gold_titles) for title, text in _read_passages(record)]
     rows = record.rows("paragraphs", "contexts", "supporting_facts")
     return [
         ((row.text("title"), row.text("text", "paragraph_text")), row.find("is_supporting") is not False)
@@ -48,7 +51,7 @@ def passages(record: Record) -> list[tuple[Titled, bool]]:
 
 
 def hops(record: Record) -> dict[str, str | int]:
-    """The number of hops as a slice, from the id of MuSiQue or from a decomposition; empty without either."""
+    """The slice of a question by its number of hops, from MuSiQue's id or else from the decomposition; maybe empty."""
     match = re.match(r"(\d)hop", str(record.find("id") or ""))
     decomposition = record.find("question_decomposition")
     if match:
@@ -56,7 +59,7 @@ def hops(record: Record) -> dict[str, str | int]:
     return {"hops": len(decomposition)} if isinstance(decomposition, list) else {}
 
 
-def _item(record: Record, shelf: Shelf) -> Item:
+def _make_item(record: Record, shelf: Shelf) -> Item:
     ids = [(shelf.add(text, title=title), gold) for (title, text), gold in passages(record)]
     aliases = record.texts("answer_aliases") if record.find("answer_aliases") else ()
     return Item(
@@ -68,7 +71,7 @@ def _item(record: Record, shelf: Shelf) -> Item:
     )
 
 
-def _titles(record: Record, facts: Any) -> list[str]:
+def _read_gold_titles(record: Record, facts: Any) -> list[str]:
     if isinstance(facts, dict) and isinstance(facts.get("title"), list):
         return [str(title) for title in facts["title"]]
     if isinstance(facts, list) and all(isinstance(fact, list) and fact for fact in facts):
@@ -76,16 +79,19 @@ def _titles(record: Record, facts: Any) -> list[str]:
     raise record.wrong("supporting_facts", facts, "a list of [title, sentence number]")
 
 
-def _contexts(record: Record) -> list[Titled]:
+def _read_passages(record: Record) -> list[TitledText]:
     context = record.take("context")
     if isinstance(context, dict) and {"title", "sentences"} <= set(context):
         context = list(zip(context["title"], context["sentences"], strict=True))
     if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
         raise record.wrong("context", context, "a list of [title, sentences]")
-    return [(str(title), _join(sentences)) for title, sentences in context]
+    return [(str(title), _join_sentences(sentences)) for title, sentences in context]
 
 
-def _join(sentences: Any) -> str:
-    """The text of sentences. Those of HotpotQA begin with a space, those of 2WikiMultiHopQA do not."""
+def _join_sentences(sentences: Any) -> str:
+    """The text of a passage, with one space between sentences.
+
+    Sentences of HotpotQA begin with a space, those of 2WikiMultiHopQA do not.
+    """
     parts = [sentences] if isinstance(sentences, str) else [str(sentence) for sentence in sentences]
     return re.sub(r"[ \t]+", " ", " ".join(parts)).strip()
