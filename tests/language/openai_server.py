@@ -95,9 +95,10 @@ class OpenAIServer:
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
-        for writer in list(self._writers):
+        for writer in self._writers:
             writer.close()
-        await asyncio.sleep(0)
+        # A transport closes its socket only in a later turn of the loop, which must not stop before.
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -110,7 +111,6 @@ class OpenAIServer:
         except asyncio.CancelledError:
             return
         finally:
-            self._writers.discard(writer)
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
