@@ -37,7 +37,7 @@ def test_of_many_pieces_the_best_are_shown_and_the_others_counted():
     pieces = [{"layer": "tree", "score": 0.5, "text": f"text {n}"} for n in range(9)]
     lines = print_lines(Event(name="recalled", detail={"evidence": pieces}))
     assert len(lines) == 1 + 5 + 1
-    assert lines[-1] == "    … and 4 more (`--json` has all)"
+    assert lines[-1] == "    … and 4 more (`tome log` keeps them; `--json` shows them)"
 
 
 def test_any_event_can_say_what_was_cut():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tomewise.systems.spec import Variant
     from tomewise.tome.reports import BuildReport
+    from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Citation, Event, Passage, Usage
 
 EXTRACTIVE_NOTE = (
@@ -106,7 +107,7 @@ def print_event(event: Event, out: Console) -> None:
         text = _brief(piece["text"], 100)
         out.print(f"    [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(text)}")
     if len(evidence) > _PIECES:
-        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`--json` has all)[/dim]")
+        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
 
 
 def _describe_row(row: dict[str, Any]) -> str:
@@ -187,10 +188,28 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
         out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
 
 
-def traces_table(traces: list[dict[str, Any]]) -> Table:
-    """The latest questions with their answers."""
-    table = Table("asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
+def list_traces(traces: Sequence[Trace]) -> Table:
+    """What `tome log` prints: the latest questions with their answers."""
+    table = Table("", "asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
     for trace in traces:
-        asked, calls = trace["asked"][:19].replace("T", " "), str(trace["usage"]["calls"])
-        table.add_row(asked, escape(trace["system"]), escape(trace["question"]), escape(trace["answer"] or "—"), calls)
+        answer = trace.answer
+        texts = (_show_time(trace), answer.system, _brief(trace.question.text, 100), _brief(answer.text or "—", 100))
+        table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.usage.total.calls))
     return table
+
+
+def print_trace(trace: Trace, out: Console) -> None:
+    """What `tome log N` prints: a question, how it was answered, and what was left out of the trace."""
+    question = trace.question
+    out.print(f"[bold]{escape(question.text)}[/bold] [dim]trace {trace.number}, asked {_show_time(trace)}[/dim]")
+    for number, option in enumerate(question.options):
+        out.print(f"  [cyan]{chr(ord('A') + number)}.[/cyan] {escape(option)}")
+    for event in trace.answer.events:
+        print_event(event, out)
+    print_answer(trace.answer, (), out)
+    if trace.cut:
+        out.print(f"[dim]cut, to keep the trace small (setting trace_bytes): {'; '.join(trace.cut)}[/dim]")
+
+
+def _show_time(trace: Trace) -> str:
+    return trace.asked[:19].replace("T", " ")

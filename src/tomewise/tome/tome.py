@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -32,8 +32,17 @@ from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
 from tomewise.tome.ready_systems import ReadySystems
-from tomewise.tome.reports import AddReport, BuildReport, RemoveReport, as_json
+from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.sync import LoopThread
+from tomewise.tome.traces import (
+    TRACE_BYTES,
+    Trace,
+    check_trace_bytes,
+    delete_trace,
+    find_trace,
+    find_traces,
+    make_record,
+)
 from tomewise.trust import refuse_folder
 from tomewise.types import (
     Answer,
@@ -73,6 +82,7 @@ class Tome:
         prompts: Prompts,
         size: tuple[int, int],
         bounds: Bounds,
+        trace_bytes: int = TRACE_BYTES,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -80,6 +90,7 @@ class Tome:
         self._prompts = prompts
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
+        self._trace_bytes = trace_bytes  # size limit of one trace
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
         self._systems = ReadySystems(self.kit)
@@ -99,6 +110,7 @@ class Tome:
         read_seconds: float | None = None,
         read_memory: int | None = None,
         read_characters: int | None = None,
+        trace_bytes: int = TRACE_BYTES,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or create one.
@@ -106,7 +118,8 @@ class Tome:
         `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
-        `read_characters` limit the reading of one file (see `reading.bounds`). `model_settings` go to the model that
+        `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
+        `trace_bytes` is cut (see `tome.traces.make_record`). `model_settings` go to the model that
         `model` names: base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost.
         Raises StoreError, UsageError, UnknownName.
         """
@@ -114,6 +127,7 @@ class Tome:
         from tomewise.language.choose_model import check_model
         from tomewise.language.spec import check_address
 
+        check_trace_bytes(trace_bytes)
         templates = Prompts(Path(prompts) if prompts else None)
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
         if isinstance(model, str):
@@ -135,7 +149,7 @@ class Tome:
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes)
 
     def __enter__(self) -> Tome:
         return self
@@ -407,10 +421,25 @@ class Tome:
             tasks = [group.create_task(ask_in_turn(question)) for question in questions]
         return [task.result() for task in tasks]
 
+    # ------------------------------------------------------------ traces
+
+    def traces(self, limit: int = 20) -> list[Trace]:
+        """How the latest questions were answered, newest first."""
+        return find_traces(self._store, limit)
+
+    def trace(self, number: int) -> Trace:
+        """One trace by its number. Raises UnknownName."""
+        return find_trace(number, self._store)
+
+    def delete_trace(self, number: int) -> None:
+        """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
+        with self._trace_lock:
+            delete_trace(number, self._store)
+
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:
             return
-        record = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
+        record = make_record(question, answer, self._trace_bytes)
         try:
             with self._trace_lock:
                 self._store.save_trace(asked=datetime.now(UTC).isoformat(), question=question.text, record=record)
