@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from tomewise.concurrency import side_by_side
 from tomewise.errors import StoreError, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
@@ -28,6 +27,7 @@ from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import DEFAULT, assemble
 from tomewise.systems.spec import name_variant
+from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
-# How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
-# all questions have retrieved.
-_MOST_STARTING = 4
 
 
 class Tome:
@@ -393,33 +390,80 @@ class Tome:
         await asyncio.to_thread(self._save_trace, question, answer)
         return answer
 
-    def ask_many(self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any) -> list[Answer]:
-        """Answer several questions at the same time, within the model's limit. Answers have the order of questions."""
-        return self._wait(self.aask_many(questions, system=system, **settings))
+    def astream(
+        self,
+        question: str | Question,
+        *,
+        options: Sequence[str] = (),
+        instructions: str = "",
+        force: bool = False,
+        system: str = DEFAULT,
+        **settings: Any,
+    ) -> AsyncGenerator[Event | Answer, None]:
+        """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
+
+        To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
+        """
+        more = {"options": options, "instructions": instructions, "force": force, "system": system, **settings}
+        return stream_answer(self._prepare_asking(more), question)
+
+    @overload
+    def ask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[False] = False, **settings: Any
+    ) -> list[Answer]: ...
+
+    @overload
+    def ask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[True], **settings: Any
+    ) -> list[Answer | Exception]: ...
+
+    def ask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: str = DEFAULT,
+        return_exceptions: bool = False,
+        **settings: Any,
+    ) -> list[Answer] | list[Answer | Exception]:
+        """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
+
+        The first error cancels the other questions and is raised. With `return_exceptions` it takes the place of its
+        answer instead.
+        """
+        self._store.check()
+        ask = self._prepare_asking({"system": system, **settings})
+        return self._wait(answer_many(ask, questions, return_exceptions=return_exceptions))
+
+    @overload
+    async def aask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[False] = False, **settings: Any
+    ) -> list[Answer]: ...
+
+    @overload
+    async def aask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[True], **settings: Any
+    ) -> list[Answer | Exception]: ...
 
     async def aask_many(
-        self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any
-    ) -> list[Answer]:
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: str = DEFAULT,
+        return_exceptions: bool = False,
+        **settings: Any,
+    ) -> list[Answer] | list[Answer | Exception]:
         """See `ask_many`."""
         self._store.check()
-        starting = asyncio.Semaphore(_MOST_STARTING)
+        ask = self._prepare_asking({"system": system, **settings})
+        return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
-        async def ask_in_turn(question: str | Question) -> Answer:
-            await starting.acquire()
-            acquired = [starting]
+    def _prepare_asking(self, settings: Mapping[str, Any]) -> Ask:
+        """A function that asks one question with these arguments of `aask`."""
 
-            def release(_: Event | None = None) -> None:
-                if acquired:
-                    acquired.pop().release()
+        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
+            return self.aask(question, on_event=on_event, **settings)
 
-            try:
-                return await self.aask(question, system=system, on_event=release, **settings)
-            finally:
-                release()
-
-        async with side_by_side() as group:
-            tasks = [group.create_task(ask_in_turn(question)) for question in questions]
-        return [task.result() for task in tasks]
+        return ask
 
     # ------------------------------------------------------------ traces
 
