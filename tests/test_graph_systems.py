@@ -193,7 +193,11 @@ async def test_what_fell_back_stands_in_the_events(store: SqliteStore) -> None:
     await build(hippo.layers, store, quiet)
     seen: list[Event] = []
     first = await answer_question(hippo, Question(text=QUESTION), seen.append)
-    assert first.events[-1] == seen[-1] == Event(name="fallbacks", detail={"facts not filtered": 1})
+    assert (
+        first.events[-1]
+        == seen[-1]
+        == Event(name="fallbacks", summary="facts not filtered: 1", detail={"facts not filtered": 1})
+    )
     second = await answer_question(hippo, Question(text=QUESTION))
     assert second.events[-1].detail == {"ranked by cosine alone": 1}
     cogito = assemble("cogitorag", kit, source="passages", carrier="passages")

@@ -67,8 +67,9 @@ def test_it_is_asked_without_being_built_again(old, system):
 
 
 def test_what_was_asked_of_it_is_still_told(old):
-    traces = old.store.traces(5)
-    assert {trace["question"] for trace in traces} >= {QUESTION, "Why did Ada Marsh burn the map?"}
+    traces = old.traces(5)
+    assert {trace.question.text for trace in traces} >= {QUESTION, "Why did Ada Marsh burn the map?"}
+    assert all(trace.answer.events and trace.answer.usage.roles for trace in traces)
 
 
 def test_it_grows_and_asks_for_nothing_but_what_is_new(old):

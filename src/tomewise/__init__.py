@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tomewise.errors import TomewiseError
     from tomewise.tome.tome import Tome
-    from tomewise.types import Answer, Citation, Document, Evidence, Question
+    from tomewise.types import Answer, Citation, Document, Event, Evidence, Question
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Citation", "Document", "Evidence", "Question", "Tome", "TomewiseError"]
+__all__ = ["Answer", "Citation", "Document", "Event", "Evidence", "Question", "Tome", "TomewiseError"]
 
 _HOMES = {"Tome": "tomewise.tome.tome", "TomewiseError": "tomewise.errors"}
 

@@ -30,6 +30,7 @@ _MINIMUMS = {
     "read_seconds": 0.1,
     "read_memory": 1,
     "read_characters": 1,
+    "trace_bytes": 4_000,
 }
 _FREE = frozenset({"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost"})
 _MAX_BYTES = 100_000  # of a configuration file
@@ -57,6 +58,7 @@ class Settings:
     read_seconds: float | None = None  # limits on reading one file; None: see `reading.bounds`
     read_memory: int | None = None  # megabytes
     read_characters: int | None = None
+    trace_bytes: int = 50_000  # size limit of the trace of one answer
 
 
 def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path] | None = None) -> Settings:

@@ -10,6 +10,7 @@ rule that is broken. `ScriptedModel` and `HashEmbedder` replace a model and an e
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -118,7 +119,11 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
     """Check that a loop yields events, then one answer, whose citations are from its evidence. Returns the answer."""
     outputs = [output async for output in loop.run(question)]
     assert outputs, "a loop must answer"
-    assert all(isinstance(output, Event) for output in outputs[:-1]), "only events come before the answer"
+    for event in outputs[:-1]:
+        assert isinstance(event, Event), "only events come before the answer"
+        assert event.summary, f"the event {event.name!r} needs a summary: people read nothing else of most events"
+        assert len(event.summary.splitlines()) == 1, f"the summary of the event {event.name!r} must be one line"
+        json.dumps(event.detail)  # raises TypeError unless it is plain data
     answer = outputs[-1]
     assert isinstance(answer, Answer), "a loop ends with its answer"
     assert answer.text or not answer.resolved, "a resolved answer has a text"

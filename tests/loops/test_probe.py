@@ -113,6 +113,9 @@ async def test_answers_at_once_without_encoding(store, passages):
     assert not answer.forced
     assert answer.citations[0].quote == "the tide turned"
     assert [event.name for event in events] == ["recalled", "recalled", "recalled", "tried", "stopped"]
+    assert events[0].summary.startswith("probe: ")
+    assert events[-2].summary.startswith("answer: ")
+    assert events[-1].summary == f"reason: {events[-1].detail['reason']}"
 
 
 async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store, passages):

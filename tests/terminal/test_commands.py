@@ -160,10 +160,6 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     shown = command("systems").out
     assert ":without recognition" in shown
     assert "Deviations: only the best `seeded` passages are seeds" in shown
-    command("ask", "Who put out the light?")
-    traces = json.loads(command("show", "--traces", "5", "--json").out)
-    assert traces[0]["question"] == "Who put out the light?"
-    assert "Who put out the light?" in command("show", "--traces", "5").out
 
 
 def test_build_of_a_system_without_layers(command, log_in_tome):
@@ -429,7 +425,7 @@ def test_names_that_fit_no_document_or_several(command, log_in_tome, here):
         (("ask", "x", "--nosuch"), "--nosuch"),
         (("add",), "PATH"),
         (("ask", "x", "--max-calls", "-1"), "--max-calls"),
-        (("show", "--traces", "many"), "--traces"),
+        (("log", "many"), "number"),
     ],
 )
 def test_a_call_that_is_wrong(command, words, part):

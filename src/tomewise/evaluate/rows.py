@@ -157,7 +157,7 @@ def _event(event: Event, texts: dict[str, str]) -> dict[str, Any]:
     detail = dict(event.detail)
     if isinstance(pieces := detail.get("evidence"), Sequence):
         detail["evidence"] = [_without_text(piece, texts) for piece in pieces]
-    return {"name": event.name, "step": event.step, "detail": detail}
+    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
 
 
 def _without_text(piece: Any, texts: dict[str, str]) -> Any:

@@ -71,16 +71,3 @@ def find_choice(reply: AnswerOut, question: Question) -> str | None:
 
 def _bare(wording: str) -> str:
     return wording.strip(" .():[]\"'\n").casefold()
-
-
-def describe_retrieval(evidence: Sequence[Evidence], found: Sequence[Evidence]) -> dict[str, object]:
-    """What an event says of retrieved evidence: what is shown to the model, and how much was cut for want of room."""
-    return {"evidence": as_event_detail(evidence), "found": len(found), "cut": len(found) - len(evidence)}
-
-
-def as_event_detail(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
-    """Evidence as an event holds it."""
-    return [
-        {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title, "text": piece.text}
-        for piece in evidence
-    ]

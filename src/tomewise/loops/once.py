@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.loops.answering import describe_retrieval, make_answer_input, read_answer
+from tomewise.loops.answering import make_answer_input, read_answer
 from tomewise.loops.citing import Citer
+from tomewise.loops.events import describe_retrieval, list_facts
 from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Retriever
 
@@ -35,7 +36,8 @@ class Once:
         found = await self._retriever.retrieve(question.text, self._limit)
         given = partial(make_answer_input, question, may_decline=not question.force)
         evidence = await asyncio.to_thread(self._fit, found, given)
-        yield Event(name="retrieved", detail=describe_retrieval(evidence, found))
+        summary = list_facts(found=len(found), cut=len(found) - len(evidence))
+        yield Event(name="retrieved", summary=summary, detail=describe_retrieval(evidence, found))
         reply = await self._model.ask(ANSWER, given(evidence))
         yield await asyncio.to_thread(
             read_answer, reply, question, evidence, self._citer, may_decline=not question.force

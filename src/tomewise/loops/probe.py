@@ -27,10 +27,11 @@ from typing import Literal
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerOut
-from tomewise.loops.answering import as_event_detail, make_answer_input, read_answer
+from tomewise.loops.answering import make_answer_input, read_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts
+from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import Count, Shelf
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
@@ -40,6 +41,7 @@ from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Quest
 from tomewise.working.pool import Pool, Unit
 
 _KEPT = "supported only partly, so the loop goes on"
+_NO_CUE = "nothing to note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,8 @@ class Probe:
         reason = course.end or f"no cycle is left (allowed: {self._bounds.cycles})"
         if course.kept and course.best is course.kept:
             reason += "; the answer that was kept stands"
-        yield Event(name="stopped", step=course.step, detail={"reason": reason, "pool": _pool_lines(course.pool)})
+        detail = {"reason": reason, "pool": _pool_lines(course.pool)}
+        yield Event(name="stopped", step=course.step, summary=list_facts(reason=reason), detail=detail)
         async for what in self._conclude(course):
             yield what
 
@@ -132,7 +135,8 @@ class Probe:
         findings = await asyncio.to_thread(course.contexts.cues, self._consolidating.findings(course.units))
         asked = self._probing.probes(course.question.text, course.tried, findings, course.missing)
         probes = await course.skipped.usable(asked, list[str]())
-        yield Event(name="probed", step=course.step, detail={"probes": probes})
+        summary = list_facts(probes="; ".join(probes) or "none")
+        yield Event(name="probed", step=course.step, summary=summary, detail={"probes": probes})
         course.units = await self._search(probes, course.pool)
         if not any(unit.evidence for unit in course.units):
             course.end = "no new evidence was found" if probes else "no new probe was thought of"
@@ -160,10 +164,8 @@ class Probe:
             course.kept = course.answer
         elif course.answer.resolved:
             course.end = "it was answered"
-        detail = _describe_attempt(context, reply, course.answer) | {
-            "kept": _KEPT if course.answer is course.kept else ""
-        }
-        yield Event(name="tried", step=course.step, detail=detail)
+        kept = _KEPT if course.answer is course.kept else ""
+        yield _make_attempt_event("tried", course.step, context, reply, course.answer, kept=kept)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
@@ -178,7 +180,7 @@ class Probe:
                 yield event
         await asyncio.to_thread(course.pool.take, course.units)
         detail = {"units": len(course.pool.units), "nodes": course.pool.size}
-        yield Event(name="updated", step=course.step, detail=detail)
+        yield Event(name="updated", step=course.step, summary=list_facts(**detail), detail=detail)
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
         """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
@@ -193,7 +195,7 @@ class Probe:
         context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
         reply = await self._try(course.question, context, may_decline=False)
         answer = await self._answer(course.question, context, reply, may_decline=False)
-        yield Event(name="forced", step=course.step, detail=_describe_attempt(context, reply, answer))
+        yield _make_attempt_event("forced", course.step, context, reply, answer)
         yield replace(answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool) -> list[Unit]:
@@ -305,7 +307,9 @@ def _read(groups: Sequence[Sequence[Unit]], contexts: Contexts) -> list[tuple[li
 async def _report_recall(course: _Course) -> AsyncIterator[Event]:
     for unit in course.units:
         detail = {"probe": unit.probe, "layer": unit.layer, "evidence": as_event_detail(unit.evidence)}
-        yield Event(name="recalled", step=course.step, detail=detail)
+        news = "" if unit.evidence else ", nothing new"
+        summary = list_facts(probe=unit.probe, layer=unit.layer) + news
+        yield Event(name="recalled", step=course.step, summary=summary, detail=detail)
 
 
 def _consolidation_events(course: _Course) -> Iterator[Event]:
@@ -314,13 +318,17 @@ def _consolidation_events(course: _Course) -> Iterator[Event]:
         layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
     for (probe, cue, support), names in layers.items():
         detail = {"probe": probe, "layer": ", ".join(names), "cue": cue, "support": list(support)}
-        yield Event(name="encoded", step=course.step, detail=detail)
+        summary = list_facts(**detail | {"cue": cue or _NO_CUE, "support": len(support)})
+        yield Event(name="encoded", step=course.step, summary=summary, detail=detail)
     if course.step:
-        yield Event(name="fused", step=course.step, detail={"cue": course.notes})
+        summary = list_facts(cue=course.notes or _NO_CUE)
+        yield Event(name="fused", step=course.step, summary=summary, detail={"cue": course.notes})
 
 
-def _describe_attempt(context: Context, reply: AnswerOut, answer: Answer) -> dict[str, object]:
-    return {
+def _make_attempt_event(
+    name: str, step: int, context: Context, reply: AnswerOut, answer: Answer, *, kept: str = ""
+) -> Event:
+    detail = {
         "answer": reply.answer,
         "choice": reply.choice,
         "failed": not answer.resolved,
@@ -328,7 +336,14 @@ def _describe_attempt(context: Context, reply: AnswerOut, answer: Answer) -> dic
         "shown": [piece.node for piece in context.evidence],
         "cut": context.cut,
         "notes": list(context.notes),
+        "kept": kept,
     }
+    outcome = reply.answer if answer.resolved else "declined"
+    shown = len(context.evidence)
+    summary = list_facts(
+        answer=outcome, choice=reply.choice, missing=reply.missing, shown=shown, cut=context.cut, kept=kept
+    )
+    return Event(name=name, step=step, summary=summary, detail=detail)
 
 
 def _pool_lines(pool: Pool) -> list[dict[str, object]]:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.fallbacks import REPLY_SKIPPED, record_fallback
+from tomewise.loops.events import list_facts
 from tomewise.types import Event
 
 T = TypeVar("T")
@@ -34,4 +35,5 @@ class Skipped:
     def events(self, step: int) -> Iterator[Event]:
         """One for each that was not reported yet."""
         while self._unreported:
-            yield Event(name="skipped", step=step, detail={"reason": str(self._unreported.pop(0))})
+            reason = str(self._unreported.pop(0))
+            yield Event(name="skipped", step=step, summary=list_facts(reason=reason), detail={"reason": reason})

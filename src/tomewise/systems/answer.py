@@ -8,6 +8,7 @@ from dataclasses import replace
 from tomewise.fallbacks import EVENT as FALLBACKS
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.usage import meter
+from tomewise.loops.events import list_facts
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Question
 
@@ -33,6 +34,7 @@ async def answer_question(system: System, question: Question, on_event: OnEvent 
                 record(output)
                 continue
             if fallbacks:
-                record(Event(name=FALLBACKS, detail=dict(sorted(fallbacks.items()))))
+                counts = dict(sorted(fallbacks.items()))
+                record(Event(name=FALLBACKS, summary=list_facts(**counts), detail=counts))
             return replace(output, events=tuple(events), usage=used.usage())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")

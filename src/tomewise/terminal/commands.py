@@ -241,7 +241,6 @@ def ask(
 def show(
     document: Annotated[str | None, typer.Argument(help="Show one document instead of the whole tome.")] = None,
     tome: TomeFile = None,
-    traces: Annotated[int, typer.Option(min=0, help="Show how the latest N questions were answered.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Show what a tome holds: its documents, its layers, its settings; or the text of one document."""
@@ -253,10 +252,6 @@ def show(
             whole = book.document(document)
             text = {"id": whole.id, "title": whole.title, "source": whole.source, "text": whole.text}
             print_json(text) if as_json else typer.echo(whole.text)
-            return
-        if traces:
-            records = book.store.traces(traces)
-            print_json(records) if as_json else console().print(render.traces_table(records))
             return
         contents = reports.contents_json(book)
     print_json(contents) if as_json else render.print_contents(contents, console())
@@ -359,6 +354,7 @@ def _open(tome: str | None, *, create: bool = True, **options: str | int | float
         read_seconds=chosen.read_seconds,
         read_memory=chosen.read_memory,
         read_characters=chosen.read_characters,
+        trace_bytes=chosen.trace_bytes,
     )
     with book:
         yield book

@@ -17,8 +17,10 @@ import typer
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.terminal.commands import app
+from tomewise.terminal.log import log
 from tomewise.terminal.state import State
 
+app.command(epilog="Example: tome log 3 --again")(log)
 INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
 _GRACE = 1.5  # seconds that an interrupted command may take to tidy up

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tomewise.systems.spec import Variant
     from tomewise.tome.reports import BuildReport
+    from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Citation, Event, Passage, Usage
 
 EXTRACTIVE_NOTE = (
@@ -26,6 +27,7 @@ _SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none
 _BEGINNING = 200  # characters to show of a passage
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
+_LINE = 1200  # characters of the summary of an event
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
 
 
@@ -70,7 +72,7 @@ def cut_notes(answer: Answer) -> list[str]:
     return [
         f"{event.detail['cut']:,} of {event.detail['found']:,} passages did not fit and were not read for this answer."
         for event in answer.events
-        if event.name == "retrieved" and event.detail.get("cut")
+        if event.detail.get("cut") and "found" in event.detail
     ]
 
 
@@ -92,32 +94,28 @@ def usage_line(usage: Usage) -> str:
 
 
 def print_event(event: Event, out: Console) -> None:
-    """Print one step of a trace."""
-    detail = dict(event.detail)
-    evidence: list[dict[str, Any]] = detail.pop("evidence", [])
-    pool: list[dict[str, Any]] = detail.pop("pool", [])
-    notes: list[str] = detail.pop("notes", [])
-    if detail.pop("failed", False):
-        detail["answer"] = "declined"
-    if "cue" in detail:
-        detail["cue"] = detail["cue"] or "nothing to note"
-    for name in {"shown", "support"} & detail.keys():
-        detail[name] = len(detail[name])  # ids of nodes mean nothing to a reader
-    facts = ", ".join(f"{name}: {_brief(value)}" for name, value in detail.items() if value not in (None, ""))
-    out.print(f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(facts)}")
-    for note in notes:
+    """Print one step of a trace: its summary, and below it the fields of its detail that `Event` names."""
+    out.print(
+        f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(_brief(event.summary, _LINE))}"
+    )
+    for note in event.detail.get("notes", ()):
         out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
-    for unit in pool:
-        origin = f"{unit['layer']}, {unit['evidence']} piece{'' if unit['evidence'] == 1 else 's'} of evidence"
-        cue = _brief(unit["cue"], 100)
-        out.print(f"    {escape(_brief(unit['probe'], 100))} [dim]{escape(origin)}[/dim] {escape(cue)}")
-    if event.name == "recalled" and not evidence:
-        out.print("    [dim]nothing new[/dim]")
+    for row in event.detail.get("pool", ()):
+        out.print(f"    {escape(_describe_row(row))}")
+    evidence: Sequence[dict[str, Any]] = event.detail.get("evidence", ())
     for piece in evidence[:_PIECES]:
         text = _brief(piece["text"], 100)
         out.print(f"    [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(text)}")
     if len(evidence) > _PIECES:
-        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome show --traces 1 --json` has all)[/dim]")
+        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
+
+
+def _describe_row(row: dict[str, Any]) -> str:
+    """Plain values in one line: texts as they are, numbers with their names."""
+    values = {name: value for name, value in row.items() if value not in (None, "")}
+    return ", ".join(
+        _brief(value, 100) if isinstance(value, str) else f"{name}: {value}" for name, value in values.items()
+    )
 
 
 def _brief(value: object, length: int = 300) -> str:
@@ -190,10 +188,28 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
         out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
 
 
-def traces_table(traces: list[dict[str, Any]]) -> Table:
-    """The latest questions with their answers."""
-    table = Table("asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
+def list_traces(traces: Sequence[Trace]) -> Table:
+    """What `tome log` prints: the latest questions with their answers."""
+    table = Table("", "asked", "system", "question", "answer", "calls", box=None, pad_edge=False)
     for trace in traces:
-        asked, calls = trace["asked"][:19].replace("T", " "), str(trace["usage"]["calls"])
-        table.add_row(asked, escape(trace["system"]), escape(trace["question"]), escape(trace["answer"] or "—"), calls)
+        answer = trace.answer
+        texts = (_show_time(trace), answer.system, _brief(trace.question.text, 100), _brief(answer.text or "—", 100))
+        table.add_row(f"[bold]{trace.number}[/bold]", *map(escape, texts), str(answer.usage.total.calls))
     return table
+
+
+def print_trace(trace: Trace, out: Console) -> None:
+    """What `tome log N` prints: a question, how it was answered, and what was left out of the trace."""
+    question = trace.question
+    out.print(f"[bold]{escape(question.text)}[/bold] [dim]trace {trace.number}, asked {_show_time(trace)}[/dim]")
+    for number, option in enumerate(question.options):
+        out.print(f"  [cyan]{chr(ord('A') + number)}.[/cyan] {escape(option)}")
+    for event in trace.answer.events:
+        print_event(event, out)
+    print_answer(trace.answer, (), out)
+    if trace.cut:
+        out.print(f"[dim]cut, to keep the trace small (setting trace_bytes): {'; '.join(trace.cut)}[/dim]")
+
+
+def _show_time(trace: Trace) -> str:
+    return trace.asked[:19].replace("T", " ")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from tomewise.concurrency import side_by_side
 from tomewise.errors import StoreError, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
@@ -28,12 +27,22 @@ from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import DEFAULT, assemble
 from tomewise.systems.spec import name_variant
+from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
 from tomewise.tome.ready_systems import ReadySystems
-from tomewise.tome.reports import AddReport, BuildReport, RemoveReport, as_json
+from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.sync import LoopThread
+from tomewise.tome.traces import (
+    TRACE_BYTES,
+    Trace,
+    check_trace_bytes,
+    delete_trace,
+    find_trace,
+    find_traces,
+    make_record,
+)
 from tomewise.trust import refuse_folder
 from tomewise.types import (
     Answer,
@@ -54,9 +63,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
-# How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
-# all questions have retrieved.
-_MOST_STARTING = 4
 
 
 class Tome:
@@ -73,6 +79,7 @@ class Tome:
         prompts: Prompts,
         size: tuple[int, int],
         bounds: Bounds,
+        trace_bytes: int = TRACE_BYTES,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -80,6 +87,7 @@ class Tome:
         self._prompts = prompts
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
+        self._trace_bytes = trace_bytes  # size limit of one trace
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
         self._systems = ReadySystems(self.kit)
@@ -99,6 +107,7 @@ class Tome:
         read_seconds: float | None = None,
         read_memory: int | None = None,
         read_characters: int | None = None,
+        trace_bytes: int = TRACE_BYTES,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or create one.
@@ -106,7 +115,8 @@ class Tome:
         `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
-        `read_characters` limit the reading of one file (see `reading.bounds`). `model_settings` go to the model that
+        `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
+        `trace_bytes` is cut (see `tome.traces.make_record`). `model_settings` go to the model that
         `model` names: base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost.
         Raises StoreError, UsageError, UnknownName.
         """
@@ -114,6 +124,7 @@ class Tome:
         from tomewise.language.choose_model import check_model
         from tomewise.language.spec import check_address
 
+        check_trace_bytes(trace_bytes)
         templates = Prompts(Path(prompts) if prompts else None)
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
         if isinstance(model, str):
@@ -135,7 +146,7 @@ class Tome:
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes)
 
     def __enter__(self) -> Tome:
         return self
@@ -379,38 +390,100 @@ class Tome:
         await asyncio.to_thread(self._save_trace, question, answer)
         return answer
 
-    def ask_many(self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any) -> list[Answer]:
-        """Answer several questions at the same time, within the model's limit. Answers have the order of questions."""
-        return self._wait(self.aask_many(questions, system=system, **settings))
+    def astream(
+        self,
+        question: str | Question,
+        *,
+        options: Sequence[str] = (),
+        instructions: str = "",
+        force: bool = False,
+        system: str = DEFAULT,
+        **settings: Any,
+    ) -> AsyncGenerator[Event | Answer, None]:
+        """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
+
+        To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
+        """
+        more = {"options": options, "instructions": instructions, "force": force, "system": system, **settings}
+        return stream_answer(self._prepare_asking(more), question)
+
+    @overload
+    def ask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[False] = False, **settings: Any
+    ) -> list[Answer]: ...
+
+    @overload
+    def ask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[True], **settings: Any
+    ) -> list[Answer | Exception]: ...
+
+    def ask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: str = DEFAULT,
+        return_exceptions: bool = False,
+        **settings: Any,
+    ) -> list[Answer] | list[Answer | Exception]:
+        """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
+
+        The first error cancels the other questions and is raised. With `return_exceptions` it takes the place of its
+        answer instead.
+        """
+        self._store.check()
+        ask = self._prepare_asking({"system": system, **settings})
+        return self._wait(answer_many(ask, questions, return_exceptions=return_exceptions))
+
+    @overload
+    async def aask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[False] = False, **settings: Any
+    ) -> list[Answer]: ...
+
+    @overload
+    async def aask_many(
+        self, questions: Iterable[str | Question], *, return_exceptions: Literal[True], **settings: Any
+    ) -> list[Answer | Exception]: ...
 
     async def aask_many(
-        self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any
-    ) -> list[Answer]:
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: str = DEFAULT,
+        return_exceptions: bool = False,
+        **settings: Any,
+    ) -> list[Answer] | list[Answer | Exception]:
         """See `ask_many`."""
         self._store.check()
-        starting = asyncio.Semaphore(_MOST_STARTING)
+        ask = self._prepare_asking({"system": system, **settings})
+        return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
-        async def ask_in_turn(question: str | Question) -> Answer:
-            await starting.acquire()
-            acquired = [starting]
+    def _prepare_asking(self, settings: Mapping[str, Any]) -> Ask:
+        """A function that asks one question with these arguments of `aask`."""
 
-            def release(_: Event | None = None) -> None:
-                if acquired:
-                    acquired.pop().release()
+        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
+            return self.aask(question, on_event=on_event, **settings)
 
-            try:
-                return await self.aask(question, system=system, on_event=release, **settings)
-            finally:
-                release()
+        return ask
 
-        async with side_by_side() as group:
-            tasks = [group.create_task(ask_in_turn(question)) for question in questions]
-        return [task.result() for task in tasks]
+    # ------------------------------------------------------------ traces
+
+    def traces(self, limit: int = 20) -> list[Trace]:
+        """How the latest questions were answered, newest first."""
+        return find_traces(self._store, limit)
+
+    def trace(self, number: int) -> Trace:
+        """One trace by its number. Raises UnknownName."""
+        return find_trace(number, self._store)
+
+    def delete_trace(self, number: int) -> None:
+        """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
+        with self._trace_lock:
+            delete_trace(number, self._store)
 
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:
             return
-        record = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
+        record = make_record(question, answer, self._trace_bytes)
         try:
             with self._trace_lock:
                 self._store.save_trace(asked=datetime.now(UTC).isoformat(), question=question.text, record=record)

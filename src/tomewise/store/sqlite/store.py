@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.errors import Locked, StoreError, UnknownName
@@ -366,10 +366,21 @@ class SqliteStore:
             connection.execute(insert(traces).values(asked=asked, question=question, record=json.dumps(record)))
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The latest traces, newest first."""
+        """The latest traces, newest first, each with its number."""
         with self.read() as connection:
             rows = connection.execute(select(traces).order_by(traces.c.key.desc()).limit(limit)).mappings()
-            return [{"asked": row["asked"], "question": row["question"], **json.loads(row["record"])} for row in rows]
+            return [_trace(row) for row in rows]
+
+    def trace(self, number: int) -> dict[str, Any] | None:
+        """The trace with this number, None where it does not exist."""
+        with self.read() as connection:
+            row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
+            return None if row is None else _trace(row)
+
+    def delete_trace(self, number: int) -> bool:
+        """Delete a trace, and return whether it existed. Its number is not used again."""
+        with self._begin_write() as connection:
+            return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
 
 
 def _identity(engine: Engine, path: Path) -> str:
@@ -383,6 +394,11 @@ def _identity(engine: Engine, path: Path) -> str:
             connection.execute(insert(meta).values(row).on_conflict_do_nothing())
             identity = connection.scalar(query)
     return str(identity)
+
+
+def _trace(row: Mapping[Any, Any]) -> dict[str, Any]:
+    own = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
+    return {**own, **json.loads(row["record"])}
 
 
 def _nodes(rows: list[dict[str, Any]]) -> dict[int, Node]:

@@ -1,0 +1,80 @@
+"""The command `tome log`: how questions were answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tomewise.errors import UsageError
+from tomewise.terminal.commands import (
+    BaseUrl,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Model,
+    TomeFile,
+    _open,
+    _print_answer_json,
+)
+from tomewise.terminal.screen import console, print_json, show_status
+
+if TYPE_CHECKING:
+    from tomewise.tome.tome import Tome
+    from tomewise.tome.traces import Trace
+
+
+def log(
+    number: Annotated[int | None, typer.Argument(min=1, help="Show how this question was answered.")] = None,
+    tome: TomeFile = None,
+    limit: Annotated[int, typer.Option(min=1, help="List this many questions.")] = 20,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the trace of this question.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
+    ] = False,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    as_json: Json = False,
+) -> None:
+    """List the questions that were asked, newest first; show, delete or ask one of them again."""
+    from tomewise.terminal import render
+
+    if delete and again:
+        raise UsageError("--delete and --again exclude each other: give one of them")
+    if number is None and (delete or again):
+        raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
+    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        if number is None:
+            traces = book.traces(limit)
+            if as_json:
+                print_json([trace.as_json() for trace in traces])
+            else:
+                console().print(render.list_traces(traces))
+        elif delete:
+            book.delete_trace(number)
+            print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
+        elif again:
+            _ask_again(book, book.trace(number), as_json)
+        else:
+            trace = book.trace(number)
+            print_json(trace.as_json()) if as_json else render.print_trace(trace, console())
+
+
+def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
+    from tomewise.systems.spec import parse_variant
+    from tomewise.terminal import render
+    from tomewise.tome.reports import find_nearest
+
+    variant = parse_variant(trace.answer.system)
+    with show_status(f"asking {variant.name}"):
+        answer = book.ask(trace.question, system=variant.system, **variant.settings)
+    nearest = find_nearest(answer, book.store)
+    if as_json:
+        _print_answer_json(answer, nearest, trace=False)
+    else:
+        render.print_answer(answer, nearest, console())

@@ -1,0 +1,184 @@
+"""Traces: how a question was answered, as a tome keeps it; numbered, and bounded in size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from tomewise.errors import UnknownName, UsageError
+from tomewise.tome.reports import as_json
+from tomewise.types import Answer, Citation, Event, Question, Spent, Usage
+
+if TYPE_CHECKING:
+    from tomewise.store.sqlite.store import SqliteStore
+
+TRACE_BYTES = 50_000
+LEAST_TRACE_BYTES = 4_000
+_SHORT = 200  # characters that stay of a text that is cut
+_Shorten = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """How a question was answered: `asked` at that time (ISO 8601, UTC), with the events and the usage of its answer.
+
+    The answer has no `evidence`; its events say what was found. `cut` says what was left out to keep the trace small.
+    """
+
+    number: int
+    asked: str
+    question: Question
+    answer: Answer
+    cut: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `tome log N --json` prints."""
+        question = asdict(self.question)
+        events = [asdict(event) for event in self.answer.events]
+        asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
+        return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
+
+
+def check_trace_bytes(size: int) -> int:
+    """The size unchanged. Raises UsageError for one that no trace fits into."""
+    if size < LEAST_TRACE_BYTES:
+        raise UsageError(f"trace_bytes is {size}: give {LEAST_TRACE_BYTES:,} or more, or no trace fits")
+    return size
+
+
+def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
+    """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
+
+    Where it is larger, texts of evidence are cut first, then other long texts of events, details of events, events,
+    citations and the wording of the answer. `cut` says which. The question is kept whole, however long it is, so that
+    it can be asked again.
+    """
+    asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
+    whole = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
+    record: dict[str, Any] = json.loads(json.dumps(whole))
+    cut: list[str] = []
+    for what, shorten in _CUTS.items():
+        if len(json.dumps({**record, "cut": cut})) <= most_bytes:
+            break
+        shorten(record)
+        cut.append(what)
+    return {**record, **asked, "cut": cut}
+
+
+def find_traces(store: SqliteStore, limit: int) -> list[Trace]:
+    """The latest traces, newest first."""
+    return [_read_trace(row) for row in store.traces(limit)]
+
+
+def find_trace(number: int, store: SqliteStore) -> Trace:
+    """The trace with this number. Raises UnknownName."""
+    row = store.trace(number)
+    if row is None:
+        raise UnknownName(_explain_unknown(number, store))
+    return _read_trace(row)
+
+
+def delete_trace(number: int, store: SqliteStore) -> None:
+    """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
+    if not store.delete_trace(number):
+        raise UnknownName(_explain_unknown(number, store))
+
+
+def _explain_unknown(number: int, store: SqliteStore) -> str:
+    return f"{store.path} holds no trace {number}: `tome log` lists the traces that it holds"
+
+
+def _read_trace(row: Mapping[str, Any]) -> Trace:
+    question = Question(
+        text=row["question"],
+        options=tuple(row.get("options", ())),
+        instructions=row.get("instructions", ""),
+        force=row.get("force", False),
+    )
+    known = {field.name for field in fields(Answer)} - {"evidence", "text", "citations", "events", "usage"}
+    answer = Answer(
+        text=row["answer"],
+        citations=tuple(Citation(**citation) for citation in row["citations"]),
+        events=tuple(Event(**event) for event in row["events"]),
+        usage=_read_usage(row["usage"]),
+        **{name: row[name] for name in known if name in row},
+    )
+    cut = tuple(row.get("cut", ()))
+    return Trace(number=row["number"], asked=row["asked"], question=question, answer=answer, cut=cut)
+
+
+def _read_usage(usage: Mapping[str, Any]) -> Usage:
+    known = [field.name for field in fields(Spent) if field.name != "seconds"]
+
+    def read_spent(values: Mapping[str, Any]) -> Spent:
+        spent = {name: values[name] for name in known if name in values}
+        return Spent(**spent, seconds=values["model_seconds"])
+
+    return Usage(
+        total=read_spent(usage),
+        roles={role: read_spent(spent) for role, spent in usage["roles"].items()},
+        model_seconds=usage["model_seconds"],
+        own_seconds=usage["own_seconds"],
+        depth=usage["depth"],
+    )
+
+
+def _find_pieces(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for event in record["events"]:
+        for piece in event["detail"].get("evidence", ()):
+            if isinstance(piece, dict):
+                yield piece
+
+
+def _shorten_evidence(record: dict[str, Any]) -> None:
+    for piece in _find_pieces(record):
+        piece["text"] = _shorten(piece.get("text", ""))
+
+
+def _drop_evidence_texts(record: dict[str, Any]) -> None:
+    for piece in _find_pieces(record):
+        piece["text"] = ""
+
+
+def _shorten_details(record: dict[str, Any]) -> None:
+    for event in record["events"]:
+        event["detail"] = _shorten(event["detail"])
+
+
+def _drop_details(record: dict[str, Any]) -> None:
+    for event in record["events"]:
+        event["detail"] = {}
+
+
+def _drop_events(record: dict[str, Any]) -> None:
+    record["events"] = []
+
+
+def _drop_citations(record: dict[str, Any]) -> None:
+    record["citations"] = []
+
+
+def _shorten_answer(record: dict[str, Any]) -> None:
+    record["answer"], record["missing"] = _shorten(record["answer"]), _shorten(record["missing"])
+
+
+def _shorten(value: Any) -> Any:
+    """Plain data with every long text in it cut."""
+    if isinstance(value, str):
+        return value if len(value) <= _SHORT else value[: _SHORT - 1] + "…"
+    if isinstance(value, dict):
+        return {key: _shorten(item) for key, item in value.items()}
+    return [_shorten(item) for item in value] if isinstance(value, list) else value
+
+
+_CUTS: dict[str, _Shorten] = {
+    f"texts of evidence after {_SHORT} characters": _shorten_evidence,
+    "texts of evidence": _drop_evidence_texts,
+    f"texts of events after {_SHORT} characters": _shorten_details,
+    "details of events": _drop_details,
+    "events": _drop_events,
+    "citations": _drop_citations,
+    f"the answer after {_SHORT} characters": _shorten_answer,
+}

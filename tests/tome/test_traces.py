@@ -1,0 +1,77 @@
+"""How an answer is kept: whole where it fits, cut where it does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tomewise import Document, Tome
+from tomewise.errors import UnknownName, UsageError
+from tomewise.tome.traces import LEAST_TRACE_BYTES, make_record
+from tomewise.types import Answer, Event, Question, Spent, Usage
+
+USAGE = Usage(total=Spent(calls=1), roles={"answer": Spent(calls=1)})
+
+
+def make_answer(pieces: int, length: int, cue: str = "") -> Answer:
+    evidence = [{"node": f"p-{n}", "layer": "passages", "score": 0.5, "text": "é" * length} for n in range(pieces)]
+    events = (
+        Event(name="recalled", summary="new", detail={"evidence": evidence}),
+        Event(name="encoded", summary="cue", detail={"cue": cue, "support": ["p-1"]}),
+    )
+    return Answer(text="Ada", events=events, usage=USAGE)
+
+
+def test_what_fits_is_kept_whole():
+    answer = make_answer(2, 500)
+    record = make_record(Question(text="Who?"), answer, 50_000)
+    assert record["cut"] == []
+    assert record["events"][0]["detail"] == answer.events[0].detail
+
+
+def test_texts_of_evidence_are_cut_first():
+    record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="c" * 300), 20_000)
+    assert record["cut"] == ["texts of evidence after 200 characters"]
+    assert {len(piece["text"]) for piece in record["events"][0]["detail"]["evidence"]} == {200}
+    assert record["events"][1]["detail"]["cue"] == "c" * 300
+
+
+def test_summaries_and_the_answer_outlast_details():
+    record = make_record(Question(text="Who?"), make_answer(1000, 300, cue="c" * 90_000), 5_000)
+    assert record["cut"][-1] == "details of events"
+    assert [event["summary"] for event in record["events"]] == ["new", "cue"]
+    assert record["answer"] == "Ada"
+
+
+@given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST_TRACE_BYTES, 60_000))
+def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):
+    record = make_record(Question(text="Who?"), make_answer(pieces, length, "c" * cue), most_bytes)
+    own = {name: value for name, value in record.items() if name not in ("options", "instructions", "force")}
+    assert len(json.dumps(own)) <= most_bytes
+
+
+def test_an_answer_comes_back_as_it_was(here):
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        tome.add(Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."))
+        question = Question(text="Who put out the light?", options=("the doctor", "Ada Marsh"), instructions="Brief.")
+        answer = tome.ask(question)
+        (trace,) = tome.traces()
+        assert trace == tome.trace(1)
+        assert (trace.number, trace.question, trace.cut) == (1, question, ())
+        for name in ("text", "choice", "citations", "resolved", "supported", "system", "model", "events"):
+            assert getattr(trace.answer, name) == getattr(answer, name)
+        assert trace.answer.usage.roles == answer.usage.roles
+        tome.delete_trace(1)
+        assert tome.traces() == []
+        for call in (tome.trace, tome.delete_trace):
+            with pytest.raises(UnknownName, match="holds no trace 1"):
+                call(1)
+
+
+def test_a_bound_that_no_trace_fits_into_is_refused(here):
+    with pytest.raises(UsageError, match="trace_bytes is 10"):
+        Tome.open(here / "a.tome", trace_bytes=10)
+    assert not (here / "a.tome").exists()
