@@ -23,7 +23,7 @@ from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
 from tomewise.systems.flat import hybrid
 from tomewise.systems.graph import Extraction, Recognition, hippo_recall, hipporag2
-from tomewise.systems.kit import CONTEXT, Kit, Recipe, System
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Weight
 from tomewise.systems.tree import raptor
 from tomewise.types import Layer, Retriever
 from tomewise.working.pool import Pool
@@ -34,21 +34,21 @@ _Workspace = tuple[Probing, Consolidating, Selection]  # how the loop finds prob
 def comorag(
     kit: Kit,
     *,
-    veridical: int = 8,
-    semantic: int = 2,
-    episodic: int = 2,
-    history: int = 1,
+    veridical: Count = 8,
+    semantic: Count = 2,
+    episodic: Count = 2,
+    history: Count = 1,
     consolidation: Literal["cues", "none"] = "cues",
     regulation: Literal["probes", "none"] = "probes",
-    probes: int = 3,
-    cycles: int = 5,
-    fuse: float = 0.5,
+    probes: Count = 3,
+    cycles: Count = 5,
+    fuse: Weight = 0.5,
     workspace: Literal["best so far", "as published"] = "best so far",
     on_exhaustion: Literal["decline", "force"] = "decline",
-    stride: int = 0,
-    levels: int = 1,
-    limit: int = 20,
-    context: int = CONTEXT,
+    stride: Count = 0,
+    levels: Count = 1,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is answered.
 
@@ -93,7 +93,9 @@ def comorag(
     return probe_loop(kit, retrievers, workspaces[workspace], bounds, layers)
 
 
-def raptor_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
+def raptor_probe(
+    kit: Kit, *, probes: Count = 3, cycles: Count = 5, limit: Count = 20, context: Count = CONTEXT
+) -> System:
     """RAPTOR's recall inside ComoRAG's loop."""
     kit = with_query_cache(kit)
     return with_probe_loop(kit, raptor(kit), probes, cycles, limit, context)
@@ -104,10 +106,10 @@ def hipporag2_probe(
     *,
     extraction: Extraction = "facts",
     recognition: Recognition = "model",
-    probes: int = 3,
-    cycles: int = 5,
-    limit: int = 20,
-    context: int = CONTEXT,
+    probes: Count = 3,
+    cycles: Count = 5,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """HippoRAG 2's recall inside ComoRAG's loop; recognition of facts costs one call for each search.
 
@@ -118,7 +120,9 @@ def hipporag2_probe(
     return with_probe_loop(kit, system, probes, cycles, limit, context)
 
 
-def hybrid_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
+def hybrid_probe(
+    kit: Kit, *, probes: Count = 3, cycles: Count = 5, limit: Count = 20, context: Count = CONTEXT
+) -> System:
     """Hybrid recall inside ComoRAG's loop."""
     kit = with_query_cache(kit)
     return with_probe_loop(kit, hybrid(kit), probes, cycles, limit, context)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UnknownName
 from tomewise.names import suggest
 from tomewise.systems import comorag, flat, graph, tree
 from tomewise.systems.kit import Kit, Recipe, System
+from tomewise.systems.recipe_settings import validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
 RECIPES: Mapping[str, Recipe] = {**flat.RECIPES, **graph.RECIPES, **tree.RECIPES, **comorag.RECIPES}
@@ -36,25 +37,14 @@ def describe_deviations(name: str) -> str:
     return " ".join(paragraph.removeprefix(_DEVIATIONS).split())
 
 
-def assemble(name: str, kit: Kit, **settings: Any) -> System:
+def assemble(system: str, kit: Kit, /, **settings: Any) -> System:
     """The system with this name and these settings. Raises UnknownName and UsageError, see `check_settings`."""
-    check_settings(name, settings)
-    return find_recipe(name)(kit, **settings)
+    return find_recipe(system)(kit, **check_settings(system, settings))
 
 
-def check_settings(name: str, settings: Mapping[str, Any]) -> None:
-    """Raise UnknownName for a setting that the recipe does not have, UsageError for a value that it cannot take."""
-    recipe = find_recipe(name)
-    types = get_type_hints(recipe)
-    known = [parameter for parameter in inspect.signature(recipe).parameters if parameter != "kit"]
-    for setting, value in settings.items():
-        if setting not in known:
-            raise UnknownName(f"{name} has no setting {setting!r}: known are {', '.join(known) or 'none'}")
-        if get_origin(types[setting]) is Literal:
-            fits, wanted = value in get_args(types[setting]), " or ".join(map(repr, get_args(types[setting])))
-        else:
-            whole = types[setting] is int
-            fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool) and value >= 0
-            wanted = "a whole number from 0 up" if whole else "a number from 0 up"
-        if not fits:
-            raise UsageError(f"{name}: {setting} must be {wanted}, not {value!r}")
+def check_settings(system: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, as the recipe's signature types them.
+
+    Raises UnknownName for a setting that the recipe does not have, UsageError for a value that it cannot take.
+    """
+    return validate_settings(system, find_recipe(system), settings)

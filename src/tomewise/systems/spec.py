@@ -12,6 +12,7 @@ from typing import Any
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.systems import registry
+from tomewise.systems.kit import Kit, System
 
 _FORM = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
@@ -25,6 +26,10 @@ class Variant:
     name: str
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def wire(self, kit: Kit) -> System:
+        """The system. The settings were checked when the variant was made."""
+        return registry.find_recipe(self.system)(kit, **self.settings)
 
 
 def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
@@ -43,6 +48,18 @@ def parse_variant(text: str) -> Variant:
     if len(variants) != 1:
         raise UsageError(f"{text!r} names {len(variants)} systems: name one")
     return variants[0]
+
+
+def choose_variant(system: str | Variant, settings: Mapping[str, Any] | None = None) -> Variant:
+    """The variant that a text names, with further settings; these replace equal ones in the text.
+
+    A variant without further settings is returned as it is: its settings were checked. Raises UnknownName, UsageError.
+    """
+    variant = parse_variant(system) if isinstance(system, str) else system
+    if not settings:
+        return variant
+    changed = {**variant.settings, **registry.check_settings(variant.system, settings)}
+    return Variant(name_variant(variant.system, changed), variant.system, changed)
 
 
 def name_variant(system: str, settings: Mapping[str, Any]) -> str:
@@ -70,8 +87,7 @@ def _parse_text(text: str) -> list[Variant]:
     if match is None or not all(map(_SETTING.fullmatch, words[first:])):
         raise UsageError(f"{text!r} names no system: write 'SYSTEM', 'SYSTEM:ABLATION' or 'SYSTEM key=value'")
     system, ablation = match["system"], (match["ablation"] or "").strip()
-    settings = dict(map(_parse_setting, words[first:]))
-    registry.check_settings(system, settings)
+    settings = registry.check_settings(system, dict(map(_parse_setting, words[first:])))
     known = list_ablations(system)
     if ablation == ALL:
         return [_make_variant(system, name, known[name], settings) for name in known]
@@ -88,12 +104,23 @@ def _make_variant(system: str, ablation: str, changes: Mapping[str, Any], settin
 
 
 def _join_settings(name: str, settings: Mapping[str, Any]) -> str:
-    return " ".join([name, *(quote(f"{key}={value}") for key, value in settings.items())])
+    return " ".join([name, *(quote(f"{key}={_write_value(value)}") for key, value in settings.items())])
 
 
 def _parse_setting(pair: str) -> tuple[str, Any]:
     key, _, value = pair.partition("=")
+    return key, _read_value(value)
+
+
+def _read_value(text: str) -> Any:
     try:
-        return key, json.loads(value)
+        return json.loads(text)
     except json.JSONDecodeError:
-        return key, value
+        return text
+
+
+def _write_value(value: Any) -> str:
+    """The text that `_read_value` reads as this value. An object without a JSON form is named for readers alone."""
+    if isinstance(value, str) and _read_value(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=repr)

@@ -176,13 +176,7 @@ def build(
             print_json(costs) if as_json else render.print_costs(costs, console())
             return
         with show_progress() as report_progress:
-            report = book.build(
-                variant.system,
-                extractions=extractions,
-                again=again or (),
-                on_progress=report_progress,
-                **variant.settings,
-            )
+            report = book.build(variant, extractions=extractions, again=again or (), on_progress=report_progress)
     if as_json:
         print_json(reports.build_json(report))
     else:
@@ -224,9 +218,8 @@ def ask(
                 options=option or (),
                 instructions=instructions,
                 force=force,
-                system=variant.system,
+                system=variant,
                 on_event=on_event,
-                **variant.settings,
             )
         nearest = reports.find_nearest(answer, book.store)
     if as_json:

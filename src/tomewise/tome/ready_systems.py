@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tomewise.errors import NotBuilt
 from tomewise.memory.building import find_lag
-from tomewise.systems.registry import assemble
 from tomewise.systems.spec import name_variant
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
     from tomewise.systems.kit import Kit, System
+    from tomewise.systems.spec import Variant
     from tomewise.types import Layer
 
 
@@ -26,11 +26,11 @@ class ReadySystems:
         self._systems: dict[str, System] = {}
         self._checked_states: dict[str, object] = {}  # the state of the memory in which a system's layers were complete
 
-    async def prepare(self, name: str, settings: Mapping[str, Any]) -> System:
-        """The system with these settings, ready to answer. Raises NotBuilt, UnknownName, UsageError."""
-        key = f"{name} {sorted(settings.items())}"
+    async def prepare(self, variant: Variant) -> System:
+        """The system of a variant, ready to answer. Raises NotBuilt, and UsageError from the recipe."""
+        key = f"{variant.system} {sorted(variant.settings.items())}"
         if key not in self._systems:
-            self._systems[key] = assemble(name, self._kit, **settings)
+            self._systems[key] = variant.wire(self._kit)
         system, store = self._systems[key], self._kit.store
         if not store.holds_documents():
             raise NotBuilt(
@@ -40,7 +40,7 @@ class ReadySystems:
             return system
         state = await asyncio.to_thread(_read_state, store)
         if self._checked_states.get(key) != state:
-            await asyncio.to_thread(_check_layers, name_variant(name, settings), system.layers, store)
+            await asyncio.to_thread(_check_layers, name_variant(variant.system, variant.settings), system.layers, store)
             self._checked_states[key] = state
         return system
 

@@ -26,8 +26,8 @@ from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import DEFAULT, assemble
-from tomewise.systems.spec import name_variant
+from tomewise.systems.registry import DEFAULT
+from tomewise.systems.spec import Variant, choose_variant, name_variant
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
@@ -265,14 +265,14 @@ class Tome:
 
     def build(
         self,
-        system: str = DEFAULT,
+        system: str | Variant = DEFAULT,
         *,
+        settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
         again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
-        **settings: Any,
     ) -> BuildReport:
-        """Bring the memory layers that a system needs up to date.
+        """Bring the memory layers that a system needs up to date; for `system` and `settings` see `ask`.
 
         Replies of the model are stored as they come, so a build that was stopped repeats no call. A passage whose call
         fails for good is reported, and the next build tries it again. `extractions` is a file of entities and facts
@@ -280,17 +280,17 @@ class Tome:
         passages by their ids, that are to be made again: their memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
-        work = self.abuild(system, extractions=extractions, again=again, on_progress=on_progress, **settings)
+        work = self.abuild(system, settings=settings, extractions=extractions, again=again, on_progress=on_progress)
         return self._wait(work)
 
     async def abuild(
         self,
-        system: str = DEFAULT,
+        system: str | Variant = DEFAULT,
         *,
+        settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
         again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
-        **settings: Any,
     ) -> BuildReport:
         """See `build`."""
         layers = self._layers(system, settings)
@@ -312,18 +312,21 @@ class Tome:
         note = f"{model} built what was there, and it stays; to use {self._model.name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
-    def estimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
+    def estimate(self, system: str | Variant = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
-        return self._wait(self.aestimate(system, **settings))
+        return self._wait(self.aestimate(system, settings=settings))
 
-    async def aestimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
+    async def aestimate(
+        self, system: str | Variant = DEFAULT, *, settings: Mapping[str, Any] | None = None
+    ) -> list[Estimate]:
         """See `estimate`."""
         return await estimate(self._layers(system, settings), self._store)
 
-    def _layers(self, system: str, settings: Mapping[str, Any]) -> tuple[Layer, ...]:
+    def _layers(self, system: str | Variant, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
+        variant = choose_variant(system, settings)
         self._store.check()
         cached_model = Cached(self._model, self._prompts, self._store.calls)
-        return assemble(system, Kit(self._store, cached_model, self._embedder), **settings).layers
+        return variant.wire(Kit(self._store, cached_model, self._embedder)).layers
 
     # ------------------------------------------------------------ questions
 
@@ -334,12 +337,14 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str = DEFAULT,
+        system: str | Variant = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
-        **settings: Any,
     ) -> Answer:
-        """Answer a question, free or multiple-choice, or decline it. `settings` go to the system's recipe.
+        """Answer a question, free or multiple-choice, or decline it.
 
+        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), and
+        `settings` holds further settings for its recipe.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
         says what is `missing`. Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
@@ -349,8 +354,8 @@ class Tome:
             instructions=instructions,
             force=force,
             system=system,
+            settings=settings,
             on_event=on_event,
-            **settings,
         )
         return self._wait(work)
 
@@ -361,9 +366,9 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str = DEFAULT,
+        system: str | Variant = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
-        **settings: Any,
     ) -> Answer:
         """See `ask`."""
         if isinstance(question, str):
@@ -373,21 +378,34 @@ class Tome:
         elif force:
             question = replace(question, force=True)
         check_question(question)
+        variant = choose_variant(system, settings)
         with meter() as used:
-            answer = await answer_question(await self._systems.prepare(system, settings), question, on_event)
-            answer = replace(answer, system=name_variant(system, settings), model=self._model.name, usage=used.usage())
+            answer = await answer_question(await self._systems.prepare(variant), question, on_event)
+            name = name_variant(variant.system, variant.settings)
+            answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         await asyncio.to_thread(self._save_trace, question, answer)
         return answer
 
-    def ask_many(self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any) -> list[Answer]:
+    def ask_many(
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: str | Variant = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+    ) -> list[Answer]:
         """Answer several questions at the same time, within the model's limit. Answers have the order of questions."""
-        return self._wait(self.aask_many(questions, system=system, **settings))
+        return self._wait(self.aask_many(questions, system=system, settings=settings))
 
     async def aask_many(
-        self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: str | Variant = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
     ) -> list[Answer]:
         """See `ask_many`."""
         self._store.check()
+        variant = choose_variant(system, settings)
         starting = asyncio.Semaphore(_MOST_STARTING)
 
         async def ask_in_turn(question: str | Question) -> Answer:
@@ -399,7 +417,7 @@ class Tome:
                     acquired.pop().release()
 
             try:
-                return await self.aask(question, system=system, on_event=release, **settings)
+                return await self.aask(question, system=variant, on_event=release)
             finally:
                 release()
 
