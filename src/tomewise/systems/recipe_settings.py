@@ -18,6 +18,14 @@ from tomewise.systems.kit import Recipe
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
 
 
+def name_recipe(recipe: Recipe) -> str:
+    """The name of a recipe that is not registered: that of its function."""
+    function: Any = recipe
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
 def list_settings(recipe: Recipe) -> Mapping[str, inspect.Parameter]:
     """The settings of a recipe by name. Raises UsageError for a callable that takes no kit."""
     try:

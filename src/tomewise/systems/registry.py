@@ -10,7 +10,7 @@ from tomewise.errors import UnknownName
 from tomewise.names import suggest
 from tomewise.systems import comorag, flat, graph, tree
 from tomewise.systems.kit import Kit, Recipe, System
-from tomewise.systems.recipe_settings import validate_settings
+from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
 RECIPES: Mapping[str, Recipe] = {**flat.RECIPES, **graph.RECIPES, **tree.RECIPES, **comorag.RECIPES}
@@ -37,9 +37,11 @@ def describe_deviations(name: str) -> str:
     return " ".join(paragraph.removeprefix(_DEVIATIONS).split())
 
 
-def assemble(system: str, kit: Kit, /, **settings: Any) -> System:
-    """The system with this name and these settings. Raises UnknownName and UsageError, see `check_settings`."""
-    return find_recipe(system)(kit, **check_settings(system, settings))
+def assemble(system: str | Recipe, kit: Kit, /, **settings: Any) -> System:
+    """The system of a name or a recipe, with these settings. Raises UnknownName and UsageError."""
+    if isinstance(system, str):
+        return find_recipe(system)(kit, **check_settings(system, settings))
+    return system(kit, **validate_settings(name_recipe(system), system, settings))
 
 
 def check_settings(system: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from shlex import quote, split
-from typing import Any
+from typing import Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.systems import registry
-from tomewise.systems.kit import Kit, System
+from tomewise.systems.kit import Kit, Recipe, System
+from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _FORM = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
@@ -21,15 +22,33 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A system with settings for its recipe. `name` is the text that a person wrote for it."""
+    """A system with settings for its recipe. `name` is the text that a person wrote for it.
+
+    `recipe` is a recipe that was passed as a function; without it `system` is the name of one.
+    """
 
     name: str
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Recipe | None = None
+
+    @property
+    def label(self) -> str:
+        """The one name of this system with these settings, however it was written."""
+        if self.recipe is not None:
+            return _join_settings(self.system, self.settings)
+        return name_variant(self.system, self.settings)
 
     def wire(self, kit: Kit) -> System:
         """The system. The settings were checked when the variant was made."""
-        return registry.find_recipe(self.system)(kit, **self.settings)
+        recipe = self.recipe or registry.find_recipe(self.system)
+        system = recipe(kit, **self.settings)
+        if not isinstance(system, System):
+            raise UsageError(f"the recipe {self.system} returned {system!r}: a recipe returns a System")
+        return system
+
+
+Choice: TypeAlias = str | Recipe | Variant  # what names a system: a text, a recipe, or a variant made earlier
 
 
 def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
@@ -50,16 +69,35 @@ def parse_variant(text: str) -> Variant:
     return variants[0]
 
 
-def choose_variant(system: str | Variant, settings: Mapping[str, Any] | None = None) -> Variant:
-    """The variant that a text names, with further settings; these replace equal ones in the text.
+def choose_variants(choices: Iterable[Choice]) -> tuple[Variant, ...]:
+    """The variants of texts, recipes and variants, each name once. Raises UnknownName, UsageError."""
+    variants: dict[str, Variant] = {}
+    for choice in choices:
+        for variant in parse_variants([choice]) if isinstance(choice, str) else [choose_variant(choice)]:
+            known = variants.setdefault(variant.name, variant)
+            if known != variant:
+                raise UsageError(f"two different systems are named {variant.name!r}: rename one of them")
+    return tuple(variants.values())
+
+
+def choose_variant(choice: Choice, settings: Mapping[str, Any] | None = None) -> Variant:
+    """The variant of a text, a recipe or a variant, with further settings; these replace equal ones in the text.
 
     A variant without further settings is returned as it is: its settings were checked. Raises UnknownName, UsageError.
     """
-    variant = parse_variant(system) if isinstance(system, str) else system
+    if isinstance(choice, str):
+        choice = parse_variant(choice)
+    elif not isinstance(choice, Variant):
+        if not callable(choice):
+            raise UsageError(f"{choice!r} is not a system to choose: pass a name, or a function of a Kit")
+        name = name_recipe(choice)
+        choice = Variant(name, name, validate_settings(name, choice, {} if settings is None else settings), choice)
+        return replace(choice, name=choice.label)
     if not settings:
-        return variant
-    changed = {**variant.settings, **registry.check_settings(variant.system, settings)}
-    return Variant(name_variant(variant.system, changed), variant.system, changed)
+        return choice
+    recipe = choice.recipe or registry.find_recipe(choice.system)
+    changed = replace(choice, settings={**choice.settings, **validate_settings(choice.system, recipe, settings)})
+    return replace(changed, name=changed.label)
 
 
 def name_variant(system: str, settings: Mapping[str, Any]) -> str:

@@ -25,13 +25,13 @@ from tomewise.reading.read import SourceReader
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.kit import Kit
+from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import Variant, choose_variant, name_variant
+from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
-from tomewise.tome.ready_systems import ReadySystems
+from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport, as_json
 from tomewise.tome.sync import LoopThread
 from tomewise.trust import refuse_folder
@@ -265,7 +265,7 @@ class Tome:
 
     def build(
         self,
-        system: str | Variant = DEFAULT,
+        system: Choice = DEFAULT,
         *,
         settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
@@ -285,7 +285,7 @@ class Tome:
 
     async def abuild(
         self,
-        system: str | Variant = DEFAULT,
+        system: Choice = DEFAULT,
         *,
         settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
@@ -312,17 +312,15 @@ class Tome:
         note = f"{model} built what was there, and it stays; to use {self._model.name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
-    def estimate(self, system: str | Variant = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
+    def estimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
         return self._wait(self.aestimate(system, settings=settings))
 
-    async def aestimate(
-        self, system: str | Variant = DEFAULT, *, settings: Mapping[str, Any] | None = None
-    ) -> list[Estimate]:
+    async def aestimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
         """See `estimate`."""
         return await estimate(self._layers(system, settings), self._store)
 
-    def _layers(self, system: str | Variant, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
+    def _layers(self, system: Choice, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
         variant = choose_variant(system, settings)
         self._store.check()
         cached_model = Cached(self._model, self._prompts, self._store.calls)
@@ -337,14 +335,15 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str | Variant = DEFAULT,
+        system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
     ) -> Answer:
         """Answer a question, free or multiple-choice, or decline it.
 
-        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), and
-        `settings` holds further settings for its recipe.
+        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
+        (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`. `settings` holds further
+        settings for the recipe.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
         says what is `missing`. Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
@@ -366,7 +365,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str | Variant = DEFAULT,
+        system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
     ) -> Answer:
@@ -378,10 +377,9 @@ class Tome:
         elif force:
             question = replace(question, force=True)
         check_question(question)
-        variant = choose_variant(system, settings)
+        name, choice = choose_system(system, settings)
         with meter() as used:
-            answer = await answer_question(await self._systems.prepare(variant), question, on_event)
-            name = name_variant(variant.system, variant.settings)
+            answer = await answer_question(await self._systems.prepare(choice), question, on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         await asyncio.to_thread(self._save_trace, question, answer)
         return answer
@@ -390,7 +388,7 @@ class Tome:
         self,
         questions: Iterable[str | Question],
         *,
-        system: str | Variant = DEFAULT,
+        system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
     ) -> list[Answer]:
         """Answer several questions at the same time, within the model's limit. Answers have the order of questions."""
@@ -400,12 +398,12 @@ class Tome:
         self,
         questions: Iterable[str | Question],
         *,
-        system: str | Variant = DEFAULT,
+        system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
     ) -> list[Answer]:
         """See `ask_many`."""
         self._store.check()
-        variant = choose_variant(system, settings)
+        _, choice = choose_system(system, settings)
         starting = asyncio.Semaphore(_MOST_STARTING)
 
         async def ask_in_turn(question: str | Question) -> Answer:
@@ -417,7 +415,7 @@ class Tome:
                     acquired.pop().release()
 
             try:
-                return await self.aask(question, system=variant, on_event=release)
+                return await self.aask(question, system=choice, on_event=release)
             finally:
                 release()
 
