@@ -7,7 +7,10 @@ import pytest
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt, UnknownName, UsageError
 from tomewise.evaluate.digests import recipe_digest
+from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.metrics import Metric
 from tomewise.evaluate.running import run
+from tomewise.evaluate.table import tabulate
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense
@@ -107,3 +110,21 @@ def test_keys_hold_the_code_of_a_recipe(experiment):
 def test_two_systems_of_one_name_are_refused():
     with pytest.raises(UsageError, match="two different systems are named 'mine'"):
         choose_variants([mine, Variant("mine", "mine", {}, with_tree)])
+
+
+async def test_own_metrics_and_judges_work_to_the_end(experiment, tmp_path):
+    async def praise(model, embedder, item, answer):
+        return Judgement(score=0.75)
+
+    metric = Metric("length-of-answer", "answers", lambda outcome: min(1.0, len(outcome.prediction.answer) / 100))
+    made = experiment(("naive",), metrics=(metric,), judges=(Judge("praise-of-answer", praise),))
+    (line,) = tabulate(await run(made, tmp_path)).lines
+    assert line.cells["length-of-answer"].value == pytest.approx(0.14)
+    assert line.cells["praise-of-answer"].value == 0.75
+
+
+@pytest.mark.parametrize("own", ["metrics", "judges"])
+async def test_an_own_metric_under_a_name_of_ours_is_refused(experiment, tmp_path, own):
+    part = Metric("f1", "answers", lambda _: 1.0) if own == "metrics" else Judge("acc-l", lambda *_: None)
+    with pytest.raises(UsageError, match="exists already: give yours another name"):
+        await run(experiment(("naive",), **{own: (part,)}), tmp_path)

@@ -17,8 +17,8 @@ from tomewise.evaluate.digests import (
     recipe_digest,
 )
 from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.metrics import Metric
+from tomewise.evaluate.judges import Judge, remember_judge
+from tomewise.evaluate.metrics import Metric, remember_metric
 from tomewise.systems.spec import Variant, choose_variants
 from tomewise.types import Embedder, LanguageModel
 
@@ -68,7 +68,7 @@ class Experiment:
         made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
         made_with += [
             memory_code_digest(),
-            *sorted({recipe_digest(variant.recipe) for variant in self.variants} - {""}),
+            *sorted({recipe_digest(variant.outside_recipe) for variant in self.variants} - {""}),
         ]
         return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
 
@@ -76,8 +76,8 @@ class Experiment:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
         question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
         system = [variant.system, dict(variant.settings), prompts, *self._common()]
-        if variant.recipe is not None:
-            system.append(recipe_digest(variant.recipe))
+        if code := recipe_digest(variant.outside_recipe):
+            system.append(code)
         return digest_of(*question, *system)[:32]
 
     def _common(self) -> list[object]:
@@ -95,7 +95,10 @@ def check(experiment: Experiment) -> None:
         of_answers = [metric.name for metric in experiment.metrics if not metric.of_ranking]
         if wrong := [*of_answers, *(judge.name for judge in experiment.judges)]:
             raise UsageError(f"{', '.join(wrong)} need answers, which retrieval alone does not give: leave them out")
+    for judge in experiment.judges:
+        remember_judge(judge)
     for metric in experiment.metrics:
+        remember_metric(metric)
         stem, _, depth = metric.name.partition("@")
         if depth.isdecimal() and int(depth) > DEPTH:
             raise UsageError(f"{metric.name!r} looks deeper than the {DEPTH} passages kept: write '{stem}@{DEPTH}'")

@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from tomewise.errors import UnknownName
+from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
+from tomewise.plugins import find_plugin, list_names
 from tomewise.systems import comorag, flat, graph, tree
 from tomewise.systems.kit import Kit, Recipe, System
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
@@ -20,9 +21,23 @@ DEFAULT = "hybrid"
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of a system. Raises UnknownName, which suggests the nearest name."""
-    if name not in RECIPES:
-        raise UnknownName(f"{name!r} is not a system: {suggest(name, RECIPES)}known are {', '.join(RECIPES)}")
-    return RECIPES[name]
+    if recipe := RECIPES.get(name) or find_outside_recipe(name):
+        return recipe
+    names = list_systems()
+    raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
+
+
+def find_outside_recipe(name: str) -> Recipe | None:
+    """The recipe that a plugin brings under this name. Raises MissingDependency if it cannot be imported."""
+    recipe = None if name in RECIPES else find_plugin("systems", name)
+    if recipe is not None and not callable(recipe):
+        raise UsageError(f"the plugin {name!r} is not a recipe: it is {recipe!r}, not a function of a Kit")
+    return recipe
+
+
+def list_systems() -> list[str]:
+    """The names of all systems: Tomewise's own, then those of plugins."""
+    return list(dict.fromkeys([*RECIPES, *list_names("systems")]))
 
 
 def describe(name: str) -> str:

@@ -33,6 +33,11 @@ class Variant:
     recipe: Recipe | None = None
 
     @property
+    def outside_recipe(self) -> Recipe | None:
+        """The recipe if it is not Tomewise's own: one that was passed as a function, or the one of a plugin."""
+        return self.recipe or registry.find_outside_recipe(self.system)
+
+    @property
     def label(self) -> str:
         """The one name of this system with these settings, however it was written."""
         if self.recipe is not None:
