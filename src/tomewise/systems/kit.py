@@ -42,6 +42,11 @@ class System:
 Recipe = Callable[..., System]
 
 
+def once(kit: Kit, system: System, *, limit: Count = 20, context: Count = CONTEXT) -> System:
+    """One answer from what was retrieved once."""
+    return answer_once(kit, system.retriever, limit, context, system.layers)
+
+
 def answer_once(
     kit: Kit, retriever: Retriever, limit: int, context: int | None, layers: tuple[Layer, ...] = ()
 ) -> System:

@@ -64,7 +64,7 @@ def validate_settings(name: str, recipe: Recipe, settings: Mapping[str, Any]) ->
 @cache
 def _make_adapter(recipe: Recipe) -> TypeAdapter[Any]:
     known = list_settings(recipe)
-    types = _read_types(recipe, known)
+    types = read_types(recipe, known)
     fields: dict[str, Any] = {
         name: (Required if setting.default is setting.empty else NotRequired)[types.get(name, Any)]
         for name, setting in known.items()
@@ -74,7 +74,7 @@ def _make_adapter(recipe: Recipe) -> TypeAdapter[Any]:
     return TypeAdapter(settings_type)
 
 
-def _read_types(recipe: Recipe, settings: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+def read_types(recipe: Recipe, settings: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     """The types of the settings alone: the type of the kit may be imported for type checkers only."""
     function: Any = recipe
     while isinstance(function, partial):

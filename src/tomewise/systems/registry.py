@@ -4,25 +4,44 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
 from tomewise.systems import comorag, flat, graph, tree
-from tomewise.systems.kit import Kit, Recipe, System
+from tomewise.systems.compose import Loop, compose
+from tomewise.systems.kit import Kit, Recipe, System, once
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
-RECIPES: Mapping[str, Recipe] = {**flat.RECIPES, **graph.RECIPES, **tree.RECIPES, **comorag.RECIPES}
+_OWN: Mapping[str, Recipe] = {**flat.RECIPES, **graph.RECIPES, **tree.RECIPES, **comorag.RECIPES}
+LOOPS: Mapping[str, Loop] = {"once": once, "probe": comorag.probe}  # each goes around the recall of any system
+_NAMED = ("raptor+probe", "hipporag2+probe", "hybrid+probe")  # the pairs that papers and our tables compare
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {**graph.ABLATIONS, **tree.ABLATIONS, **comorag.ABLATIONS}
 DEFAULT = "hybrid"
+
+
+@cache  # the types of a recipe's settings are read once
+def _compose(name: str, recall: Recipe) -> Recipe:
+    return compose(name, recall, LOOPS[name.partition("+")[2]], comorag.with_query_cache)
+
+
+RECIPES: Mapping[str, Recipe] = {**_OWN, **{name: _compose(name, _OWN[name.partition("+")[0]]) for name in _NAMED}}
 
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of a system. Raises UnknownName, which suggests the nearest name."""
     if recipe := RECIPES.get(name) or find_outside_recipe(name):
         return recipe
+    recall, plus, loop = name.partition("+")
+    if plus:
+        if loop not in LOOPS:
+            raise UnknownName(f"{name!r}: {loop!r} is not a loop: {suggest(loop, LOOPS)}known are {', '.join(LOOPS)}")
+        if recall in comorag.RECIPES:
+            raise UsageError(f"{name!r}: {recall} searches several layers at once, so no other loop can use its recall")
+        return _compose(name, find_recipe(recall))
     names = list_systems()
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
 

@@ -35,7 +35,7 @@ class Variant:
     @property
     def outside_recipe(self) -> Recipe | None:
         """The recipe if it is not Tomewise's own: one that was passed as a function, or the one of a plugin."""
-        return self.recipe or registry.find_outside_recipe(self.system)
+        return self.recipe or registry.find_outside_recipe(self.system.partition("+")[0])
 
     @property
     def label(self) -> str:
@@ -115,7 +115,7 @@ def name_variant(system: str, settings: Mapping[str, Any]) -> str:
 
 def list_ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
     """The ablations of a system by name, each with the settings that it changes."""
-    return registry.ABLATIONS.get(system, {})
+    return registry.ABLATIONS.get(system) or registry.ABLATIONS.get(system.partition("+")[0], {})
 
 
 def _parse_text(text: str) -> list[Variant]:
