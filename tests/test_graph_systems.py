@@ -134,7 +134,9 @@ def test_a_build_refuses_extractions_for_a_graph_of_gists_before_it_asks(tmp_pat
         with pytest.raises(UsageError, match="graph:gists-triples, which is read from gists"):
             book.build("cogitorag", extractions=given)
         assert book.store.builds().keys() <= {"passages"}
-        (graph,) = book.build("cogitorag", source="passages", carrier="passages", extractions=given).layers
+        (graph,) = book.build(
+            "cogitorag", settings={"source": "passages", "carrier": "passages"}, extractions=given
+        ).layers
     assert graph.notes[0] == "given.jsonl: covers 1 of 1 passages"
 
 

@@ -40,11 +40,11 @@ def test_every_ablation_there_is_can_be_named():
         ("naive:without rain", UnknownName, "no ablation 'without rain'"),
         ("naive cycles=3", UsageError, "no setting 'cycles'"),
         ("naive limit", UsageError, "write 'SYSTEM'"),
-        ("naive limit=many", UsageError, "limit must be a whole number from 0 up, not 'many'"),
+        ("naive limit=many", UsageError, "limit must be a valid integer, not 'many'"),
         ("naive limit=2.5", UsageError, "not 2.5"),
         ("naive limit=true", UsageError, "not True"),
-        ("cogitorag blend=-1", UsageError, "blend must be a number from 0 up"),
-        ("cogitorag source=novels", UsageError, "source must be 'gists' or 'passages' or 'summaries'"),
+        ("cogitorag blend=-1", UsageError, "blend must be greater than or equal to 0, not -1"),
+        ("cogitorag source=novels", UsageError, "source must be 'gists', 'passages' or 'summaries'"),
     ],
 )
 def test_what_does_not_exist_is_refused(text, error, says):

@@ -260,7 +260,7 @@ def test_refusals(here):
         ("x", {"options": ["a", ""]}, UsageError),
         (Question(text="x"), {"options": ["a", "b"]}, UsageError),
         ("x", {"system": "naif"}, UnknownName),
-        ("x", {"limt": 3}, UnknownName),
+        ("x", {"settings": {"limt": 3}}, UnknownName),
     ):
         with pytest.raises(kind):
             tome.ask(question, **more)
@@ -309,12 +309,15 @@ def test_a_memory_that_lost_something_says_so(here):
 def test_settings_reach_the_recipe(here):
     tome, model = make_tome(here)
     tome.add(*documents(4))
-    tome.ask("Who?", limit=2)
+    tome.ask("Who?", settings={"limit": 2})
     assert len(model.calls[0].given.evidence) == 2
-    with pytest.raises(UsageError, match="limit must be a whole number from 0 up, not '2'"):
-        tome.ask("Who?", limit="2")
+    answer = tome.ask("Who?", system="hybrid limit=3 context=900", settings={"limit": 1})
+    assert len(model.calls[1].given.evidence) == 1
+    assert answer.system == "hybrid limit=1 context=900"
+    with pytest.raises(UsageError, match="limit must be a valid integer, not '2'"):
+        tome.ask("Who?", settings={"limit": "2"})
     with pytest.raises(UsageError, match="without any layer"):
-        tome.ask("Who?", system="comorag", veridical=0, semantic=0, episodic=0)
+        tome.ask("Who?", system="comorag", settings={"veridical": 0, "semantic": 0, "episodic": 0})
     tome.close()
 
 

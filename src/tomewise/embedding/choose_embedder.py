@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tomewise.errors import UnknownName
+from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
-
-if TYPE_CHECKING:
-    from tomewise.types import Embedder
+from tomewise.plugins import find_plugin
+from tomewise.types import Embedder
 
 BUNDLED = ("bundled", "all-MiniLM-L6-v2")
 NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "openai:MODEL")
@@ -45,6 +43,10 @@ def choose_embedder(name: str, *, base_url: str | None = None, api_key: str | No
 
         model, dimensions = _split_dimensions(model)
         return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, dimensions=dimensions)
+    if (make := find_plugin("embedders", kind)) is not None:
+        if not callable(make) or not isinstance(embedder := make(model), Embedder):
+            raise UsageError(f"the plugin {kind!r} is not a function that returns an Embedder: it is {make!r}")
+        return embedder
     raise UnknownName(f"no embedder has the name {name!r}: {suggest(kind, NAMES)}known are {', '.join(NAMES)}")
 
 

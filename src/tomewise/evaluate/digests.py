@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tomewise.language.prompts import PACKAGED
 from tomewise.memory.passages import digest_document
+from tomewise.systems.kit import Recipe
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
@@ -40,6 +42,26 @@ def code_digest() -> str:
 def memory_code_digest() -> str:
     """The digest of the code that makes memories: the package without the rooms that this code cannot import."""
     return _files_digest(PACKAGE, _ABOVE_MEMORY)
+
+
+def recipe_digest(recipe: Recipe | None) -> str:
+    """The digest of the module that defines a recipe, and of arguments that `partial` fixed; empty without a recipe.
+
+    Where Python cannot find the source, as in an interactive session, the compiled function stands for it.
+    """
+    fixed: list[object] = []
+    function: Any = recipe
+    while isinstance(function, partial):
+        fixed += [function.args, sorted(function.keywords.items())]
+        function = function.func
+    if function is None:
+        return ""
+    file = inspect.getsourcefile(function) if inspect.isroutine(function) or inspect.isclass(function) else None
+    if file is not None and Path(file).is_file():
+        return digest_of(sha256(Path(file).read_bytes()).hexdigest(), function.__qualname__, *fixed)
+    code = getattr(function, "__code__", None)
+    parts = (code.co_code.hex(), code.co_consts, code.co_names) if code is not None else (repr(function),)
+    return digest_of(*parts, *fixed)
 
 
 @cache  # the code of a running process does not change

@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tomewise.errors import UsageError
-from tomewise.evaluate.digests import code_digest, digest_of, documents_digest, memory_code_digest, prompts_digest
+from tomewise.evaluate.digests import (
+    code_digest,
+    digest_of,
+    documents_digest,
+    memory_code_digest,
+    prompts_digest,
+    recipe_digest,
+)
 from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.metrics import Metric
-from tomewise.systems.spec import Variant
+from tomewise.evaluate.judges import Judge, remember_judge
+from tomewise.evaluate.metrics import Metric, remember_metric
+from tomewise.systems.spec import Variant, choose_variants
 from tomewise.types import Embedder, LanguageModel
 
 DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 documents of several passages each
@@ -22,7 +29,8 @@ DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 
 class Experiment:
     """Systems over one dataset, all with the same model, embedder and passages.
 
-    `judges` ask `judge_model`, or `model` without one. `retrieval_only` ranks evidence and asks for no answer.
+    `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
+    `retrieval_only` ranks evidence and asks for no answer.
     `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. `seed`
     is that of the bootstrap.
     """
@@ -41,6 +49,9 @@ class Experiment:
     limit: int = 16
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variants", choose_variants(self.variants))
+
     @property
     def judging(self) -> LanguageModel:
         """The model that judges."""
@@ -55,13 +66,18 @@ class Experiment:
     def memory_name(self, documents: str) -> str:
         """The name of the tome of documents with that digest; it changes with the model, the prompts and the code."""
         made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
-        made_with.append(memory_code_digest())
+        made_with += [
+            memory_code_digest(),
+            *sorted({recipe_digest(variant.outside_recipe) for variant in self.variants} - {""}),
+        ]
         return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
 
     def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
         question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
         system = [variant.system, dict(variant.settings), prompts, *self._common()]
+        if code := recipe_digest(variant.outside_recipe):
+            system.append(code)
         return digest_of(*question, *system)[:32]
 
     def _common(self) -> list[object]:
@@ -79,7 +95,10 @@ def check(experiment: Experiment) -> None:
         of_answers = [metric.name for metric in experiment.metrics if not metric.of_ranking]
         if wrong := [*of_answers, *(judge.name for judge in experiment.judges)]:
             raise UsageError(f"{', '.join(wrong)} need answers, which retrieval alone does not give: leave them out")
+    for judge in experiment.judges:
+        remember_judge(judge)
     for metric in experiment.metrics:
+        remember_metric(metric)
         stem, _, depth = metric.name.partition("@")
         if depth.isdecimal() and int(depth) > DEPTH:
             raise UsageError(f"{metric.name!r} looks deeper than the {DEPTH} passages kept: write '{stem}@{DEPTH}'")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from tomewise.errors import ModelError, UnknownName
+from tomewise.errors import ModelError, UnknownName, UsageError
 from tomewise.evaluate.items import Item
 from tomewise.language.roles import (
     JUDGE_CORRECT,
@@ -21,6 +21,7 @@ from tomewise.language.roles import (
     VerdictOut,
 )
 from tomewise.names import suggest
+from tomewise.plugins import find_plugin, list_names, register
 from tomewise.types import Embedder, LanguageModel, Role
 
 
@@ -117,6 +118,26 @@ JUDGES: Mapping[str, Judge] = {
 
 def judge_named(name: str) -> Judge:
     """The judge of that name. Raises UnknownName with the nearest."""
-    if name not in JUDGES:
-        raise UnknownName(f"unknown judge {name!r}: {suggest(name, JUDGES)}The judges are {', '.join(JUDGES)}")
-    return JUDGES[name]
+    judge = JUDGES.get(name) or find_plugin("judges", name)
+    if judge is None:
+        names = judge_names()
+        raise UnknownName(f"unknown judge {name!r}: {suggest(name, names)}The judges are {', '.join(names)}")
+    if not isinstance(judge, Judge):
+        raise UsageError(f"the plugin {name!r} is not a Judge: it is {judge!r}")
+    return replace(judge, name=name)
+
+
+def judge_names() -> tuple[str, ...]:
+    """The name of every judge: Tomewise's own, then those of plugins."""
+    return tuple(dict.fromkeys([*JUDGES, *list_names("judges")]))
+
+
+def remember_judge(judge: Judge) -> None:
+    """Let the tables of this process find a judge by its name.
+
+    Raises UsageError for a judge that has the name of one of Tomewise's own and is not that one.
+    """
+    if judge.name not in JUDGES:
+        register("judges", judge.name, judge)
+    elif judge != JUDGES[judge.name]:
+        raise UsageError(f"a judge named {judge.name!r} exists already: give yours another name")

@@ -88,7 +88,9 @@ async def open_memory(
     try:
         await tome.aadd(*documents, on_progress=report)
         kit = replace(tome.kit, store=cast("SqliteStore", ReplayedStore(tome.store)))
-        assembled = {variant.name: assemble(variant.system, kit, **variant.settings) for variant in variants}
+        assembled = {
+            variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
+        }
         refused = _explain_refusals(experiment, assembled) if experiment.retrieval_only else {}
         systems: dict[str, System | ModelError] = {}
         for variant in variants:

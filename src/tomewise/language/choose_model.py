@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tomewise.errors import UsageError
+from tomewise.plugins import find_plugin, list_names
+
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
     from tomewise.types import Embedder, LanguageModel
@@ -37,7 +40,7 @@ def choose_model(
 
 def check_model(spec: str, base_url: str | None) -> None:
     """Raise `UsageError` if `choose_model` would, without making a model."""
-    if spec.strip() != "extractive":
+    if spec.strip() != "extractive" and spec.strip().partition(":")[0] not in list_names("models"):
         from tomewise.language.spec import ModelSpec
 
         ModelSpec.parse(spec, base_url)
@@ -57,6 +60,13 @@ def _choose_without_limits(
         from tomewise.language.extractive import ExtractiveModel
 
         return ExtractiveModel(embedder)
+    kind, _, name = spec.strip().partition(":")
+    if (make := find_plugin("models", kind)) is not None:
+        if not callable(make):
+            raise UsageError(f"the plugin {kind!r} is not a function that returns a LanguageModel: it is {make!r}")
+        settings = {"base_url": base_url, "api_key": api_key, "limit": limit, "timeout": timeout, "window": window}
+        model: LanguageModel = make(name, embedder=embedder, prompts=prompts, **settings)
+        return model
     from tomewise.language.chat import ChatModel
 
     return ChatModel(

@@ -1,4 +1,4 @@
-"""ComoRAG, and its loop over the recall of other systems."""
+"""ComoRAG, and its loop, which also runs over the recall of other systems."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
-from tomewise.systems.flat import hybrid
-from tomewise.systems.graph import Extraction, Recognition, hippo_recall, hipporag2
-from tomewise.systems.kit import CONTEXT, Kit, Recipe, System
-from tomewise.systems.tree import raptor
+from tomewise.systems.graph import hippo_recall
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Weight
 from tomewise.types import Layer, Retriever
 from tomewise.working.pool import Pool
 
@@ -34,21 +32,21 @@ _Workspace = tuple[Probing, Consolidating, Selection]  # how the loop finds prob
 def comorag(
     kit: Kit,
     *,
-    veridical: int = 8,
-    semantic: int = 2,
-    episodic: int = 2,
-    history: int = 1,
+    veridical: Count = 8,
+    semantic: Count = 2,
+    episodic: Count = 2,
+    history: Count = 1,
     consolidation: Literal["cues", "none"] = "cues",
     regulation: Literal["probes", "none"] = "probes",
-    probes: int = 3,
-    cycles: int = 5,
-    fuse: float = 0.5,
+    probes: Count = 3,
+    cycles: Count = 5,
+    fuse: Weight = 0.5,
     workspace: Literal["best so far", "as published"] = "best so far",
     on_exhaustion: Literal["decline", "force"] = "decline",
-    stride: int = 0,
-    levels: int = 1,
-    limit: int = 20,
-    context: int = CONTEXT,
+    stride: Count = 0,
+    levels: Count = 1,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """Recall from a graph, a summary tree and the story's course; probe, note and fuse until the question is answered.
 
@@ -93,44 +91,15 @@ def comorag(
     return probe_loop(kit, retrievers, workspaces[workspace], bounds, layers)
 
 
-def raptor_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
-    """RAPTOR's recall inside ComoRAG's loop."""
-    kit = with_query_cache(kit)
-    return with_probe_loop(kit, raptor(kit), probes, cycles, limit, context)
-
-
-def hipporag2_probe(
-    kit: Kit,
-    *,
-    extraction: Extraction = "facts",
-    recognition: Recognition = "model",
-    probes: int = 3,
-    cycles: int = 5,
-    limit: int = 20,
-    context: int = CONTEXT,
-) -> System:
-    """HippoRAG 2's recall inside ComoRAG's loop; recognition of facts costs one call for each search.
-
-    As in ComoRAG's table 3, HippoRAG 2 is unchanged, so this system differs from `hipporag2` by the loop alone.
-    """
-    kit = with_query_cache(kit)
-    system = hipporag2(kit, extraction=extraction, recognition=recognition)
-    return with_probe_loop(kit, system, probes, cycles, limit, context)
-
-
-def hybrid_probe(kit: Kit, *, probes: int = 3, cycles: int = 5, limit: int = 20, context: int = CONTEXT) -> System:
-    """Hybrid recall inside ComoRAG's loop."""
-    kit = with_query_cache(kit)
-    return with_probe_loop(kit, hybrid(kit), probes, cycles, limit, context)
-
-
 def with_query_cache(kit: Kit) -> Kit:
     """The kit with a cache of query vectors, for a loop that searches several layers with the same query."""
     return replace(kit, embedder=CachedEmbedder(kit.embedder))
 
 
-def with_probe_loop(kit: Kit, system: System, probes: int, cycles: int, limit: int, context: int) -> System:
-    """The recall of a system inside ComoRAG's loop."""
+def probe(
+    kit: Kit, system: System, *, probes: Count = 3, cycles: Count = 5, limit: Count = 20, context: Count = CONTEXT
+) -> System:
+    """ComoRAG's loop."""
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
     best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model), BestSoFar()
     return probe_loop(kit, {"passages": system.retriever}, best, bounds, system.layers)
@@ -159,9 +128,6 @@ def probe_loop(
 
 RECIPES: Mapping[str, Recipe] = {
     "comorag": comorag,
-    "raptor+probe": raptor_probe,
-    "hipporag2+probe": hipporag2_probe,
-    "hybrid+probe": hybrid_probe,
 }
 
 # Named variations of a recipe: the rows of the papers' ablation tables.

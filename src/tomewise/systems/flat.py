@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
-from tomewise.systems.kit import CONTEXT, Kit, Recipe, System, answer_once
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, answer_once
 from tomewise.types import Retriever
 
 _UNLIMITED = 10**9  # passages
 
 
-def naive(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
+def naive(kit: Kit, *, limit: Count = 20, context: Count = CONTEXT) -> System:
     """Retrieve the passages nearest to the question, then answer."""
     return answer_once(kit, Dense(kit.store, kit.embedder), limit, context)
 
 
-def hybrid(kit: Kit, *, limit: int = 20, context: int = CONTEXT) -> System:
+def hybrid(kit: Kit, *, limit: Count = 20, context: Count = CONTEXT) -> System:
     """Retrieve by meaning and by words, fuse both rankings, then answer."""
     return answer_once(kit, hybrid_recall(kit), limit, context)
 

@@ -21,7 +21,7 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.systems.kit import CONTEXT, Kit, Recipe, System, answer_once
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Weight, answer_once
 from tomewise.types import Layer, Retriever
 
 # How many pieces of another carrier use about as many tokens as a passage with its gist.
@@ -36,11 +36,11 @@ def hipporag2(
     *,
     extraction: Extraction = "facts",
     recognition: Recognition = "model",
-    facts: int = 5,
-    passage_weight: float = 0.05,
-    seeded: int = 200,
-    limit: int = 20,
-    context: int = CONTEXT,
+    facts: Count = 5,
+    passage_weight: Weight = 0.05,
+    seeded: Count = 200,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.
 
@@ -61,18 +61,18 @@ def cogitorag(
     source: Literal["gists", "passages", "summaries"] = "gists",
     extraction: Extraction = "facts",
     recognition: Recognition = "none",
-    facts: int = 5,
-    alpha: float = 2.0,
-    beta: float = 1.0,
-    restart: float = 0.5,
-    blend: float = 0.95,
-    passage_weight: float = 0.05,
+    facts: Count = 5,
+    alpha: Weight = 2.0,
+    beta: Weight = 1.0,
+    restart: Weight = 0.5,
+    blend: Weight = 0.95,
+    passage_weight: Weight = 0.05,
     spreading: Literal["walk", "one step"] = "walk",
     ranking: Literal["cognirank", "diffusion"] = "cognirank",
     asking: Literal["parts", "whole"] = "parts",
     carrier: Carrier = "passages and gists",
-    limit: int = 20,
-    context: int = CONTEXT,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """Understand passages as gists, diffuse through their graph, rank with CogniRank, answer from passages and gists.
 
@@ -118,13 +118,13 @@ def associative(
     kit: Kit,
     *,
     extraction: Extraction = "facts",
-    facts: int = 5,
-    expanded: int = 3,
-    mention_weight: float = 1.0,
-    passage_weight: float = 0.05,
-    seeded: int = 200,
-    limit: int = 20,
-    context: int = CONTEXT,
+    facts: Count = 5,
+    expanded: Count = 3,
+    mention_weight: Weight = 1.0,
+    passage_weight: Weight = 0.05,
+    seeded: Count = 200,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """Walk the graph from facts, from names in the question, and from passages near to the question plus its facts.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from pydantic import Field
 
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import make_token_counter
@@ -14,6 +16,8 @@ from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
+Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
+Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
 
 
@@ -36,6 +40,11 @@ class System:
 
 
 Recipe = Callable[..., System]
+
+
+def once(kit: Kit, system: System, *, limit: Count = 20, context: Count = CONTEXT) -> System:
+    """One answer from what was retrieved once."""
+    return answer_once(kit, system.retriever, limit, context, system.layers)
 
 
 def answer_once(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from shlex import quote, split
-from typing import Any
+from typing import Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.systems import registry
+from tomewise.systems.kit import Kit, Recipe, System
+from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _SYSTEM_AND_ABLATION = re.compile(r"(?P<system>[^\s:=]+)(?::(?P<ablation>[^=]*))?")
 _SETTING = re.compile(r"\w+=.+", re.DOTALL)
@@ -20,11 +22,38 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A system with settings for its recipe. `name` is the text that names both, as `parse_variants` reads it."""
+    """A system with settings for its recipe. `name` is the text that names both, as `parse_variants` reads it.
+
+    `recipe` is a recipe that was passed as a function; without it `system` is the name of one.
+    """
 
     name: str
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Recipe | None = None
+
+    @property
+    def outside_recipe(self) -> Recipe | None:
+        """The recipe if it is not Tomewise's own: one that was passed as a function, or the one of a plugin."""
+        return self.recipe or registry.find_outside_recipe(self.system.partition("+")[0])
+
+    @property
+    def label(self) -> str:
+        """The one name of this system with these settings, however it was written."""
+        if self.recipe is not None:
+            return _join_settings(self.system, self.settings)
+        return name_variant(self.system, self.settings)
+
+    def wire(self, kit: Kit) -> System:
+        """The system. The settings were checked when the variant was made."""
+        recipe = self.recipe or registry.find_recipe(self.system)
+        system = recipe(kit, **self.settings)
+        if not isinstance(system, System):
+            raise UsageError(f"the recipe {self.system} returned {system!r}: a recipe returns a System")
+        return system
+
+
+Choice: TypeAlias = str | Recipe | Variant  # what names a system: a text, a recipe, or a variant made earlier
 
 
 def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
@@ -46,6 +75,37 @@ def parse_variant(text: str) -> Variant:
     return variants[0]
 
 
+def choose_variants(choices: Iterable[Choice]) -> tuple[Variant, ...]:
+    """The variants of texts, recipes and variants, each name once. Raises UnknownName, UsageError."""
+    variants: dict[str, Variant] = {}
+    for choice in choices:
+        for variant in parse_variants([choice]) if isinstance(choice, str) else [choose_variant(choice)]:
+            known = variants.setdefault(variant.name, variant)
+            if known != variant:
+                raise UsageError(f"two different systems are named {variant.name!r}: rename one of them")
+    return tuple(variants.values())
+
+
+def choose_variant(choice: Choice, settings: Mapping[str, Any] | None = None) -> Variant:
+    """The variant of a text, a recipe or a variant, with further settings; these replace equal ones in the text.
+
+    A variant without further settings is returned as it is: its settings were checked. Raises UnknownName, UsageError.
+    """
+    if isinstance(choice, str):
+        choice = parse_variant(choice)
+    elif not isinstance(choice, Variant):
+        if not callable(choice):
+            raise UsageError(f"{choice!r} is not a system to choose: pass a name, or a function of a Kit")
+        name = name_recipe(choice)
+        choice = Variant(name, name, validate_settings(name, choice, {} if settings is None else settings), choice)
+        return replace(choice, name=choice.label)
+    if not settings:
+        return choice
+    recipe = choice.recipe or registry.find_recipe(choice.system)
+    changed = replace(choice, settings={**choice.settings, **validate_settings(choice.system, recipe, settings)})
+    return replace(changed, name=changed.label)
+
+
 def name_variant(system: str, settings: Mapping[str, Any]) -> str:
     """The text that names this system with these settings: the inverse of `parse_variant`.
 
@@ -59,7 +119,7 @@ def name_variant(system: str, settings: Mapping[str, Any]) -> str:
 
 def list_ablations(system: str) -> Mapping[str, Mapping[str, Any]]:
     """The name of each ablation of a system, and the settings that it changes."""
-    return registry.ABLATIONS.get(system, {})
+    return registry.ABLATIONS.get(system) or registry.ABLATIONS.get(system.partition("+")[0], {})
 
 
 def _parse_text(text: str) -> list[Variant]:
@@ -74,8 +134,7 @@ def _parse_text(text: str) -> list[Variant]:
     if match is None or not all(map(_SETTING.fullmatch, words[setting_start:])):
         raise UsageError(f"{text!r} names no system: write 'SYSTEM', 'SYSTEM:ABLATION' or 'SYSTEM key=value'")
     system, ablation = match["system"], (match["ablation"] or "").strip()
-    settings = dict(map(_parse_setting, words[setting_start:]))
-    registry.check_settings(system, settings)
+    settings = registry.check_settings(system, dict(map(_parse_setting, words[setting_start:])))
     ablations = list_ablations(system)
     if ablation == ALL:
         return [_make_variant(system, name, ablations[name], settings) for name in ablations]
@@ -91,12 +150,23 @@ def _make_variant(system: str, ablation: str, changes: Mapping[str, Any], settin
 
 
 def _join_settings(name: str, settings: Mapping[str, Any]) -> str:
-    return " ".join([name, *(quote(f"{key}={value}") for key, value in settings.items())])
+    return " ".join([name, *(quote(f"{key}={_write_value(value)}") for key, value in settings.items())])
 
 
 def _parse_setting(pair: str) -> tuple[str, Any]:
     key, _, value = pair.partition("=")
+    return key, _read_value(value)
+
+
+def _read_value(text: str) -> Any:
     try:
-        return key, json.loads(value)
+        return json.loads(text)
     except json.JSONDecodeError:
-        return key, value
+        return text
+
+
+def _write_value(value: Any) -> str:
+    """The text that `_read_value` reads as this value. An object without a JSON form is named for readers alone."""
+    if isinstance(value, str) and _read_value(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=repr)

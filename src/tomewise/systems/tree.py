@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
-from tomewise.systems.kit import CONTEXT, Kit, Recipe, System, answer_once
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, answer_once
 from tomewise.types import Retriever
 
 
 def raptor(
-    kit: Kit, *, search: Literal["collapsed", "traversal"] = "collapsed", limit: int = 20, context: int = CONTEXT
+    kit: Kit, *, search: Literal["collapsed", "traversal"] = "collapsed", limit: Count = 20, context: Count = CONTEXT
 ) -> System:
     """Retrieve passages and the summaries above them from one tree, then answer.
 

@@ -14,7 +14,7 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
-from tomewise.errors import UsageError
+from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.screen import console, print_json, show_progress, show_status
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
@@ -176,13 +176,7 @@ def build(
             print_json(costs) if as_json else render.print_costs(costs, console())
             return
         with show_progress() as report_progress:
-            report = book.build(
-                variant.system,
-                extractions=extractions,
-                again=again or (),
-                on_progress=report_progress,
-                **variant.settings,
-            )
+            report = book.build(variant, extractions=extractions, again=again or (), on_progress=report_progress)
     if as_json:
         print_json(reports.build_json(report))
     else:
@@ -224,9 +218,8 @@ def ask(
                 options=option or (),
                 instructions=instructions,
                 force=force,
-                system=variant.system,
+                system=variant,
                 on_event=on_event,
-                **variant.settings,
             )
         nearest = reports.find_nearest(answer, book.store)
     if as_json:
@@ -270,19 +263,25 @@ def systems(as_json: Json = False) -> None:
     """List the systems, their ablations, and where they deviate from their papers."""
     from rich.table import Table
 
-    from tomewise.systems.registry import DEFAULT, RECIPES, describe, describe_deviations
+    from tomewise.systems.registry import DEFAULT, RECIPES, describe, describe_deviations, list_systems
     from tomewise.systems.spec import list_ablations
 
-    rows: list[dict[str, Any]] = [
-        {
+    def describe_row(name: str) -> dict[str, Any]:
+        try:
+            description, deviations = describe(name), describe_deviations(name)
+        except (MissingDependency, UsageError) as error:
+            if name in RECIPES:
+                raise
+            description, deviations = str(error), ""  # a broken plugin does not hide the other systems
+        return {
             "name": name,
-            "description": describe(name),
+            "description": description,
             "default": name == DEFAULT,
             "ablations": list(list_ablations(name)),
-            "deviations": describe_deviations(name),
+            "deviations": deviations,
         }
-        for name in RECIPES
-    ]
+
+    rows = [describe_row(name) for name in list_systems()]
     if as_json:
         print_json(rows)
         return
@@ -291,9 +290,33 @@ def systems(as_json: Json = False) -> None:
         more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
         if row["deviations"]:
             more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
-        name = f"[bold]{row['name']}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
-        table.add_row(name, row["description"] + "".join(more))
+        name = f"[bold]{_safe(row['name'])}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
+        table.add_row(name, _safe(row["description"]) + "".join(more))
     console().print(table)
+
+
+@app.command()
+def plugins(as_json: Json = False) -> None:
+    """List the parts that installed packages bring, each with its package, and those that cannot be imported."""
+    from tomewise.plugins import KINDS, list_plugins
+
+    rows: list[dict[str, Any]] = []
+    for plugin in (plugin for kind in KINDS for plugin in list_plugins(kind)):
+        problem = None
+        try:
+            plugin.load()
+        except MissingDependency as error:
+            problem = str(error)
+        rows.append({"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "problem": problem})
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        console().print(f"{row['kind']:<10} [bold]{_safe(row['name'])}[/bold] [dim]{_safe(row['package'])}[/dim]")
+        if row["problem"]:
+            console().print(f"[yellow]broken[/yellow] {_safe(row['problem'])}")
+    if not rows:
+        console().print("[dim]no installed package brings a part[/dim]")
 
 
 @app.command(epilog="Example: tome trust .")

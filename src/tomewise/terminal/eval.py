@@ -126,10 +126,10 @@ def list_(
         _print_names({"layouts": list(layout_names())}, as_json)
         return
     if metrics:
-        from tomewise.evaluate.judges import JUDGES
+        from tomewise.evaluate.judges import judge_names
         from tomewise.evaluate.metrics import metric_names
 
-        _print_names({"metrics": list(metric_names()), "judges": list(JUDGES)}, as_json)
+        _print_names({"metrics": list(metric_names()), "judges": list(judge_names())}, as_json)
         return
     from tomewise.evaluate.results import experiments, folder_of, read_results
 

@@ -7,15 +7,25 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import NotBuilt
+from tomewise.errors import NotBuilt, UsageError
 from tomewise.memory.building import find_lag
-from tomewise.systems.registry import assemble
-from tomewise.systems.spec import name_variant
+from tomewise.systems.kit import System
+from tomewise.systems.spec import Choice, Variant, choose_variant
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
-    from tomewise.systems.kit import Kit, System
+    from tomewise.systems.kit import Kit
     from tomewise.types import Layer
+
+
+def choose_system(choice: Choice | System, settings: Mapping[str, Any] | None) -> tuple[str, Variant | System]:
+    """The name for answers, and the system itself or the variant to wire. Raises UnknownName, UsageError."""
+    if not isinstance(choice, System):
+        variant = choose_variant(choice, settings)
+        return variant.label, variant
+    if settings:
+        raise UsageError(f"a System is wired already and takes no settings ({', '.join(settings)}): pass its recipe")
+    return f"{type(choice.loop).__name__} (a System)", choice
 
 
 class ReadySystems:
@@ -23,37 +33,53 @@ class ReadySystems:
 
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
-        self._systems: dict[str, System] = {}
-        self._checked_states: dict[str, object] = {}  # the state of the memory in which a system's layers were complete
+        self._systems: dict[tuple[object, ...], System] = {}
+        # The state of the memory in which the layers of a system were complete.
+        self._checked_states: dict[tuple[object, ...], object] = {}
 
-    async def prepare(self, name: str, settings: Mapping[str, Any]) -> System:
-        """The system with these settings, ready to answer. Raises NotBuilt, UnknownName, UsageError."""
-        key = f"{name} {sorted(settings.items())}"
+    async def prepare(self, choice: Variant | System) -> System:
+        """The system, ready to answer. Raises NotBuilt, and UsageError from the recipe."""
+        store = self._kit.store
+        if isinstance(choice, System):
+            _refuse_empty(store)
+            await asyncio.to_thread(_check_layers, choice, choice.layers, store)
+            return choice
+        key = (choice.system, choice.recipe, repr(sorted(choice.settings.items())))
         if key not in self._systems:
-            self._systems[key] = assemble(name, self._kit, **settings)
-        system, store = self._systems[key], self._kit.store
-        if not store.holds_documents():
-            raise NotBuilt(
-                f"{store.path} holds no document yet: add one with `tome add --tome {quote(str(store.path))} PATH`"
-            )
+            self._systems[key] = choice.wire(self._kit)
+        system = self._systems[key]
+        _refuse_empty(store)
         if not system.layers:
             return system
         state = await asyncio.to_thread(_read_state, store)
         if self._checked_states.get(key) != state:
-            await asyncio.to_thread(_check_layers, name_variant(name, settings), system.layers, store)
+            await asyncio.to_thread(_check_layers, choice, system.layers, store)
             self._checked_states[key] = state
         return system
+
+
+def _refuse_empty(store: SqliteStore) -> None:
+    if not store.holds_documents():
+        raise NotBuilt(
+            f"{store.path} holds no document yet: add one with `tome add --tome {quote(str(store.path))} PATH`"
+        )
 
 
 def _read_state(store: SqliteStore) -> object:
     return store.version("vectors/passages"), store.builds()
 
 
-def _check_layers(name: str, layers: Sequence[Layer], store: SqliteStore) -> None:
-    if lag := find_lag(layers, store):
-        reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
-        command = f"tome build --tome {quote(str(store.path))} --system {quote(name)}"
-        raise NotBuilt(f"{name} needs layers that are not up to date: {reasons}; run `{command}`")
+def _check_layers(choice: Variant | System, layers: Sequence[Layer], store: SqliteStore) -> None:
+    if not (lag := find_lag(layers, store)):
+        return
+    reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
+    if isinstance(choice, Variant) and choice.recipe is None:
+        name = choice.label
+        remedy = f"run `tome build --tome {quote(str(store.path))} --system {quote(name)}`"
+    else:
+        name = choice.label if isinstance(choice, Variant) else "this System"
+        remedy = "call `Tome.build` with its recipe"
+    raise NotBuilt(f"{name} needs layers that are not up to date: {reasons}; {remedy}")
 
 
 def _describe_lag(count: int) -> str:

@@ -146,7 +146,7 @@ def costs_json(book: Tome, variant: Variant) -> dict[str, Any]:
             "output_tokens": estimate.output_tokens,
             "cost": find_price(estimate),
         }
-        for estimate in book.estimate(variant.system, **variant.settings)
+        for estimate in book.estimate(variant)
     ]
     sums = {name: sum(layer[name] for layer in layers) for name in ("calls", "input_tokens", "output_tokens")}  # type: ignore[misc]
     costs = [layer["cost"] for layer in layers if layer["cost"] is not None]

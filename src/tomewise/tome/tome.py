@@ -24,14 +24,14 @@ from tomewise.reading.read import SourceReader
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.kit import Kit
-from tomewise.systems.registry import DEFAULT, assemble
-from tomewise.systems.spec import name_variant
+from tomewise.systems.kit import Kit, System
+from tomewise.systems.registry import DEFAULT
+from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
-from tomewise.tome.ready_systems import ReadySystems
+from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import (
@@ -276,14 +276,14 @@ class Tome:
 
     def build(
         self,
-        system: str = DEFAULT,
+        system: Choice = DEFAULT,
         *,
+        settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
         again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
-        **settings: Any,
     ) -> BuildReport:
-        """Bring the memory layers that a system needs up to date.
+        """Bring the memory layers that a system needs up to date; for `system` and `settings` see `ask`.
 
         Replies of the model are stored as they come, so a build that was stopped repeats no call. A passage whose call
         fails for good is reported, and the next build tries it again. `extractions` is a file of entities and facts
@@ -291,17 +291,17 @@ class Tome:
         passages by their ids, that are to be made again: their memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
-        work = self.abuild(system, extractions=extractions, again=again, on_progress=on_progress, **settings)
+        work = self.abuild(system, settings=settings, extractions=extractions, again=again, on_progress=on_progress)
         return self._wait(work)
 
     async def abuild(
         self,
-        system: str = DEFAULT,
+        system: Choice = DEFAULT,
         *,
+        settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
         again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
-        **settings: Any,
     ) -> BuildReport:
         """See `build`."""
         layers = self._layers(system, settings)
@@ -323,18 +323,19 @@ class Tome:
         note = f"{model} built what was there, and it stays; to use {self._model.name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
-    def estimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
+    def estimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
-        return self._wait(self.aestimate(system, **settings))
+        return self._wait(self.aestimate(system, settings=settings))
 
-    async def aestimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
+    async def aestimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
         """See `estimate`."""
         return await estimate(self._layers(system, settings), self._store)
 
-    def _layers(self, system: str, settings: Mapping[str, Any]) -> tuple[Layer, ...]:
+    def _layers(self, system: Choice, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
+        variant = choose_variant(system, settings)
         self._store.check()
         cached_model = Cached(self._model, self._prompts, self._store.calls)
-        return assemble(system, Kit(self._store, cached_model, self._embedder), **settings).layers
+        return variant.wire(Kit(self._store, cached_model, self._embedder)).layers
 
     # ------------------------------------------------------------ questions
 
@@ -345,12 +346,15 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str = DEFAULT,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
-        **settings: Any,
     ) -> Answer:
-        """Answer a question, free or multiple-choice, or decline it. `settings` go to the system's recipe.
+        """Answer a question, free or multiple-choice, or decline it.
 
+        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
+        (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`. `settings` holds further
+        settings for the recipe.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
         says what is `missing`. Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
@@ -360,8 +364,8 @@ class Tome:
             instructions=instructions,
             force=force,
             system=system,
+            settings=settings,
             on_event=on_event,
-            **settings,
         )
         return self._wait(work)
 
@@ -372,9 +376,9 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str = DEFAULT,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
-        **settings: Any,
     ) -> Answer:
         """See `ask`."""
         if isinstance(question, str):
@@ -384,9 +388,10 @@ class Tome:
         elif force:
             question = replace(question, force=True)
         check_question(question)
+        name, choice = choose_system(system, settings)
         with meter() as used:
-            answer = await answer_question(await self._systems.prepare(system, settings), question, on_event)
-            answer = replace(answer, system=name_variant(system, settings), model=self._model.name, usage=used.usage())
+            answer = await answer_question(await self._systems.prepare(choice), question, on_event)
+            answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         await asyncio.to_thread(self._save_trace, question, answer)
         return answer
 
@@ -397,33 +402,43 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
-        system: str = DEFAULT,
-        **settings: Any,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[Event | Answer, None]:
         """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
 
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """
-        more = {"options": options, "instructions": instructions, "force": force, "system": system, **settings}
-        return stream_answer(self._prepare_asking(more), question)
+        more = {"options": options, "instructions": instructions, "force": force}
+        return stream_answer(self._prepare_asking(system, settings, **more), question)
 
     @overload
     def ask_many(
-        self, questions: Iterable[str | Question], *, return_exceptions: Literal[False] = False, **settings: Any
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        return_exceptions: Literal[False] = False,
     ) -> list[Answer]: ...
 
     @overload
     def ask_many(
-        self, questions: Iterable[str | Question], *, return_exceptions: Literal[True], **settings: Any
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        return_exceptions: Literal[True],
     ) -> list[Answer | Exception]: ...
 
     def ask_many(
         self,
         questions: Iterable[str | Question],
         *,
-        system: str = DEFAULT,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
         return_exceptions: bool = False,
-        **settings: Any,
     ) -> list[Answer] | list[Answer | Exception]:
         """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
 
@@ -431,37 +446,48 @@ class Tome:
         answer instead.
         """
         self._store.check()
-        ask = self._prepare_asking({"system": system, **settings})
+        ask = self._prepare_asking(system, settings)
         return self._wait(answer_many(ask, questions, return_exceptions=return_exceptions))
 
     @overload
     async def aask_many(
-        self, questions: Iterable[str | Question], *, return_exceptions: Literal[False] = False, **settings: Any
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        return_exceptions: Literal[False] = False,
     ) -> list[Answer]: ...
 
     @overload
     async def aask_many(
-        self, questions: Iterable[str | Question], *, return_exceptions: Literal[True], **settings: Any
+        self,
+        questions: Iterable[str | Question],
+        *,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        return_exceptions: Literal[True],
     ) -> list[Answer | Exception]: ...
 
     async def aask_many(
         self,
         questions: Iterable[str | Question],
         *,
-        system: str = DEFAULT,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
         return_exceptions: bool = False,
-        **settings: Any,
     ) -> list[Answer] | list[Answer | Exception]:
         """See `ask_many`."""
         self._store.check()
-        ask = self._prepare_asking({"system": system, **settings})
+        ask = self._prepare_asking(system, settings)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
-    def _prepare_asking(self, settings: Mapping[str, Any]) -> Ask:
-        """A function that asks one question with these arguments of `aask`."""
+    def _prepare_asking(self, system: Choice | System, settings: Mapping[str, Any] | None, **arguments: Any) -> Ask:
+        """A function that asks one question of this system, with further arguments of `aask`."""
+        _, choice = choose_system(system, settings)  # once for all questions
 
         def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
-            return self.aask(question, on_event=on_event, **settings)
+            return self.aask(question, system=choice, on_event=on_event, **arguments)
 
         return ask
 

@@ -7,9 +7,10 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from tomewise.errors import ReadingError, UnknownName
+from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.evaluate.items import Dataset
 from tomewise.names import suggest
+from tomewise.plugins import find_plugin, list_names
 
 _PACKAGE = "tomewise.evaluate.datasets"
 
@@ -20,17 +21,25 @@ def read_dataset(name: str = "auto", folder: Path = Path()) -> Dataset:
     `folder` holds the published files, or is the file of a layout of one file. Nothing is downloaded.
     Raises UnknownName, and ReadingError (file, row, field, remedy) where the files lack something.
     """
-    if name not in _READERS and name != "auto":
-        hint = suggest(name, _READERS)
+    reader = _READERS.get(name) or find_plugin("layouts", name)
+    if reader is None and name != "auto":
+        hint = suggest(name, layouts())
         raise UnknownName(f"unknown dataset layout {name!r}: {hint}The layouts are {', '.join(layouts())}")
     if name != "sample" and not folder.exists():
         raise ReadingError(f"{folder} does not exist: give the folder that holds the files of the dataset")
-    return _check(_READERS[layout_of(folder) if name == "auto" else name](folder), folder)
+    if name == "auto":
+        reader = _READERS[layout_of(folder)]
+    dataset = reader(folder) if callable(reader) else reader
+    if not isinstance(dataset, Dataset):
+        raise UsageError(
+            f"the layout {name!r} of a plugin gave {dataset!r}: a layout is a function that returns a Dataset"
+        )
+    return _check(dataset, folder)
 
 
 def layouts() -> tuple[str, ...]:
     """The names of all layouts, sorted."""
-    return tuple(sorted(_READERS))
+    return tuple(sorted({*_READERS, *list_names("layouts")}))
 
 
 def layout_of(folder: Path) -> str:

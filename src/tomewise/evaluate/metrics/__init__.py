@@ -1,5 +1,5 @@
 """Metrics: small pure functions, and a registry that names them."""
 
-from tomewise.evaluate.metrics.named_metrics import Metric, default_metrics, metric_named, metric_names
+from tomewise.evaluate.metrics.named_metrics import Metric, default_metrics, metric_named, metric_names, remember_metric
 
-__all__ = ["Metric", "default_metrics", "metric_named", "metric_names"]
+__all__ = ["Metric", "default_metrics", "metric_named", "metric_names", "remember_metric"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from tomewise.errors import UnknownName
+from tomewise.errors import UnknownName, UsageError
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.metrics import answers, passage_ranks, seen_passages, span_overlap
 from tomewise.evaluate.metrics.choices import choice_accuracy, pick_letter
 from tomewise.evaluate.metrics.claim_verdicts import class_f1, pair_accuracy
 from tomewise.evaluate.metrics.rouge import rouge
 from tomewise.names import suggest
+from tomewise.plugins import find_plugin, list_names, register
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
 Score: TypeAlias = Callable[[Outcome], float]
@@ -74,12 +75,35 @@ def metric_named(name: str) -> Metric:
     if stem in _RANKED and (not at or re.fullmatch(r"[1-9]\d*", depth)):
         needs, function = _RANKED[stem]
         return Metric(name, needs, partial(function, k=int(depth) if at else None))
+    if stem not in _PLAIN and stem not in _RANKED and (plugin := find_plugin("metrics", name)) is not None:
+        if not isinstance(plugin, Metric) or plugin.needs not in _HAS:
+            raise UsageError(
+                f"the plugin {name!r} is not a Metric that needs one of {', '.join(_HAS)}: it is {plugin!r}"
+            )
+        return replace(plugin, name=name)
     raise UnknownName(_explain_unknown(name, stem))
+
+
+def remember_metric(metric: Metric) -> None:
+    """Let the tables of this process find a metric by its name.
+
+    Raises UsageError for a metric that has the name of one of Tomewise's own and scores differently.
+    """
+    stem = metric.name.partition("@")[0]
+    if stem not in _PLAIN and stem not in _RANKED:
+        register("metrics", metric.name, metric)
+    elif _parts_of(metric.score) != _parts_of(metric_named(metric.name).score):
+        raise UsageError(f"a metric named {metric.name!r} exists already: give yours another name")
+
+
+def _parts_of(score: Score) -> object:
+    # Two partial objects are never equal, their parts are.
+    return (score.func, score.args, score.keywords) if isinstance(score, partial) else score
 
 
 def metric_names() -> tuple[str, ...]:
     """Every name; names that take a depth end in `@K`."""
-    return (*_PLAIN, *(f"{name}@K" for name in _RANKED))
+    return (*_PLAIN, *(f"{name}@K" for name in _RANKED), *list_names("metrics"))
 
 
 def default_metrics(dataset: Dataset) -> tuple[Metric, ...]:
@@ -180,7 +204,7 @@ def _explain_unknown(name: str, stem: str) -> str:
         return f"the metric {name!r} takes no depth: write {stem!r}"
     if stem in _RANKED:
         return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
-    hint = suggest(stem, [*_PLAIN, *_RANKED])
+    hint = suggest(stem, [*_PLAIN, *_RANKED, *list_names("metrics")])
     return f"unknown metric {name!r}: {hint}The metrics are {', '.join(metric_names())}"
 
 

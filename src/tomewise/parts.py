@@ -1,0 +1,69 @@
+"""What a recipe of one's own needs: the kit, the system, and the parts to wire.
+
+    from tomewise.parts import Count, Dense, Kit, System, answer_once
+
+    def mine(kit: Kit, *, limit: Count = 5) -> System:
+        return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
+
+A metric or a judge of one's own is a `Metric` or a `Judge`.
+"""
+
+from __future__ import annotations
+
+from tomewise.evaluate.items import Dataset, Item, Outcome
+from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.metrics import Metric
+from tomewise.loops.citing import Citer
+from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.once import Once
+from tomewise.memory.episodes import EpisodesLayer
+from tomewise.memory.gists import GistsLayer
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.summaries import SummariesLayer
+from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.recall.derived import DenseDerived
+from tomewise.recall.flat import Dense, Everything, Fused, Lexical
+from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
+from tomewise.systems.comorag import probe
+from tomewise.systems.kit import Count, Kit, Recipe, System, Weight, answer_once, once
+from tomewise.types import Answer, Event, Evidence, Layer, Loop, Question, Retriever, Role
+
+__all__ = [
+    "Answer",
+    "Citer",
+    "CollapsedTree",
+    "Count",
+    "Dataset",
+    "Dense",
+    "DenseDerived",
+    "EpisodesLayer",
+    "Event",
+    "Everything",
+    "Evidence",
+    "Fused",
+    "GistsLayer",
+    "GraphLayer",
+    "Item",
+    "Judge",
+    "Judgement",
+    "Kit",
+    "Layer",
+    "Lexical",
+    "Loop",
+    "Metric",
+    "Once",
+    "Outcome",
+    "Question",
+    "Recipe",
+    "Retriever",
+    "Role",
+    "SummariesLayer",
+    "System",
+    "TreeLayer",
+    "TreeTraversal",
+    "Weight",
+    "answer_once",
+    "make_token_counter",
+    "once",
+    "probe",
+]

@@ -1,0 +1,49 @@
+"""Recall × loop: `associative+probe` is the recall of one system inside the loop of another."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tomewise.errors import UsageError
+from tomewise.systems.kit import Kit, Recipe, System
+from tomewise.systems.recipe_settings import list_settings, read_types
+
+# Every recipe has these for its own loop. In a composed system the loop's values go to both.
+_OF_ANSWERS = frozenset(("limit", "context"))
+Loop = Callable[..., System]  # a function of a kit, a system whose recall and layers it uses, and settings
+
+
+def compose(name: str, recall: Recipe, loop: Loop, prepare: Callable[[Kit], Kit]) -> Recipe:
+    """The recipe of `recall` inside `loop`, with the settings of both; `prepare` makes the kit that both use.
+
+    Raises UsageError for a setting that both have, except `limit` and `context`, which are the loop's.
+    """
+    of_recall, of_loop = _list_typed(recall), _list_typed(loop, skip=1)
+    both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
+    if both:
+        raise UsageError(f"{name}: recall and loop both have the setting {sorted(both)[0]!r}: rename it in one of them")
+
+    def recipe(kit: Kit, **settings: Any) -> System:
+        kit = prepare(kit)
+        own = {key: value for key, value in settings.items() if key in of_recall}
+        return loop(kit, recall(kit, **own), **{key: settings[key] for key in settings.keys() & of_loop.keys()})
+
+    settings = {key: each for key, each in of_recall.items() if key not in _OF_ANSWERS} | of_loop
+    kit = inspect.Parameter("kit", inspect.Parameter.POSITIONAL_ONLY)
+    recipe.__signature__ = inspect.Signature([kit, *settings.values()])  # type: ignore[attr-defined]
+    recipe.__name__ = recipe.__qualname__ = name
+    recall_line, loop_line = ((inspect.getdoc(part) or "").partition("\n")[0] for part in (recall, loop))
+    recipe.__doc__ = f"{loop_line} Recall of `{name.partition('+')[0]}`: {recall_line[:1].lower()}{recall_line[1:]}"
+    return recipe
+
+
+def _list_typed(part: Callable[..., Any], skip: int = 0) -> dict[str, inspect.Parameter]:
+    """The settings with types in place of their texts, which only the module of the part can read."""
+    settings = dict(list(list_settings(part).items())[skip:])
+    types = read_types(part, settings)
+    return {
+        key: each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types.get(key, Any))
+        for key, each in settings.items()
+    }

@@ -1,0 +1,89 @@
+"""The settings of a recipe: the parameters of its signature after the kit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cache, partial
+from types import SimpleNamespace
+from typing import Any, NotRequired, Required, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from tomewise.errors import UnknownName, UsageError
+from tomewise.names import suggest
+from tomewise.systems.kit import Recipe
+
+_STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")
+
+
+def name_recipe(recipe: Recipe) -> str:
+    """The name of a recipe that is not registered: that of its function."""
+    function: Any = recipe
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def list_settings(recipe: Recipe) -> Mapping[str, inspect.Parameter]:
+    """The settings of a recipe by name. Raises UsageError for a callable that takes no kit."""
+    try:
+        kit, *settings = inspect.signature(recipe).parameters.values()
+    except (TypeError, ValueError):
+        raise UsageError(f"{recipe!r} is not a recipe: pass a function of a Kit that returns a System") from None
+    if kit.kind not in (kit.POSITIONAL_ONLY, kit.POSITIONAL_OR_KEYWORD):
+        raise UsageError(f"{recipe!r} is not a recipe: its first parameter must take the kit by position")
+    by_keyword = (kit.POSITIONAL_OR_KEYWORD, kit.KEYWORD_ONLY)
+    return {setting.name: setting for setting in settings if setting.kind in by_keyword}
+
+
+def validate_settings(name: str, recipe: Recipe, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as the recipe's signature types them; a setting without an annotation takes any value.
+
+    `name` is for messages. Raises UnknownName for a setting that the recipe does not have, and UsageError for a value
+    that its type does not take or a setting that is missing.
+    """
+    known = list_settings(recipe)
+    for setting in settings:
+        if setting not in known:
+            hint = suggest(setting, known)
+            raise UnknownName(f"{name} has no setting {setting!r}: {hint}known are {', '.join(known) or 'none'}")
+    try:
+        checked: dict[str, Any] = _make_adapter(recipe).validate_python(dict(settings))
+    except ValidationError as error:
+        first = error.errors()[0]
+        setting = str(first["loc"][0])
+        if first["type"] == "missing":
+            raise UsageError(f"{name} needs a value for the setting {setting!r}: write {setting}=VALUE") from None
+        problem = first["msg"].removeprefix("Input should be ")
+        raise UsageError(f"{name}: {setting} must be {problem}, not {settings[setting]!r}") from None
+    return {setting: checked[setting] for setting in settings}  # in the order of the caller
+
+
+@cache
+def _make_adapter(recipe: Recipe) -> TypeAdapter[Any]:
+    known = list_settings(recipe)
+    types = read_types(recipe, known)
+    fields: dict[str, Any] = {
+        name: (Required if setting.default is setting.empty else NotRequired)[types.get(name, Any)]
+        for name, setting in known.items()
+    }
+    settings_type: Any = TypedDict("Settings", fields)  # type: ignore[misc]
+    setattr(settings_type, "__pydantic_config__", _STRICT)  # noqa: B010 - mypy knows no attributes of it
+    return TypeAdapter(settings_type)
+
+
+def read_types(recipe: Recipe, settings: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """The types of the settings alone: the type of the kit may be imported for type checkers only."""
+    function: Any = recipe
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function if hasattr(function, "__globals__") else function.__call__)
+    names: dict[str, Any] = getattr(function, "__globals__", {})
+    annotations = {name: each.annotation for name, each in settings.items() if each.annotation is not each.empty}
+    try:
+        holder = SimpleNamespace(__annotations__=annotations)
+        return get_type_hints(holder, globalns=names, include_extras=True)
+    except NameError as error:
+        raise UsageError(f"the settings of {recipe!r} have a type that its module does not hold: {error}") from None

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+from tests.stories import put_texts
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import UnknownName, UsageError
+from tomewise.language.scripted import ScriptedModel
+from tomewise.loops.once import Once
+from tomewise.loops.probe import Probe
+from tomewise.recall.diffusion import Diffusion
+from tomewise.recall.tree_search import TreeTraversal
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.compose import compose
+from tomewise.systems.kit import Kit, once
+from tomewise.systems.recipe_settings import list_settings
+from tomewise.systems.registry import assemble, describe, find_recipe
+from tomewise.systems.spec import list_ablations, parse_variant
+
+
+@pytest.fixture
+def kit(tmp_path):
+    store = SqliteStore.open(tmp_path / "a.tome")
+    put_texts(store, HashEmbedder(), "story", "Ada kept the light.")
+    yield Kit(store, ScriptedModel({}), HashEmbedder())
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "loop", "layers"),
+    [
+        ("associative+probe", Probe, ["graph:passages-triples"]),
+        ("cogitorag+probe source=passages carrier=passages cycles=2", Probe, ["graph:passages-triples"]),
+        ("raptor+once search=traversal limit=3", Once, ["tree"]),
+        ("naive+probe", Probe, []),
+    ],
+)
+def test_the_recall_of_one_system_in_a_loop(kit, text, loop, layers):
+    system = parse_variant(text).wire(kit)
+    assert isinstance(system.loop, loop)
+    assert [layer.name for layer in system.layers] == layers
+
+
+def test_the_settings_of_both_reach_their_parts(kit):
+    assert isinstance(assemble("associative+probe", kit).retriever, Diffusion)
+    assert isinstance(assemble("raptor+once", kit, search="traversal").retriever, TreeTraversal)
+    settings = list_settings(find_recipe("raptor+probe"))
+    assert list(settings) == ["search", "probes", "cycles", "limit", "context"]
+    with pytest.raises(UsageError, match=r"raptor\+probe: cycles must be greater than or equal to 0"):
+        parse_variant("raptor+probe cycles=-1")
+    assert parse_variant("raptor+probe:traversal").settings == {"search": "traversal"}
+    assert list_ablations("hipporag2+probe") == {"without recognition": {"recognition": "none"}}
+    assert describe("raptor+once").startswith("One answer")
+
+
+def test_a_setting_that_both_have_is_an_error(kit):
+    def recall(kit, *, depth=1): ...
+
+    def loop(kit, system, *, depth=1): ...
+
+    with pytest.raises(UsageError, match="both have the setting 'depth'"):
+        compose("own+loop", recall, loop, lambda kit: kit)
+    assert list(list_settings(compose("own+once", recall, once, lambda kit: kit))) == ["depth", "limit", "context"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("raptor+prob", UnknownName, "did you mean 'probe'"),
+        ("rapto+probe", UnknownName, "did you mean 'raptor'"),
+        ("raptor+probe+once", UnknownName, "is not a loop"),
+        ("comorag+once", UsageError, "searches several layers at once"),
+    ],
+)
+def test_pairs_that_do_not_exist(name, error, message):
+    with pytest.raises(error, match=message):
+        find_recipe(name)

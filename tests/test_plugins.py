@@ -1,0 +1,177 @@
+"""Parts that packages bring through entry points, and parts that a program registers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tomewise
+from tomewise import plugins
+from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import MissingDependency, UnknownName, UsageError
+from tomewise.evaluate.datasets import read_dataset
+from tomewise.evaluate.datasets.layouts import layouts
+from tomewise.evaluate.judges import judge_named
+from tomewise.evaluate.metrics import metric_named
+from tomewise.language.choose_model import check_model, choose_model
+from tomewise.language.scripted import ScriptedModel
+from tomewise.systems.registry import find_recipe
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+MODULE = '''
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.judges import Judge, Judgement
+from tomewise.evaluate.metrics import Metric
+from tomewise.language.scripted import ScriptedModel
+from tomewise.recall.flat import Dense
+from tomewise.systems.kit import Kit, System, answer_once
+from tomewise.types import Document, Question
+
+def few(kit: Kit, *, limit: int = 1) -> System:
+    """Show one passage."""
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit, 500)
+
+length = Metric("length", "answers", lambda outcome: len(outcome.prediction.answer) / 100)
+
+async def _praise(model, embedder, item, answer):
+    return Judgement(score=0.75)
+
+praise = Judge("praise", _praise)
+
+def read(folder):
+    item = Item(id="q", question=Question(text="Who?"), answers=("Ada",))
+    return Dataset(name="mine", documents=(Document(id="d", text="Ada kept it."),), items=(item,))
+
+def model(name, *, embedder, **settings):
+    return ScriptedModel({"answer": lambda _: {"answer": name}}, name=f"echo:{name}")
+
+def embed(name):
+    return HashEmbedder(int(name))
+'''
+POINTS = """
+[tomewise.systems]
+few = mine_parts:few
+bad = mine_parts:nowhere
+naive = mine_parts:few
+[tomewise.metrics]
+length = mine_parts:length
+[tomewise.judges]
+praise = mine_parts:praise
+[tomewise.layouts]
+mine = mine_parts:read
+[tomewise.models]
+echo = mine_parts:model
+[tomewise.embedders]
+small = mine_parts:embed
+"""
+
+
+@pytest.fixture(autouse=True)
+def forget_parts(monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """An installed package with a part of each kind; one of them does not exist."""
+    folder = tmp_path / "site"
+    about = folder / "mine_parts-1.0.dist-info"
+    about.mkdir(parents=True)
+    (folder / "mine_parts.py").write_text(MODULE)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine-parts\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+def test_a_package_brings_parts_to_the_command(command, package, here):
+    (here / "log.txt").write_text("Ada kept the light of the tower.")
+    assert command("add", "log.txt").code == 0
+    ran = command("ask", "Who kept the light?", "--system", "few limit=1", "--model", "echo:Ada", "--json")
+    answer = json.loads(ran.out)
+    assert (answer["answer"], answer["system"], answer["model"]) == ("Ada", "few limit=1", "echo:Ada")
+    assert "few" in [row["name"] for row in json.loads(command("systems", "--json").out)]
+    ran = command("ask", "Who?", "--system", "feew")
+    assert (ran.code, "did you mean 'few'" in ran.err) == (2, True)
+
+
+def test_plugins_lists_parts_and_names_the_broken_one(command, package):
+    rows = json.loads(command("plugins", "--json").out)
+    mine = [row for row in rows if row["package"] == "mine-parts"]
+    assert [row["name"] for row in mine] == ["bad", "few", "naive", "mine", "length", "praise", "echo", "small"]
+    assert [row["name"] for row in mine if row["problem"]] == ["bad"]
+    assert "mine-parts" in command("plugins").out
+    ran = command("ask", "Who?", "--system", "bad")
+    assert ran.code == 5
+    assert ran.err.count("\n") == 1
+    assert "update or uninstall mine-parts" in ran.err
+    assert "uninstall mine-parts" in " ".join(command("systems").out.split())
+
+
+def test_parts_are_found_by_their_names(package, tmp_path):
+    assert find_recipe("naive").__module__ == "tomewise.systems.flat", "a plugin replaces no system of ours"
+    assert metric_named("length").needs == "answers"
+    assert judge_named("praise").name == "praise"
+    assert "mine" in layouts()
+    assert read_dataset("mine", tmp_path).items[0].answers == ("Ada",)
+    assert choose_embedder("small:8").dimensions == 8
+    check_model("echo:x", None)
+    assert choose_model("echo:x", embedder=HashEmbedder()).name == "echo:x"
+    with pytest.raises(MissingDependency, match=r"the plugin 'bad' of mine-parts \(tomewise.systems\)"):
+        find_recipe("bad")
+
+
+def test_two_packages_of_one_name_are_refused(package):
+    about = package / "more_parts-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: more-parts\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[tomewise.systems]\nfew = mine_parts:few\n")
+    with pytest.raises(UsageError, match=r"several packages bring 'few'.*mine-parts, more-parts"):
+        find_recipe("few")
+
+
+def test_a_program_registers_a_system(here):
+    from tomewise.systems.flat import hybrid
+
+    tomewise.register("systems", "mine", lambda kit, *, limit=1: hybrid(kit, limit=limit))
+    with Tome.open(
+        here / "m.tome", model=ScriptedModel({"answer": lambda _: {"answer": "Ada"}}), embedder="hash"
+    ) as tome:
+        tome.add(*(Document(id=name, text=f"{name} was here.") for name in ("Ada", "Ida", "Tom")))
+        answer = tome.ask("Who?", system="mine limit=2")
+    assert (answer.system, len(answer.evidence)) == ("mine limit=2", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error", "message"),
+    [
+        ("system", "mine", UnknownName, "did you mean 'systems'"),
+        ("systems", "my own", UsageError, "without blanks"),
+        ("systems", "", UsageError, "cannot name a part"),
+    ],
+)
+def test_what_cannot_be_registered(kind, name, error, message):
+    with pytest.raises(error, match=message):
+        tomewise.register(kind, name, object())
+
+
+@pytest.mark.parametrize(
+    ("kind", "use"),
+    [
+        ("systems", find_recipe),
+        ("metrics", metric_named),
+        ("judges", judge_named),
+        ("embedders", choose_embedder),
+        ("layouts", read_dataset),
+        ("models", lambda name: choose_model(name, embedder=HashEmbedder())),
+    ],
+)
+def test_a_part_of_the_wrong_kind_is_named(kind, use, here, monkeypatch):
+    tomewise.register(kind, "odd", 3)
+    with pytest.raises(UsageError, match=r"'odd'.*3"):
+        use("odd")
