@@ -49,7 +49,7 @@ def test_errors_take_the_place_of_their_answers(here):
 
 async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
     with open_tome(here, lambda _: {"answer": "Ada"}) as tome:
-        items = [item async for item in tome.astream("Who put out the light?", system="naive", limit=2)]
+        items = [item async for item in tome.astream("Who put out the light?", system="naive limit=2")]
         assert [type(item) for item in items] == [Event, Answer]
         assert items[-1].events == tuple(items[:-1])
         assert (items[-1].text, items[-1].system) == ("Ada", "naive limit=2")
