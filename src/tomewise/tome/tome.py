@@ -42,6 +42,7 @@ from tomewise.types import (
     Embedder,
     Estimate,
     Event,
+    Evidence,
     LanguageModel,
     Layer,
     LayerReport,
@@ -406,6 +407,22 @@ class Tome:
         async with side_by_side() as group:
             tasks = [group.create_task(ask_in_turn(question)) for question in questions]
         return [task.result() for task in tasks]
+
+    def search(self, query: str, *, system: str = DEFAULT, limit: int = 10, **settings: Any) -> list[Evidence]:
+        """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
+
+        Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
+        `settings` go to the system's recipe. Raises UsageError, UnknownName, NotBuilt, ModelError.
+        """
+        return self._wait(self.asearch(query, system=system, limit=limit, **settings))
+
+    async def asearch(self, query: str, *, system: str = DEFAULT, limit: int = 10, **settings: Any) -> list[Evidence]:
+        """See `search`."""
+        check_question(Question(text=query))
+        if limit < 1:
+            raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
+        ready = await self._systems.prepare(system, settings)
+        return await ready.retriever.retrieve(query, limit)
 
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:
