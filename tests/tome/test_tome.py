@@ -544,6 +544,27 @@ def test_a_build_with_another_model_says_whose_the_memory_is(here):
         )
 
 
+# ---------------------------------------------------------------- metadata
+
+
+def test_documents_keep_metadata_and_another_value_is_a_change(tome):
+    dated = Document(id="log", text=LOG.text, metadata={"year": 1911, "tags": ("sea", "light")})
+    assert tome.add(dated).added == ("log",)
+    assert tome.document("log").metadata == {"year": 1911, "tags": ["sea", "light"]}
+    assert tome.documents()[0].metadata == {"year": 1911, "tags": ["sea", "light"]}
+    assert tome.add(dated).unchanged == ("log",)
+    assert '"metadata": {"tags": ["sea", "light"], "year": 1911}' in "".join(tome.export())
+    assert tome.add(Document(id="log", text=LOG.text, metadata={"year": 1912})).replaced == ("log",)
+    assert tome.add(LOG).replaced == ("log",)
+    assert tome.document("log").metadata == {}
+
+
+@pytest.mark.parametrize("metadata", [{"a": {"b": 1}}, {"a": None}, {1: "a"}, {"a": float("nan")}, {"a": "\0"}])
+def test_metadata_that_cannot_be_stored_is_refused(tome, metadata):
+    with pytest.raises(ReadingError, match="'log'"):
+        tome.add(Document(id="log", text=LOG.text, metadata=metadata))
+
+
 # ---------------------------------------------------------------- search
 
 

@@ -251,8 +251,7 @@ def show(
     with open_tome(tome, create=False) as book:
         if document is not None:
             whole = book.document(document)
-            text = {"id": whole.id, "title": whole.title, "source": whole.source, "text": whole.text}
-            print_json(text) if as_json else typer.echo(whole.text)
+            print_json(asdict(whole)) if as_json else typer.echo(whole.text)
             return
         if traces:
             records = book.store.traces(traces)

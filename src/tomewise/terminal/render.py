@@ -200,10 +200,17 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
         name = (
             f"{escape(record['title'])}  [dim]{escape(record['id'])}[/dim]" if record["title"] else escape(record["id"])
         )
+        if record["metadata"]:
+            fields = ", ".join(f"{field}={_join_values(value)}" for field, value in record["metadata"].items())
+            name += f"\n  [dim]{escape(_brief(fields))}[/dim]"
         documents.add_row(name, f"{record['passages']:,}", f"{record['characters']:,}")
     out.print(documents)
     if len(contents["documents"]) > 50:
         out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
+
+
+def _join_values(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def traces_table(traces: list[dict[str, Any]]) -> Table:

@@ -206,6 +206,7 @@ def contents_json(book: Tome) -> dict[str, Any]:
                 "source": record.source,
                 "characters": record.characters,
                 "passages": record.passages,
+                "metadata": record.metadata,
             }
             for record in book.documents()
         ],
