@@ -24,6 +24,8 @@ DocumentId: TypeAlias = str
 NodeId: TypeAlias = str
 PassageId: TypeAlias = NodeId
 Support: TypeAlias = Literal["full", "partly", "none"]
+Scalar: TypeAlias = str | int | float | bool
+Metadata: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
 
 In = TypeVar("In", bound="BaseModel")
 Out = TypeVar("Out", bound="BaseModel")
@@ -45,12 +47,14 @@ class Document:
     `id` is its name for people and for `tome remove`: the absolute path of a file, or the id of a row in a corpus.
     `title` is empty unless the source states one; a stated title is embedded and indexed with every passage.
     `source` is the place it came from (absolute path, `stdin`, `memory`).
+    `metadata` are further fields that the source states, such as an author or a date; no model sees them.
     """
 
     id: DocumentId
     text: str
     title: str = ""
     source: str = "memory"
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:

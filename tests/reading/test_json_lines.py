@@ -20,13 +20,13 @@ def test_rows_become_documents(tmp_path: Path) -> None:
         b'\xef\xbb\xbf{"id": 0, "title": "A  title", "text": "One.\\r\\nTwo."}\r',
         b"",
         {"id": "x", "text": "Three."},
-        {"id": None, "title": None, "text": "Four.", "more": [1]},
+        {"id": None, "title": None, "text": "Four.", "more": [1], "deep": {"a": 1}, "none": None, "year": 1911},
         {"meeting_transcripts": [{"speaker": "Ann", "content": "Hi."}, {"speaker": "Bob", "content": "Ho."}]},
     )
     assert list(read_rows(path, "/c.jsonl")) == [
         Document(id="0", title="A title", text="One.\nTwo.", source="/c.jsonl"),
         Document(id="x", text="Three.", source="/c.jsonl"),
-        Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl"),
+        Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl", metadata={"more": [1], "year": 1911}),
         Document(id="/c.jsonl#5", text="Ann: Hi.\nBob: Ho.", source="/c.jsonl"),
     ]
 
@@ -46,6 +46,7 @@ def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        (b'{"text": "a", "note": ["b\\u0000"]}', "'note' holds a character"),
         (b"{", "the row is not JSON"),
         (b"[" * 200_000, "the row is not JSON"),
         (b"9" * 5000, "the row is not JSON"),

@@ -135,6 +135,15 @@ def test_full_context_says_what_it_cut(command, here, monkeypatch):
     assert f"{event['detail']['cut']:,} of {event['detail']['found']:,} passages did not fit" in out
 
 
+def test_show_has_the_metadata_of_documents(command, here):
+    metadata = {"year": 1911, "tags": ["sea", "log"]}
+    (here / "corpus.jsonl").write_text(json.dumps({"id": "a", "text": "The tide turned.", **metadata}))
+    command("add", "corpus.jsonl")
+    assert "tags=sea log, year=1911" in command("show").out
+    assert json.loads(command("show", "--json").out)["documents"][0]["metadata"] == metadata
+    assert json.loads(command("show", "a", "--json").out)["metadata"] == metadata
+
+
 def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, here):
     (here / "more.txt").write_text("Tom Hale rowed to the island in May.")
     added = json.loads(command("add", "more.txt", log_in_tome, "--json").out)

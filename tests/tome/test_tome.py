@@ -545,3 +545,56 @@ def test_a_build_with_another_model_says_whose_the_memory_is(here):
         assert layer.notes == (
             f"extractive built what was there, and it stays; to use {model.name} for all, add to a new tome",
         )
+
+
+# ---------------------------------------------------------------- metadata
+
+
+def test_documents_keep_metadata_and_another_value_is_a_change(tome):
+    dated = Document(id="log", text=LOG.text, metadata={"year": 1911, "tags": ("sea", "light")})
+    assert tome.add(dated).added == ("log",)
+    assert tome.document("log").metadata == {"year": 1911, "tags": ["sea", "light"]}
+    assert tome.documents()[0].metadata == {"year": 1911, "tags": ["sea", "light"]}
+    assert tome.add(dated).unchanged == ("log",)
+    assert '"metadata": {"tags": ["sea", "light"], "year": 1911}' in "".join(tome.export())
+    assert tome.add(Document(id="log", text=LOG.text, metadata={"year": 1912})).replaced == ("log",)
+    assert tome.add(LOG).replaced == ("log",)
+    assert tome.document("log").metadata == {}
+
+
+@pytest.mark.parametrize("metadata", [{"a": {"b": 1}}, {"a": None}, {1: "a"}, {"a": float("nan")}, {"a": "\0"}])
+def test_metadata_that_cannot_be_stored_is_refused(tome, metadata):
+    with pytest.raises(ReadingError, match="'log'"):
+        tome.add(Document(id="log", text=LOG.text, metadata=metadata))
+
+
+# ---------------------------------------------------------------- search
+
+
+def test_a_search_gives_the_evidence_of_a_question_and_asks_no_model_to_answer(tmp_path):
+    silent = ScriptedModel({})
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model=silent) as tome:
+        tome.add(LOG, *documents(4))
+        for system in ("naive", "hybrid", "full_context"):
+            found = tome.search("Who put out the light?", system=system, limit=3)
+            assert len(found) == 3
+            assert all(piece.sources for piece in found)
+        assert tome.search("Who put out the light?")[0].text == LOG.text
+        assert asyncio.run(tome.asearch("Who put out the light?")) == tome.search("Who put out the light?")
+        assert len(tome.search("Who put out the light?", limit=2)) == 2
+        assert tome.store.traces(5) == []
+
+
+def test_a_search_refuses_what_a_question_refuses(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder="hash") as tome:
+        with pytest.raises(NotBuilt, match="holds no document"):
+            tome.search("light")
+        tome.add(LOG)
+        with pytest.raises(UsageError, match="empty"):
+            tome.search("  ")
+        with pytest.raises(UsageError, match="1 or more"):
+            tome.search("light", limit=0)
+        with pytest.raises(NotBuilt, match="tome build"):
+            tome.search("light", system="raptor")
+        tome.build("raptor")
+        assert tome.search("light", system="raptor")

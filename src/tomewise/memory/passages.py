@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -141,7 +142,10 @@ class PassagesLayer:
 
 def digest_document(document: Document) -> str:
     """Compute the digest that shows whether a document changed."""
-    return sha256(f"{document.title}\x1f{document.source}\x1f{document.text}".encode()).hexdigest()
+    parts = [document.title, document.source, document.text]
+    if document.metadata:  # so digests of documents without metadata are those of tomes before format 3
+        parts.append(json.dumps(document.metadata, sort_keys=True))
+    return sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 def _take_next(stream: Iterator[Passage]) -> list[Passage]:

@@ -10,10 +10,12 @@ from typing import Any
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import unify_newlines
+from tomewise.reading.metadata import find_unstorable, select_plain
 from tomewise.reading.transcripts import join_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
+_OWN_FIELDS = frozenset({"id", "title", "text", "meeting_transcripts"})
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -21,7 +23,8 @@ def read_rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
     """The documents of a JSON Lines file in UTF-8, one row at a time; `source` is its absolute path.
 
     A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`. With a prefix, its id becomes `<prefix>/<id>`;
-    a row without an id gets `<source>#<line number>`. Blank lines are skipped. Raises `ReadingError` with the line
+    a row without an id gets `<source>#<line number>`. Further fields that are plain values or lists of them are its
+    metadata. Blank lines are skipped. Raises `ReadingError` with the line
     number for any other row and for a repeated id, and also for a file without rows.
     """
     seen: dict[str, int] = {}
@@ -62,9 +65,12 @@ def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Docum
         text=unify_newlines(text),
         title=" ".join(title.split()),
         source=source,
+        metadata=select_plain({name: value for name, value in row.items() if name not in _OWN_FIELDS}),
     )
     for name in ("id", "title", "text"):
         _refuse_unstorable(name, getattr(document, name), source, number)
+    if field := find_unstorable(document.metadata):
+        raise _error(source, number, f"{field!a} holds a character that a text cannot hold", "replace it")
     return document
 
 

@@ -15,11 +15,13 @@ from tomewise.reading.decode import decode_text
 from tomewise.reading.folder import Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import FORMATS
 from tomewise.reading.json_lines import read_rows
+from tomewise.reading.metadata import find_unstorable, read_front_matter
 from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
 
 STDIN = "-"
 _TEXT = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
+_MARKDOWN = frozenset({".md", ".markdown"})
 _ROWS = frozenset({".jsonl", ".ndjson"})
 SUFFIXES = _TEXT | _ROWS | frozenset(FORMATS)
 
@@ -147,7 +149,15 @@ class SourceReader:
 
 
 def _read_text(path: Path, name: str) -> Document:
-    return Document(id=name, text=decode_text(path.read_bytes(), str(path)), source=name)
+    text = decode_text(path.read_bytes(), str(path))
+    fields = read_front_matter(text) if path.suffix.lower() in _MARKDOWN else {}
+    if field := find_unstorable(fields):
+        raise ReadingError(
+            f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
+        )
+    title = fields.pop("title", "")
+    # The front matter stays in the text, so that places in the text are places in the file.
+    return Document(id=name, text=text, title=" ".join(str(title).split()), source=name, metadata=fields)
 
 
 def _read_stdin() -> Source:

@@ -107,7 +107,7 @@ def add(
     promise_to_resume()
     started = time.perf_counter()
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
-    with _open(tome, **made_with) as book, show_progress() as report_progress:
+    with open_tome(tome, **made_with) as book, show_progress() as report_progress:
         report = book.add(*paths, prefix=prefix, follow=follow, on_progress=report_progress)
     if as_json:
         print_json(asdict(report))
@@ -131,7 +131,7 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Forget a document and everything that rests on it alone."""
-    with _open(tome, create=False) as book:
+    with open_tome(tome, create=False) as book:
         report = book.remove(document)
     if as_json:
         print_json(asdict(report))
@@ -170,7 +170,7 @@ def build(
     variant = parse_variant(system)
     promise_to_resume()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if estimate:
             costs = reports.costs_json(book, variant)
             print_json(costs) if as_json else render.print_costs(costs, console())
@@ -210,7 +210,7 @@ def ask(
 
     variant = parse_variant(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         on_event = None if as_json or not trace else _show_event
         with show_status(f"asking {variant.name}"):
             answer = book.ask(
@@ -240,11 +240,10 @@ def show(
     from tomewise.terminal import render
     from tomewise.tome import reports
 
-    with _open(tome, create=False) as book:
+    with open_tome(tome, create=False) as book:
         if document is not None:
             whole = book.document(document)
-            text = {"id": whole.id, "title": whole.title, "source": whole.source, "text": whole.text}
-            print_json(text) if as_json else typer.echo(whole.text)
+            print_json(asdict(whole)) if as_json else typer.echo(whole.text)
             return
         contents = reports.contents_json(book)
     print_json(contents) if as_json else render.print_contents(contents, console())
@@ -253,7 +252,7 @@ def show(
 @app.command()
 def export(tome: TomeFile = None) -> None:
     """Print the whole memory as JSON lines in one order: equal memories print equal lines."""
-    with _open(tome, create=False) as book:
+    with open_tome(tome, create=False) as book:
         for line in book.export():
             typer.echo(line)
 
@@ -352,7 +351,7 @@ def _same_options(tome: str | None, model: str | None = None, base_url: str | No
 
 
 @contextmanager
-def _open(tome: str | None, *, create: bool = True, **options: str | int | float | None) -> Iterator[Tome]:
+def open_tome(tome: str | None, *, create: bool = True, **options: str | int | float | None) -> Iterator[Tome]:
     """Open the tome that options, environment and configuration files name."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     chosen: Settings = replace(configuration.load(), **given)

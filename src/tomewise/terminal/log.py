@@ -15,8 +15,8 @@ from tomewise.terminal.commands import (
     MaxTokens,
     Model,
     TomeFile,
-    _open,
     _print_answer_json,
+    open_tome,
 )
 from tomewise.terminal.screen import console, print_json, show_status
 
@@ -48,7 +48,7 @@ def log(
     if number is None and (delete or again):
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with _open(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if number is None:
             traces = book.traces(limit)
             if as_json:

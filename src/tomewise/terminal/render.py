@@ -123,6 +123,22 @@ def _brief(value: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def print_evidence(pieces: Sequence[dict[str, Any]], out: Console) -> None:
+    """What `tome search` prints: each piece of evidence with its score, its layer and the passages it rests on."""
+    if not pieces:
+        out.print("[yellow]nothing found[/yellow]")
+    for number, piece in enumerate(pieces, start=1):
+        sources = piece["sources"]
+        more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
+        where = f"{_short_name(piece['title'], sources[0])}, passage {sources[0]['position']}{more}" if sources else ""
+        out.print(f"[green]{number}[/green] [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(where)}")
+        out.print(f"    {escape(_brief(piece['text'], _BEGINNING))}")
+
+
+def _short_name(title: str, source: dict[str, Any]) -> str:
+    return title or str(source["document"]).rsplit("/", 1)[-1]
+
+
 def print_costs(costs: dict[str, Any], out: Console) -> None:
     """What `tome build --estimate` prints."""
     table = Table("layer", box=None, pad_edge=False)
@@ -182,10 +198,17 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
         name = (
             f"{escape(record['title'])}  [dim]{escape(record['id'])}[/dim]" if record["title"] else escape(record["id"])
         )
+        if record["metadata"]:
+            fields = ", ".join(f"{field}={_join_values(value)}" for field, value in record["metadata"].items())
+            name += f"\n  [dim]{escape(_brief(fields))}[/dim]"
         documents.add_row(name, f"{record['passages']:,}", f"{record['characters']:,}")
     out.print(documents)
     if len(contents["documents"]) > 50:
         out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
+
+
+def _join_values(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def list_traces(traces: Sequence[Trace]) -> Table:

@@ -14,6 +14,7 @@ from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.memory.passages import LostDocuments
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
+from tomewise.reading.metadata import find_unstorable, select_plain
 from tomewise.reading.read import Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
@@ -72,6 +73,7 @@ def read_documents(
         if isinstance(item, Document):
             document = replace(item, id=add_prefix(prefix, item.id))
             _check_document(document)
+            document = replace(document, metadata=select_plain(document.metadata))
             source = Source(document.source, (document.id,), (document,), is_file=False)
             claims.check(source)
             claims.take(source)
@@ -117,6 +119,14 @@ def _check_document(document: Document) -> None:
         if found:
             where = f"the {name} of the document {document.id!a} holds the character {found[0]!a} at {found.start()}"
             raise ReadingError(f"{where}: replace it")
+    if len(select_plain(document.metadata)) < len(document.metadata):
+        raise ReadingError(
+            f"the metadata of the document {document.id!a} is not plain: give strings, finite numbers, booleans, "
+            "or lists of these, under names that are strings"
+        )
+    if field := find_unstorable(document.metadata):
+        where = f"the field {field!a} of the document {document.id!a}"
+        raise ReadingError(f"{where} holds a character that a text cannot hold: replace it")
 
 
 def find_document(name: str, store: SqliteStore) -> DocumentRecord:

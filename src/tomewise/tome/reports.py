@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from tomewise.language.price import price
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
-from tomewise.types import Answer, Estimate, LayerReport, Passage, Usage
+from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import TakenDocument
@@ -89,6 +89,26 @@ def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
             "text": passage.text,
         }
         for passage in passages
+    ]
+
+
+def evidence_json(found: Sequence[Evidence], store: SqliteStore) -> list[dict[str, Any]]:
+    """The evidence of a search, as `tome search --json` prints it. The first piece is the best."""
+    places = store.places({source for piece in found for source in piece.sources})
+    return [
+        {
+            "node": piece.node,
+            "layer": piece.layer,
+            "score": piece.score,
+            "title": piece.title,
+            "text": piece.text,
+            "sources": [
+                {"document": places[source][0], "passage": source, "position": places[source][1]}
+                for source in piece.sources
+                if source in places  # a passage may have been removed since
+            ],
+        }
+        for piece in found
     ]
 
 
@@ -186,6 +206,7 @@ def contents_json(book: Tome) -> dict[str, Any]:
                 "source": record.source,
                 "characters": record.characters,
                 "passages": record.passages,
+                "metadata": record.metadata,
             }
             for record in book.documents()
         ],

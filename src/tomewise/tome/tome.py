@@ -51,6 +51,7 @@ from tomewise.types import (
     Embedder,
     Estimate,
     Event,
+    Evidence,
     LanguageModel,
     Layer,
     LayerReport,
@@ -505,6 +506,37 @@ class Tome:
         """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
         with self._trace_lock:
             delete_trace(number, self._store)
+
+    def search(
+        self,
+        query: str,
+        *,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        limit: int = 10,
+    ) -> list[Evidence]:
+        """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
+
+        Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
+        `system` and `settings` are those of `ask`. Raises UsageError, UnknownName, NotBuilt, ModelError.
+        """
+        return self._wait(self.asearch(query, system=system, settings=settings, limit=limit))
+
+    async def asearch(
+        self,
+        query: str,
+        *,
+        system: Choice | System = DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        limit: int = 10,
+    ) -> list[Evidence]:
+        """See `search`."""
+        check_question(Question(text=query))
+        if limit < 1:
+            raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
+        _, choice = choose_system(system, settings)
+        ready = await self._systems.prepare(choice)
+        return await ready.retriever.retrieve(query, limit)
 
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:

@@ -26,7 +26,7 @@ def export(store: SqliteStore) -> Iterator[str]:
             yield _line("setting", **row)
         columns = [column for column in documents.c if column.name != "key"]
         for row in connection.execute(select(*columns).order_by(documents.c.id)).mappings():
-            yield _line("document", **row)
+            yield _line("document", **{**row, "metadata": json.loads(row["metadata"])})
         columns = [column for column in nodes.c if column.name not in ("key", "document")]
         joined = select(*columns, documents.c.id.label("document"))
         joined = joined.outerjoin(documents, documents.c.key == nodes.c.document).order_by(nodes.c.layer, nodes.c.id)

@@ -24,6 +24,7 @@ documents = Table(
     Column("digest", Text, nullable=False),
     Column("characters", Integer, nullable=False),
     Column("text", Text, nullable=False),
+    Column("metadata", Text, nullable=False),
 )
 
 # Every text of every layer. A key is never used again, so a value cached under a key stays correct.
@@ -138,7 +139,12 @@ DELETE FROM spaces WHERE space IN ('vectors/gists', 'vectors/summaries');
 ALTER TABLE calls ADD COLUMN since TEXT NOT NULL DEFAULT '';
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
+# Documents keep further fields of their source.
+_VERSION_3 = """
+ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 LATEST = len(MIGRATIONS)
 
 

@@ -24,7 +24,7 @@ from tomewise.store.sqlite.database import begin_write, connect, is_read_only, t
 from tomewise.store.sqlite.mirror import Columns
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.sqlite.write import PASSAGES, Write, among
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
+from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
@@ -39,6 +39,7 @@ class DocumentRecord:
     digest: str
     characters: int
     passages: int
+    metadata: Metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +176,10 @@ class SqliteStore:
         """All documents, ordered by id."""
         count = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
         columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.digest, documents.c.characters)
-        query = select(*columns, count.label("passages"))
+        query = select(*columns, documents.c.metadata, count.label("passages")).order_by(documents.c.id)
         with self.read() as connection:
-            return [DocumentRecord(**row) for row in connection.execute(query.order_by(documents.c.id)).mappings()]
+            rows = connection.execute(query).mappings()
+            return [DocumentRecord(**{**row, "metadata": json.loads(row["metadata"])}) for row in rows]
 
     def origins(self) -> dict[DocumentId, str]:
         """The source that each document came from, by the document's id."""
@@ -192,12 +194,13 @@ class SqliteStore:
 
     def document(self, document: DocumentId) -> Document:
         """A document with its text. Raises UnknownName."""
-        query = select(documents.c.id, documents.c.title, documents.c.source, documents.c.text)
+        columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.text, documents.c.metadata)
+        query = select(*columns)
         with self.read() as connection:
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
             raise UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
-        return Document(**row)
+        return Document(**{**row, "metadata": json.loads(row["metadata"])})
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
         """Passages by node key, in the order of the keys given, or all in document order."""

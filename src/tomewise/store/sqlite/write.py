@@ -46,6 +46,7 @@ class Write:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
         self.remove_document(document.id)
         row = {"id": document.id, "title": document.title, "source": document.source, "text": document.text}
+        row |= {"metadata": _json(document.metadata)}
         statement = insert(documents).values(**row, digest=digest, characters=len(document.text))
         added = self._connection.execute(statement).inserted_primary_key
         assert added is not None

@@ -1,4 +1,4 @@
-"""How `format-1.tome` was made: `python tests/files/make_format_1.py format-1.tome`."""
+"""How the tomes here were made: `python tests/files/make_format.py format-2.tome`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,48 @@
+"""The command `tome search`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tomewise.terminal.commands import (
+    BaseUrl,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Model,
+    System,
+    TomeFile,
+    app,
+    open_tome,
+)
+from tomewise.terminal.screen import console, print_json, show_status
+
+
+@app.command(epilog='Example: tome search "the forged letter" --limit 5')
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    tome: TomeFile = None,
+    system: System = "hybrid",
+    limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    as_json: Json = False,
+) -> None:
+    """Show the evidence that a system finds, without an answer. No model is asked to answer."""
+    from tomewise.systems.spec import parse_variant
+    from tomewise.terminal import render
+    from tomewise.tome.reports import evidence_json
+
+    variant = parse_variant(system)
+    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        with show_status(f"searching with {variant.name}"):
+            found = book.search(query, system=variant, limit=limit)
+        pieces = evidence_json(found, book.store)
+    print_json(pieces) if as_json else render.print_evidence(pieces, console())
