@@ -347,6 +347,15 @@ class Rehearsing(Protocol):
 
 
 @runtime_checkable
+class Sampling(Protocol):
+    """A language model that may reply differently to equal asks on purpose. Optional."""
+
+    def samples(self, role: Role[In, Out]) -> bool:
+        """Whether it draws its replies for `role` at random: then no reply is used twice."""
+        ...
+
+
+@runtime_checkable
 class Closable(Protocol):
     """A language model that holds connections. Optional."""
 

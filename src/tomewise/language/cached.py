@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
-from tomewise.errors import BadReply, ModelError
+from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
@@ -59,6 +60,9 @@ class Cached(Forwarding):
     The key covers the role, its prompt as rendered by `prompts`, the model's name, the input and the output's schema:
     if one of these changes, the model is asked again. Only outputs that fit their type and that the role accepts are
     kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported to no meter.
+
+    A model that draws its replies at random (`Sampling`) is always asked. If another process is writing the store for
+    so long that a reply cannot be kept, the reply is used all the same, with a warning.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
@@ -84,6 +88,8 @@ class Cached(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model."""
+        if self.samples(role):
+            return await self._model.ask(role, given)
         key = self.key(role, given)
         running = (asyncio.get_running_loop(), key, _since.get())
         while (equal_ask := self._running.get(running)) is not None:
@@ -122,5 +128,8 @@ class Cached(Forwarding):
                 await self._calls.drop(key)
             raise
         reply = output.model_dump_json()
-        await self._calls.keep(key, role=role.name, model=self._model.name, reply=reply, since=since)
+        try:
+            await self._calls.keep(key, role=role.name, model=self._model.name, reply=reply, since=since)
+        except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
+            warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=2)
         return output

@@ -201,6 +201,9 @@ def ask(
     force: Annotated[
         bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
+    ] = False,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -224,6 +227,7 @@ def ask(
                 options=option or (),
                 instructions=instructions,
                 force=force,
+                fresh=fresh,
                 system=variant.system,
                 on_event=on_event,
                 **variant.settings,

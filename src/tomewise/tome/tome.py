@@ -8,12 +8,13 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import StoreError, UsageError
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
@@ -82,7 +83,8 @@ class Tome:
         self._bounds = bounds  # limits on reading one file
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
-        self._systems = ReadySystems(self.kit)
+        self._kit = Kit(store, Cached(model, prompts, store.calls), embedder)
+        self._systems = ReadySystems(self._kit)
 
     @classmethod
     def open(
@@ -180,8 +182,8 @@ class Tome:
 
     @property
     def kit(self) -> Kit:
-        """The store, model and embedder from which systems are wired."""
-        return Kit(self._store, self._model, self._embedder)
+        """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
+        return self._kit
 
     # ------------------------------------------------------------ documents
 
@@ -322,8 +324,7 @@ class Tome:
 
     def _layers(self, system: str, settings: Mapping[str, Any]) -> tuple[Layer, ...]:
         self._store.check()
-        cached_model = Cached(self._model, self._prompts, self._store.calls)
-        return assemble(system, Kit(self._store, cached_model, self._embedder), **settings).layers
+        return assemble(system, self._kit, **settings).layers
 
     # ------------------------------------------------------------ questions
 
@@ -334,6 +335,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        fresh: bool = False,
         system: str = DEFAULT,
         on_event: OnEvent | None = None,
         **settings: Any,
@@ -341,13 +343,16 @@ class Tome:
         """Answer a question, free or multiple-choice, or decline it. `settings` go to the system's recipe.
 
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
-        says what is `missing`. Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
+        says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
+        repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
+        Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
         work = self.aask(
             question,
             options=options,
             instructions=instructions,
             force=force,
+            fresh=fresh,
             system=system,
             on_event=on_event,
             **settings,
@@ -361,6 +366,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        fresh: bool = False,
         system: str = DEFAULT,
         on_event: OnEvent | None = None,
         **settings: Any,
@@ -373,18 +379,20 @@ class Tome:
         elif force:
             question = replace(question, force=True)
         check_question(question)
-        with meter() as used:
+        with meter() as used, ask_anew(token_hex(8) if fresh else ""):
             answer = await answer_question(await self._systems.prepare(system, settings), question, on_event)
             answer = replace(answer, system=name_variant(system, settings), model=self._model.name, usage=used.usage())
         await asyncio.to_thread(self._save_trace, question, answer)
         return answer
 
-    def ask_many(self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any) -> list[Answer]:
+    def ask_many(
+        self, questions: Iterable[str | Question], *, fresh: bool = False, system: str = DEFAULT, **settings: Any
+    ) -> list[Answer]:
         """Answer several questions at the same time, within the model's limit. Answers have the order of questions."""
-        return self._wait(self.aask_many(questions, system=system, **settings))
+        return self._wait(self.aask_many(questions, fresh=fresh, system=system, **settings))
 
     async def aask_many(
-        self, questions: Iterable[str | Question], *, system: str = DEFAULT, **settings: Any
+        self, questions: Iterable[str | Question], *, fresh: bool = False, system: str = DEFAULT, **settings: Any
     ) -> list[Answer]:
         """See `ask_many`."""
         self._store.check()
@@ -399,7 +407,7 @@ class Tome:
                     acquired.pop().release()
 
             try:
-                return await self.aask(question, system=system, on_event=release, **settings)
+                return await self.aask(question, fresh=fresh, system=system, on_event=release, **settings)
             finally:
                 release()
 
