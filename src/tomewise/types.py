@@ -137,9 +137,13 @@ class LayerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The calls and tokens that an update would use, computed before anything is spent."""
+    """The calls and tokens that an update would use, computed before anything is spent.
+
+    `model` names the models that would be called, separated by commas.
+    """
 
     layer: str
+    model: str = ""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -343,6 +347,19 @@ class Rehearsing(Protocol):
 
     async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
         """Output tokens of the reply, or None where a wrapper's inner model cannot say. Reported to no meter."""
+        ...
+
+
+@runtime_checkable
+class PerRole(Protocol):
+    """A language model with other models behind it for some roles. Optional; see `language.per_role`."""
+
+    def name_for(self, role: Role[In, Out]) -> str:
+        """The name of the model that plays `role`."""
+        ...
+
+    def window_for(self, role: Role[In, Out]) -> int:
+        """How many tokens that model accepts, reply included."""
         ...
 
 

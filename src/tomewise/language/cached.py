@@ -57,9 +57,10 @@ def ask_anew(since: str) -> Iterator[None]:
 class Cached(Forwarding):
     """Asks the model only if the cache does not hold the reply. Equal asks that run side by side are one call.
 
-    The key covers the role, its prompt as rendered by `prompts`, the model's name, the input and the output's schema:
-    if one of these changes, the model is asked again. Only outputs that fit their type and that the role accepts are
-    kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported to no meter.
+    The key covers the role, its prompt as rendered by `prompts`, the name of the role's model, the input and the
+    output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
+    role accepts are kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported
+    to no meter.
 
     A model that draws its replies at random (`Sampling`) is always asked. If another process is writing the store for
     so long that a reply cannot be kept, the reply is used all the same, with a warning.
@@ -76,7 +77,7 @@ class Cached(Forwarding):
         parts = (
             role.name,
             self._prompts.render(role, given),
-            self._model.name,
+            self.name_for(role),
             given.model_dump_json(),
             schema_text(role.output),
         )
@@ -129,7 +130,7 @@ class Cached(Forwarding):
             raise
         reply = output.model_dump_json()
         try:
-            await self._calls.keep(key, role=role.name, model=self._model.name, reply=reply, since=since)
+            await self._calls.keep(key, role=role.name, model=self.name_for(role), reply=reply, since=since)
         except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
             warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=2)
         return output

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
+Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 # How many questions may wait for their first event at once. So the first model calls begin early, and do not wait until
 # all questions have retrieved.
 _MOST_STARTING = 4
@@ -92,6 +93,7 @@ class Tome:
         path: str | Path = "memory.tome",
         *,
         model: str | LanguageModel = "extractive",
+        models: Mapping[str, str | LanguageModel] | None = None,
         embedder: str | Embedder | None = None,
         passage_tokens: int | None = None,
         overlap: int | None = None,
@@ -108,18 +110,18 @@ class Tome:
         `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
-        `read_characters` limit the reading of one file (see `reading.bounds`). `model_settings` go to the model that
-        `model` names: base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost.
+        `read_characters` limit the reading of one file (see `reading.bounds`). `models` names other models by role,
+        such as `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url,
+        api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose_embedder import choose_embedder
-        from tomewise.language.choose_model import check_model
+        from tomewise.language.choose_model import check_models, choose_model
         from tomewise.language.spec import check_address
 
         templates = Prompts(Path(prompts) if prompts else None)
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
-        if isinstance(model, str):
-            check_model(model, model_settings.get("base_url"))
+        check_models(model, models or {}, model_settings.get("base_url"))
         if embedder_base_url:
             check_address(embedder_base_url)
         store = SqliteStore.open(Path(path), create=create)
@@ -130,10 +132,7 @@ class Tome:
             if embedder is None or isinstance(embedder, str):
                 embedder = choose_embedder(embedder or recorded_embedder or "bundled", base_url=embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
-            if isinstance(model, str):
-                from tomewise.language.choose_model import choose_model
-
-                model = choose_model(model, embedder=embedder, prompts=templates, **model_settings)
+            model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
             store.close()
             raise
@@ -302,16 +301,20 @@ class Tome:
             if extractions:
                 provide = await asyncio.to_thread(provide_extractions, layers, Path(extractions), self._store, report)
             await asyncio.to_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
-            models = {layer: record.get("model") for layer, record in self._store.builds().items()}
+            before = self._store.builds()
             reports = await build(layers, self._store, report, provide=provide)
-            noted = tuple(self._with_model_note(report, models.get(report.layer)) for report in reports)
-            return BuildReport(noted, used.usage())
+            after = self._store.builds()
+            noted = (self._with_model_note(report, before, after) for report in reports)
+            return BuildReport(tuple(noted), used.usage())
 
-    def _with_model_note(self, report: LayerReport, model: str | None) -> LayerReport:
+    def _with_model_note(self, report: LayerReport, before: Builds, after: Builds) -> LayerReport:
         """The report, with a note if another model built this layer before."""
-        if model in (None, self._model.name):
+        former, latest = (builds.get(report.layer, {}).get("model") for builds in (before, after))
+        current_names = self._model.name.replace("=", " ").split()
+        if former is None or (former == latest and set(former.split(", ")) <= set(current_names)):
             return report
-        note = f"{model} built what was there, and it stays; to use {self._model.name} for all, add to a new tome"
+        name = self._model.name if former == latest else latest
+        note = f"{former} built what was there, and it stays; to use {name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
     def estimate(self, system: str = DEFAULT, **settings: Any) -> list[Estimate]:
