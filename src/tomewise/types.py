@@ -279,9 +279,14 @@ Report: TypeAlias = Callable[[Progress], None]
 class Role(Generic[In, Out]):
     """One kind of task for a model.
 
-    `name` is also the name of its prompt, `prompts/<name>.md`. `output_tokens` is the limit on the reply; estimates
-    count this many. `find_fault` returns what is wrong with an output of the right type, or None. Roles whose outputs
-    become memory have one, because one bad reply would damage the memory for good.
+    `prompt` is the template of its prompt; without it the prompt is the packaged file `prompts/<name>.md`. A file of
+    that name in the user's folder of prompts replaces either. `tags` are the tags between which this prompt puts texts,
+    in addition to those of all prompts. `play` is a text algorithm with which the extractive model plays the role; a
+    role from outside without one needs a real model.
+
+    `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
+    output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
+    the memory for good.
     """
 
     name: str
@@ -289,6 +294,9 @@ class Role(Generic[In, Out]):
     output: type[Out]
     output_tokens: int = 1024
     find_fault: Callable[[In, Out], str | None] | None = None
+    prompt: str = ""
+    tags: tuple[str, ...] = ()
+    play: Callable[[In], Out] | None = None
 
     def accept(self, given: In, output: Out) -> Out:
         """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""
