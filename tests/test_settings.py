@@ -5,7 +5,7 @@ import pytest
 
 import tomewise
 from tomewise.errors import UsageError
-from tomewise.settings import Settings, find_cache_folder, load, read_variable
+from tomewise.settings import Settings, find_cache_folder, load, read_variable, with_models
 from tomewise.trust import TrustedFolders
 
 
@@ -111,3 +111,35 @@ def test_a_project_file_may_not_say_where_keys_are_sent(tmp_path, name):
         load({}, (own, project))
     (project / "tomewise.toml").unlink()
     assert getattr(load({}, (own, project)), name) == "http://elsewhere/v1"
+
+
+def test_models_by_role_come_from_a_table_a_variable_or_words(folders):
+    home, _ = folders
+    write(home, 'model = "openai:a"\n[models]\nanswer = "openai:b"\nprobe = "openai:c"')
+    assert load({}, folders).models == {"answer": "openai:b", "probe": "openai:c"}
+    found = load({"TOMEWISE_MODELS": "answer=openai:d fuse=ollama:x:8b"}, folders)
+    assert found.models == {"answer": "openai:d", "probe": "openai:c", "fuse": "ollama:x:8b"}
+    named = with_models(found, ["answer=openai:e"])
+    assert (named.model, named.models["answer"], named.models["probe"]) == ("openai:a", "openai:e", "openai:c")
+
+
+def test_a_nearer_model_replaces_the_models_by_role_too(folders):
+    home, _ = folders
+    write(home, 'model = "openai:a"\n[models]\nanswer = "openai:b"')
+    found = load({"TOMEWISE_MODEL": "extractive"}, folders)
+    assert (found.model, found.models) == ("extractive", {})
+    named = with_models(load({}, folders), ["probe=openai:x", "extractive"])
+    assert (named.model, named.models) == ("extractive", {"probe": "openai:x"})
+
+
+@pytest.mark.parametrize("text", ["models = 3", "[models]\nanswer = 3", 'models = "openai:b"'])
+def test_bad_models_by_role_show_how_to_write_them(folders, text):
+    write(folders[0], text)
+    with pytest.raises(UsageError, match="models must be a table of roles"):
+        load({}, folders)
+
+
+def test_a_project_may_not_choose_models_by_role_unless_it_is_trusted(folders):
+    write(folders[1], '[models]\nanswer = "openai:b"')
+    with pytest.raises(UsageError, match="sets models, and you have not confirmed it"):
+        load({}, folders)

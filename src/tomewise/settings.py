@@ -1,20 +1,23 @@
 """The only reader of environment variables and configuration files.
 
 A value comes from the first of these places that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
-`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. Keys come from the
-environment only (`read_key`). The current folder may be anybody's work: its file may set what is in `_FREE`; any other
-setting needs `tome trust` first.
+`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A place that names the model
+and no models per role replaces the models per role of later places too: so `--model extractive` asks nothing else.
+
+Keys come from the environment only (`read_key`). The current folder may be anybody's work: its file may set what is in
+`_FREE`; any other setting needs `tome trust` first.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NoReturn
 
 from tomewise.credentials import know_credentials
 from tomewise.errors import ModelUnavailable, UsageError
@@ -34,6 +37,7 @@ _MINIMUMS = {
 }
 _FREE = frozenset({"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost"})
 _MAX_BYTES = 100_000  # of a configuration file
+_ROLE_MODEL = re.compile(r"\s*([\w.-]+)=(.+)", re.DOTALL)
 _ADDRESSES = ("base_url", "embedder_base_url")
 
 
@@ -43,6 +47,7 @@ class Settings:
 
     tome: str = "memory.tome"
     model: str = "extractive"
+    models: Mapping[str, str] = field(default_factory=dict)  # other models by role; in a file the table [models]
     base_url: str | None = None
     embedder: str | None = None  # None: the tome's own, or the bundled one for a new tome
     embedder_base_url: str | None = None
@@ -70,11 +75,36 @@ def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path
     own, current = folders or (find_user_folder(environment), Path.cwd())
     values = _parse_values(_read_file(own / FILE), own / FILE)
     if current.resolve() != own.resolve():
-        values |= _load_project(current, TrustedFolders(own), values)
-    for field in fields(Settings):
-        if (text := environment.get(variable := f"TOMEWISE_{field.name.upper()}")) not in (None, ""):
-            values[field.name] = _check_value(field.name, text, variable)
-    return Settings(**values)
+        values = _overlay(values, _load_project(current, TrustedFolders(own), values))
+    nearest: dict[str, Any] = {}
+    for setting in fields(Settings):
+        if text := environment.get(variable := f"TOMEWISE_{setting.name.upper()}"):
+            nearest[setting.name] = _check_value(setting.name, text, variable)
+    return Settings(**_overlay(values, nearest))
+
+
+def with_models(settings: Settings, words: Sequence[str]) -> Settings:
+    """The settings with the models that a command line names: `NAME`, and `ROLE=NAME` for one role.
+
+    Raises UsageError for two names for one role, or two without a role.
+    """
+    named: dict[str, str] = {}
+    for word in words:
+        role_word = _ROLE_MODEL.fullmatch(word)
+        role, model = (role_word[1], role_word[2]) if role_word else ("", word)
+        if role in named:
+            raise UsageError(f"{role or 'no role'} has two models, {named[role]!r} and {model!r}: name one")
+        named[role] = model
+    nearest: dict[str, Any] = {"model": named.pop("")} if "" in named else {}
+    if named:
+        nearest["models"] = named
+    return replace(settings, **_overlay({"models": settings.models}, nearest))
+
+
+def _overlay(values: Mapping[str, Any], nearer: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a nearer place over others. The model replaces the models per role, and these are joined by role."""
+    models = {} if "model" in nearer else values.get("models", {})
+    return {**values, **nearer, "models": {**models, **nearer.get("models", {})}}
 
 
 def trust(folder: Path) -> Mapping[str, Any]:
@@ -187,6 +217,8 @@ def _check_value(name: str, value: Any, place: str) -> Any:
         hint = suggest(name, kinds)
         raise UsageError(f"{place}: {name!r} is not a setting: {hint}known are {', '.join(sorted(kinds))}")
     kind = kinds[name]
+    if name == "models":
+        return _check_models(value, place)
     if kind == "str":
         if not isinstance(value, str):
             raise UsageError(f"{place}: {name} must be a text in quotation marks, not {value!r}")
@@ -197,6 +229,24 @@ def _check_value(name: str, value: Any, place: str) -> Any:
         wanted = "a whole number" if kind == "int" else "a number"
         raise UsageError(f"{place}: {name} must be {wanted} from {minimum} up, not {value!r}")
     return number
+
+
+def _check_models(value: Any, place: str) -> dict[str, str]:
+    """Models by role: a table, or a text of words `ROLE=NAME`."""
+    if isinstance(value, str):
+        words = [_ROLE_MODEL.fullmatch(word) for word in value.split()]
+        pairs = {word[1]: word[2] for word in words if word}
+        return _refuse_models(value, place) if None in words else pairs
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value.values()):
+        return _refuse_models(value, place)
+    return dict(value)
+
+
+def _refuse_models(value: Any, place: str) -> NoReturn:
+    raise UsageError(
+        f'{place}: models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
+        f"[models], or words such as answer=openai:gpt-4o, not {value!r}"
+    )
 
 
 def _parse_number(value: Any, *, whole: bool) -> int | float | None:

@@ -141,9 +141,13 @@ class LayerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The calls and tokens that an update would use, computed before anything is spent."""
+    """The calls and tokens that an update would use, computed before anything is spent.
+
+    `model` names the models that would be called, separated by commas.
+    """
 
     layer: str
+    model: str = ""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -286,9 +290,14 @@ Report: TypeAlias = Callable[[Progress], None]
 class Role(Generic[In, Out]):
     """One kind of task for a model.
 
-    `name` is also the name of its prompt, `prompts/<name>.md`. `output_tokens` is the limit on the reply; estimates
-    count this many. `find_fault` returns what is wrong with an output of the right type, or None. Roles whose outputs
-    become memory have one, because one bad reply would damage the memory for good.
+    `prompt` is the template of its prompt; without it the prompt is the packaged file `prompts/<name>.md`. A file of
+    that name in the user's folder of prompts replaces either. `tags` are the tags between which this prompt puts texts,
+    in addition to those of all prompts. `play` is a text algorithm with which the extractive model plays the role; a
+    role from outside without one needs a real model.
+
+    `output_tokens` is the limit on the reply; estimates count this many. `find_fault` returns what is wrong with an
+    output of the right type, or None. Roles whose outputs become memory have one, because one bad reply would damage
+    the memory for good.
     """
 
     name: str
@@ -296,6 +305,9 @@ class Role(Generic[In, Out]):
     output: type[Out]
     output_tokens: int = 1024
     find_fault: Callable[[In, Out], str | None] | None = None
+    prompt: str = ""
+    tags: tuple[str, ...] = ()
+    play: Callable[[In], Out] | None = None
 
     def accept(self, given: In, output: Out) -> Out:
         """The output, unchanged. Raises `BadReply` if `find_fault` finds something wrong with it."""
@@ -354,6 +366,28 @@ class Rehearsing(Protocol):
 
     async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
         """Output tokens of the reply, or None where a wrapper's inner model cannot say. Reported to no meter."""
+        ...
+
+
+@runtime_checkable
+class PerRole(Protocol):
+    """A language model with other models behind it for some roles. Optional; see `language.per_role`."""
+
+    def name_for(self, role: Role[In, Out]) -> str:
+        """The name of the model that plays `role`."""
+        ...
+
+    def window_for(self, role: Role[In, Out]) -> int:
+        """How many tokens that model accepts, reply included."""
+        ...
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """A language model that may reply differently to equal asks on purpose. Optional."""
+
+    def samples(self, role: Role[In, Out]) -> bool:
+        """Whether it draws its replies for `role` at random: then no reply is used twice."""
         ...
 
 

@@ -87,7 +87,9 @@ async def open_memory(
     tome = await asyncio.to_thread(_open, experiment, path)
     try:
         await tome.aadd(*documents, on_progress=report)
-        kit = replace(tome.kit, store=cast("SqliteStore", ReplayedStore(tome.store)))
+        # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
+        store = cast("SqliteStore", ReplayedStore(tome.store))
+        kit = replace(tome.kit, store=store, model=ReplayedModel(experiment.model))
         assembled = {
             variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
         }

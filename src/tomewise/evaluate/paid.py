@@ -60,14 +60,14 @@ class PaidOnce(Cached):
         self, model: LanguageModel, prompts: Prompts, calls: CallCache, *, clock: Clock = time.perf_counter
     ) -> None:
         super().__init__(model, prompts, calls)
-        self._code = code_digest() if model.name == EXTRACTIVE else ""
+        self._code = code_digest()
         self._paid: dict[str, _Paid] = {}
         self._clock = clock
 
     def key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         key = super().key(role, given)
-        return digest_of(key, self._code) if self._code else key
+        return digest_of(key, self._code) if self.name_for(role) == EXTRACTIVE else key
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Answer as the model does."""
@@ -95,7 +95,7 @@ class PaidOnce(Cached):
             reply = await self._model.ask(role, given)
         self._paid[key] = _as_paid(used.calls)
         text = json.dumps({"reply": reply.model_dump(mode="json"), "paid": self._paid[key]})
-        await self._calls.keep(key, role=role.name, model=self._model.name, reply=text)
+        await self._calls.keep(key, role=role.name, model=self.name_for(role), reply=text)
         return reply
 
     def _charge(self, role: str, paid: _Paid, started: float) -> None:

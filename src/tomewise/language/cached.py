@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
-from tomewise.errors import BadReply, ModelError
+from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
@@ -57,9 +58,13 @@ def ask_anew(since: str) -> Iterator[None]:
 class Cached(Forwarding):
     """Asks the model only if the cache does not hold the reply. Equal asks that run at the same time share one call.
 
-    The key covers the role, its prompt as rendered by `prompts`, the model's name, the input and the output's schema:
-    if one of these changes, the model is asked again. An output is kept only if it fits its type and the
-    role accepts it. If a kept reply no longer fits, the model is asked again. No meter counts a reply from the cache.
+    The key covers the role, its prompt as rendered by `prompts`, the name of the role's model, the input and the
+    output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
+    role accepts are kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported
+    to no meter.
+
+    A model that draws its replies at random (`Sampling`) is always asked. If another process is writing the store for
+    so long that a reply cannot be kept, the reply is used all the same, with a warning.
     """
 
     def __init__(self, model: LanguageModel, prompts: Prompts, calls: CallCache) -> None:
@@ -73,7 +78,7 @@ class Cached(Forwarding):
         parts = (
             role.name,
             self._prompts.render(role, given),
-            self._model.name,
+            self.name_for(role),
             given.model_dump_json(),
             schema_text(role.output),
         )
@@ -85,6 +90,8 @@ class Cached(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The output from the cache, or else from the model."""
+        if self.samples(role):
+            return await self._model.ask(role, given)
         key = self.key(role, given)
         loop = asyncio.get_running_loop()
         running_ask = (loop, key, _since.get())
@@ -124,5 +131,8 @@ class Cached(Forwarding):
                 await self._calls.drop(key)
             raise
         reply = output.model_dump_json()
-        await self._calls.keep(key, role=role.name, model=self._model.name, reply=reply, since=since)
+        try:
+            await self._calls.keep(key, role=role.name, model=self.name_for(role), reply=reply, since=since)
+        except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
+            warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=2)
         return output

@@ -36,7 +36,7 @@ class ChatModel:
     `base_url` is another server that speaks the provider's protocol (for `openai:`, Chat Completions). At most `limit`
     requests run at a time, over one HTTP client. Each attempt may take `timeout` seconds in all. Failures that may pass
     are tried again with `backoff`. `window` replaces the known number of tokens that the model takes in. With
-    `temperature` None the model uses its own default.
+    `temperature` None the model uses its own default. At a temperature above 0, `Cached` uses no reply twice.
 
     A reply that does not fit its role is repaired once: the model sees its reply and what is wrong with it. A reply
     that was cut off is asked for again, once, with twice the room. If one request keeps failing while the model replies
@@ -90,6 +90,10 @@ class ChatModel:
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """An estimate from the text that would be sent: each provider counts tokens in its own way."""
         return estimate_tokens(RULES + schema_text(role.output)) + estimate_tokens(self._prompts.render(role, given))
+
+    def samples(self, role: Role[In, Out]) -> bool:
+        """Whether the temperature is above 0. The default of the provider does not count."""
+        return self._temperature is not None and self._temperature > 0
 
     async def close(self) -> None:
         """Close the connections of the running event loop. A later call opens new ones."""

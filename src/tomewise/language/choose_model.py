@@ -1,19 +1,25 @@
-"""From the name of a model to the model."""
+"""From the names of models to the model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.errors import UsageError
+from tomewise.errors import UnknownName, UsageError
+from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
 
 if TYPE_CHECKING:
     from tomewise.language.prompts import Prompts
     from tomewise.types import Embedder, LanguageModel
 
+EXTRACTIVE = "extractive"
+ModelOrName: TypeAlias = "str | LanguageModel"
+
 
 def choose_model(
-    spec: str,
+    spec: ModelOrName,
+    roles: Mapping[str, ModelOrName] | None = None,
     *,
     embedder: Embedder,
     base_url: str | None = None,
@@ -28,9 +34,29 @@ def choose_model(
 ) -> LanguageModel:
     """The model that `spec` names: `extractive`, or `provider:model` (see `ChatModel`), within the given limits.
 
-    The extractive model ignores the settings of a chat model. Raises `UsageError`.
+    `roles` names other models by role. Equal names are one model with one `limit`; the other limits hold over all
+    models together. `base_url` and `api_key` are for the models of one provider: that of `spec`, or, if `spec` is
+    extractive, that of the first role. `window` is for `spec` alone. The extractive model ignores the settings of a
+    chat model, and so does a model that is given as an object. Raises `UsageError`.
     """
-    model = _choose_without_limits(spec, embedder, base_url, api_key, limit, timeout, prompts, window)
+    at_address = {"base_url": base_url, "api_key": api_key}
+    home = _find_provider(spec, roles or {})
+    made: dict[str, LanguageModel] = {}
+
+    def make(given: ModelOrName, **own: Any) -> LanguageModel:
+        if not isinstance(given, str):
+            return given
+        name = given.strip()
+        if name not in made:
+            settings = at_address if _read_provider(name) == home else {}
+            made[name] = _make(name, embedder, limit=limit, timeout=timeout, prompts=prompts, **settings, **own)
+        return made[name]
+
+    model = make(spec, window=window)
+    if roles:
+        from tomewise.language.per_role import ModelPerRole
+
+        model = ModelPerRole(model, {role: make(name) for role, name in roles.items()})
     if max_calls is max_tokens is max_cost is None:
         return model
     from tomewise.language.budget import Budgeted
@@ -38,37 +64,48 @@ def choose_model(
     return Budgeted(model, calls=max_calls, tokens=max_tokens, money=max_cost)
 
 
-def check_model(spec: str, base_url: str | None) -> None:
-    """Raise `UsageError` if `choose_model` would, without making a model."""
-    if spec.strip() != "extractive" and spec.strip().partition(":")[0] not in list_names("models"):
-        from tomewise.language.spec import ModelSpec
+def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: str | None) -> None:
+    """Raise `UsageError` if `choose_model` would, and `UnknownName` for a role that looks misspelt. Makes no model."""
+    home = _find_provider(spec, roles)
+    for name in (spec, *roles.values()):
+        if isinstance(name, str) and name.strip() != EXTRACTIVE and _read_provider(name) not in list_names("models"):
+            from tomewise.language.spec import ModelSpec
 
-        ModelSpec.parse(spec, base_url)
+            ModelSpec.parse(name, base_url if _read_provider(name) == home else None)
+    for role in roles:
+        _check_role(role)
 
 
-def _choose_without_limits(
-    spec: str,
-    embedder: Embedder,
-    base_url: str | None,
-    api_key: str | None,
-    limit: int,
-    timeout: float,
-    prompts: Prompts | None,
-    window: int | None,
-) -> LanguageModel:
-    if spec.strip() == "extractive":
+def _check_role(role: str) -> None:
+    """A role that is near to none of ours may come from outside."""
+    from tomewise.language.roles import ROLES
+
+    known = {known_role.name for known_role in ROLES}
+    if role not in known and (hint := suggest(role, known)):
+        raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
+
+
+def _read_provider(name: str) -> str:
+    return name.strip().partition(":")[0]
+
+
+def _find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str | None:
+    """The provider to which the base URL and the key belong: that of the first chat model that is named."""
+    names = (_read_provider(name) for name in (spec, *roles.values()) if isinstance(name, str))
+    return next((name for name in names if name != EXTRACTIVE), None)
+
+
+def _make(name: str, embedder: Embedder, **settings: Any) -> LanguageModel:
+    if name == EXTRACTIVE:
         from tomewise.language.extractive import ExtractiveModel
 
         return ExtractiveModel(embedder)
-    kind, _, name = spec.strip().partition(":")
+    kind, _, rest = name.partition(":")
     if (make := find_plugin("models", kind)) is not None:
         if not callable(make):
             raise UsageError(f"the plugin {kind!r} is not a function that returns a LanguageModel: it is {make!r}")
-        settings = {"base_url": base_url, "api_key": api_key, "limit": limit, "timeout": timeout, "window": window}
-        model: LanguageModel = make(name, embedder=embedder, prompts=prompts, **settings)
+        model: LanguageModel = make(rest, embedder=embedder, **settings)
         return model
     from tomewise.language.chat import ChatModel
 
-    return ChatModel(
-        spec, base_url=base_url, api_key=api_key, limit=limit, timeout=timeout, prompts=prompts, window=window
-    )
+    return ChatModel(name, **settings)

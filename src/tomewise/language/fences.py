@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from string import ascii_uppercase
 
@@ -53,6 +55,8 @@ _READ_AS = {
     for sign in "".join(_ALIKE.values())
 }
 _BEGINNINGS = frozenset(name[:end] for name in _NAMES | _MARKS | _BRACKETED for end in range(len(name) + 1))
+_TAG = re.compile("[a-z]+([_-][a-z]+)*")
+_own_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_own_tags", default=frozenset())
 _GLIMPSE = 3  # characters
 _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
 _CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
@@ -60,6 +64,23 @@ _SIGN = re.compile(f"[{OPENING}{re.escape(BRACKETS)}]")
 _BARRED = re.compile(rf"[{_BARS}][^\s<>]{{1,60}}?[{_BARS}]\s?[{re.escape(''.join(sorted(_CLOSING)))}]")
 # Scripts from Arabic to Myanmar, Khmer and Mongolian: there joiners are part of the spelling.
 _SCRIPTS_WITH_JOINERS = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
+
+
+@contextmanager
+def use_tags(tags: Iterable[str]) -> Iterator[None]:
+    """Allow these tags inside this context, in addition to `TAGS`: there, no text can open or close them.
+
+    Raises UsageError for a tag that is not made of small letters of ASCII, with single `_` or `-` between them.
+    """
+    own_tags = frozenset(tags)
+    for tag in sorted(own_tags):
+        if not _TAG.fullmatch(tag):
+            raise UsageError(f"{tag!r} cannot be a tag: write small letters from a to z, as in 'field_note'")
+    token = _own_tags.set(own_tags)
+    try:
+        yield
+    finally:
+        _own_tags.reset(token)
 
 
 def neutralise(text: str) -> str:
@@ -78,10 +99,11 @@ def neutralise(text: str) -> str:
 def fence(text: str, tag: str, **attributes: object) -> str:
     """The text between `<tag>` and `</tag>`. The text can contain neither. Empty attributes are left out.
 
-    Raises UsageError for a tag that is not in `TAGS`: a text could close such a tag.
+    Raises UsageError for a tag that is not in `TAGS` nor in `use_tags`: a text could close such a tag.
     """
-    if tag not in _NAMES:
-        raise UsageError(f"{tag!r} is not a fence: name one of {', '.join(sorted(TAGS))}")
+    if tag not in _NAMES and tag not in _own_tags.get():
+        known = ", ".join(sorted(_NAMES | _own_tags.get()))
+        raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
     shown = {name: value for name, value in attributes.items() if value not in ("", None)}
     opening = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
     return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
@@ -122,7 +144,8 @@ def _keep_needed_joiner(sign: re.Match[str]) -> str:
 def _neutralise_sign(sign: re.Match[str]) -> str:
     text, start = sign.string, sign.end()
     bracket = sign[0] in BRACKETS
-    if _is_harmless(text[start : start + _GLIMPSE], bracket) or not _opens(text, start, bracket):
+    own_tags = _own_tags.get()
+    if _is_harmless(text[start : start + _GLIMPSE], bracket, own_tags) or not _opens(text, start, bracket, own_tags):
         return sign[0]
     if bracket:
         return sign[0] if text[start].isspace() else f"{sign[0]} "
@@ -130,18 +153,19 @@ def _neutralise_sign(sign: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _is_harmless(beginning: str, bracket: bool) -> bool:
+def _is_harmless(beginning: str, bracket: bool, own_tags: frozenset[str]) -> bool:
     """Whether these few characters already rule out a name. Cached, since markup repeats itself."""
-    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket) is False
+    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket, own_tags) is False
 
 
-def _opens(text: str, start: int, bracket: bool) -> bool | None:
+def _opens(text: str, start: int, bracket: bool, own_tags: frozenset[str]) -> bool | None:
     """Whether the text from `start` on spells a tag, or a mark with its closing sign. None if the text ends too early.
 
     Stops at the first sign that cannot continue a name. Blanks and slashes are skipped, but no further opening sign, so
     all opening signs of a text together take time linear in its length.
     """
-    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES, _MARKS)
+    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES | own_tags, _MARKS)
+    beginnings = _BEGINNINGS | _list_beginnings(own_tags) if own_tags else _BEGINNINGS
     live = {""}
     for index in range(start, len(text)):
         sign, has_letters = text[index], live != {""}
@@ -149,7 +173,7 @@ def _opens(text: str, start: int, bracket: bool) -> bool | None:
             return bool(_BARRED.match(text, index)) or None
         spelt = _plain(sign)
         if spelt[:1].isalnum() or spelt[:1] in ("_", "-"):
-            live = _extend(live, spelt)
+            live = _extend(live, spelt, beginnings)
             if not live:
                 return False
         elif not live.isdisjoint(names):
@@ -161,12 +185,17 @@ def _opens(text: str, start: int, bracket: bool) -> bool | None:
     return True if not live.isdisjoint(names) else None
 
 
-def _extend(beginnings: set[str], spelt: str) -> set[str]:
+def _extend(live: set[str], spelt: str, beginnings: frozenset[str]) -> set[str]:
     """Beginnings of names, made longer by the letters `spelt`. A letter counts as each letter that it looks like."""
     for sign in spelt:
         letters = sign + _READ_AS.get(sign, "")
-        beginnings = {longer for start in beginnings for each in letters if (longer := start + each) in _BEGINNINGS}
-    return beginnings
+        live = {longer for start in live for each in letters if (longer := start + each) in beginnings}
+    return live
+
+
+@lru_cache(maxsize=64)
+def _list_beginnings(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(name[:end] for name in names for end in range(len(name) + 1))
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tomewise.types import Closable, LanguageModel, Rehearsing
+from tomewise.language.per_role import find_name, find_window
+from tomewise.types import Closable, LanguageModel, Rehearsing, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -31,6 +32,18 @@ class Forwarding:
     async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
         """As the model; None for a model that cannot rehearse."""
         return await self._model.rehearse(role, given) if isinstance(self._model, Rehearsing) else None
+
+    def name_for(self, role: Role[In, Out]) -> str:
+        """As the model."""
+        return find_name(self._model, role)
+
+    def window_for(self, role: Role[In, Out]) -> int:
+        """As the model."""
+        return find_window(self._model, role)
+
+    def samples(self, role: Role[In, Out]) -> bool:
+        """As the model; False for a model that does not say."""
+        return isinstance(self._model, Sampling) and self._model.samples(role)
 
     async def close(self) -> None:
         """Close the model, if it has something to close."""

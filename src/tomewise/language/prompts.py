@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
+from tomewise.language.fences import use_tags
 
 if TYPE_CHECKING:
     from tomewise.language.templates import Template
@@ -22,7 +23,7 @@ _LARGEST = 1_000_000  # bytes of a prompt file that are read
 
 
 class Prompts:
-    """Renders the prompt of a role. A file of the same name in `folder` replaces the packaged prompt.
+    """Renders the prompt of a role. A file `<role>.md` in `folder` replaces the role's own or the packaged prompt.
 
     Templates see the fields of the role's input by name, as plain data. They may use the filters `fenced`, `oneline`,
     `numbered`, `lettered`, `join`, `default`, `int`, `length`, `lower`, `upper`.
@@ -30,20 +31,24 @@ class Prompts:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._templates: dict[str, Template] = {}
+        self._templates: dict[tuple[str, str], Template] = {}
 
     def render(self, role: Role[In, Out], given: In) -> str:
         """The prompt of `role` for `given`. Raises `UsageError` for a missing or broken template, naming the file."""
         from jinja2 import TemplateError
 
-        template = self._templates.get(role.name)
+        key = (role.name, role.prompt)
+        template = self._templates.get(key)
         if template is None:
-            template = self._templates[role.name] = self._load(role.name)
+            template = self._templates[key] = self._load(role.name, role.prompt)
         try:
             # Plain data only: through the methods of an object, a template could reach anything.
-            return template.render(given.model_dump(mode="json")).strip()
+            with use_tags(role.tags):
+                return template.render(given.model_dump(mode="json")).strip()
         except (UsageError, TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise UsageError(f"the prompt {self._path(role.name)} cannot be rendered: {error}; fix it") from error
+            raise UsageError(
+                f"the prompt {self._name_place(role.name, role.prompt)} cannot be rendered: {error}; fix it"
+            ) from error
 
     def _path(self, name: str) -> Path:
         if self._folder is None:
@@ -53,21 +58,27 @@ class Prompts:
         own = self._folder / f"{name}.md"
         return own if own.is_file() else PACKAGED / f"{name}.md"
 
-    def _load(self, name: str) -> Template:
+    def _name_place(self, name: str, own: str) -> str:
+        """The place of a role's prompt, for messages: its file, unless the role brings its own text."""
+        path = self._path(name)
+        return f"of the role {name!r}" if own and path.parent == PACKAGED else str(path)
+
+    def _load(self, name: str, own: str) -> Template:
         from jinja2 import TemplateSyntaxError
 
         from tomewise.language.templates import Template
 
-        path = self._path(name)
+        path, place = self._path(name), self._name_place(name, own)
         try:
-            return Template(_body(_text(path), name, path))
+            text = own if own and path.parent == PACKAGED else _text(path)
+            return Template(_body(text, name, place))
         except FileNotFoundError as error:
-            raise UsageError(f"the prompt {path} does not exist: a role needs a file of its name") from error
+            raise UsageError(f"the prompt {place} does not exist: give the role its `prompt`") from error
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the prompt {path} cannot be read as UTF-8 text: {error}") from error
         except TemplateSyntaxError as error:
             where = f"line {error.lineno} after the front matter"
-            raise UsageError(f"the prompt {path} is broken, {where}: {error.message}; fix it") from error
+            raise UsageError(f"the prompt {place} is broken, {where}: {error.message}; fix it") from error
 
 
 def _text(path: Path) -> str:
@@ -75,7 +86,7 @@ def _text(path: Path) -> str:
         return file.read(_LARGEST).decode("utf-8")
 
 
-def _body(source: str, name: str, path: Path) -> str:
+def _body(source: str, name: str, place: str) -> str:
     """The template without its front matter. If the front matter has a `name`, it must be the role's."""
     source = source.replace("\r\n", "\n").removeprefix("\ufeff")
     front_matter = _FRONT_MATTER.match(source)
@@ -83,5 +94,5 @@ def _body(source: str, name: str, path: Path) -> str:
         return source
     fields = dict(line.split(":", 1) for line in front_matter[1].splitlines() if ":" in line)
     if (own_name := fields.get("name", name).strip()) != name:
-        raise UsageError(f"the prompt {path} has the name {own_name!r}: write `name: {name}` in its front matter")
+        raise UsageError(f"the prompt {place} has the name {own_name!r}: write `name: {name}` in its front matter")
     return source[front_matter.end() :]

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tomewise.language.per_role import find_window
 from tomewise.language.roles import Shown
 from tomewise.types import Embedder, Evidence, In, LanguageModel, Out
 
@@ -42,7 +43,7 @@ def fit_to_window(
     evidence: Sequence[Evidence], model: LanguageModel, role: Role[In, Out], given: Callable[[Sequence[Evidence]], In]
 ) -> list[Evidence]:
     """The longest beginning of the evidence with which the call, its reply included, fits into the model's window."""
-    room = model.window - role.output_tokens
+    room = find_window(model, role) - role.output_tokens
 
     def fits(count: int) -> bool:
         return model.reckon(role, given(evidence[:count])) <= room

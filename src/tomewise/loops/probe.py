@@ -26,6 +26,7 @@ from typing import Literal
 
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
+from tomewise.language.per_role import find_window
 from tomewise.language.roles import ANSWER, AnswerOut
 from tomewise.loops.answering import make_answer_input, read_answer
 from tomewise.loops.citing import Citer
@@ -253,7 +254,7 @@ class Probe:
         A third is left for the prompts and the model's own way to count.
         """
         asked = self._model.reckon(ANSWER, make_answer_input(question, [])) + sum(self._count([question.text]))
-        room = max(0, self._model.window - ANSWER.output_tokens - asked) * 2 // 3
+        room = max(0, find_window(self._model, ANSWER) - ANSWER.output_tokens - asked) * 2 // 3
         return Contexts(self._shelf, self._count, min(self._bounds.budget, room), self._bounds.shares)
 
 

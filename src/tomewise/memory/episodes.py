@@ -10,6 +10,7 @@ from math import floor, log2
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
+from tomewise.language.per_role import find_name
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.reply_lengths import rehearse_replies
@@ -173,6 +174,7 @@ class EpisodesLayer:
             )
         return Estimate(
             layer=self.name,
+            model=find_name(self._model, NARRATE),
             calls=len(asked),
             input_tokens=sum(self._model.reckon(NARRATE, summary_input) for summary_input in asked),
             output_tokens=await rehearse_replies(self._model, NARRATE, asked)
@@ -228,7 +230,12 @@ class EpisodesLayer:
         missed = {key: failed[node] for node, key in base.keys.items() if node in failed}
         taken_keys = [key for key in base.keys.values() if key not in missed]
         taken = len((self._store.intake(self.name).done | set(taken_keys)) - missed.keys())
-        record = {"taken": taken, "model": self._model.name, "stride": self._stride, "levels": self._levels}
+        record = {
+            "taken": taken,
+            "model": find_name(self._model, NARRATE),
+            "stride": self._stride,
+            "levels": self._levels,
+        }
         with self._store.write() as writing:
             writing.remove_nodes(stale)
             keys = writing.put_nodes(fresh)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
+from tomewise.language.per_role import find_name
 from tomewise.language.roles import GIST, GistIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.inventions import find_unsupported
@@ -73,6 +74,7 @@ class GistsLayer:
         inputs = list({(p.title, p.text): GistIn(text=p.text, title=p.title) for p in passages.values()}.values())
         return Estimate(
             layer=NAME,
+            model=find_name(self._model, GIST),
             calls=len(inputs),
             input_tokens=sum(self._model.reckon(GIST, gist_input) for gist_input in inputs),
             output_tokens=await estimate_reply_tokens(
@@ -100,7 +102,7 @@ class GistsLayer:
         with self._store.write() as change:
             change.put_nodes(list(nodes.values()))
             change.record_intake(NAME, nodes, failed)
-            change.record_build(NAME, {"model": self._model.name, "fallbacks": counts})
+            change.record_build(NAME, {"model": find_name(self._model, GIST), "fallbacks": counts})
 
 
 def _make_node(passage: Passage, gist: _Gist) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tomewise.language.per_role import find_name
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import In, LanguageModel, Out, Rehearsing
 
@@ -40,7 +41,7 @@ async def estimate_reply_tokens(
     """
     if (length := await rehearse_replies(model, role, inputs)) is not None:
         return length
-    mean = store.calls.mean_reply_bytes(role.name, model.name)
+    mean = store.calls.mean_reply_bytes(role.name, find_name(model, role))
     if mean is not None:
         return round(len(texts) * mean / 4)
     return round(sum(typical.base + typical.share * estimate_tokens(text) for text in texts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
@@ -55,6 +56,7 @@ class SummariesLayer:
         texts = [summary_input.texts[0] for summary_input in inputs]
         return Estimate(
             layer=NAME,
+            model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
             input_tokens=sum(self._model.reckon(SUMMARISE, summary_input) for summary_input in inputs),
             output_tokens=await estimate_reply_tokens(self._store, self._model, SUMMARISE, _TYPICAL, inputs, texts),
@@ -65,7 +67,7 @@ class SummariesLayer:
         with self._store.write() as change:
             change.put_nodes(list(nodes.values()))
             change.record_intake(NAME, nodes, replies.failed)
-            change.record_build(NAME, {"model": self._model.name})
+            change.record_build(NAME, {"model": find_name(self._model, SUMMARISE)})
 
 
 def _make_input(passage: Passage) -> SummaryIn:

@@ -38,9 +38,12 @@ TomeFile = Annotated[
     str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
 ]
 Model = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--model", metavar="NAME", help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive"
+        "--model",
+        metavar="NAME",
+        help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive. "
+        "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o",
     ),
 ]
 BaseUrl = Annotated[
@@ -195,6 +198,9 @@ def ask(
     force: Annotated[
         bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
+    ] = False,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -218,6 +224,7 @@ def ask(
                 options=option or (),
                 instructions=instructions,
                 force=force,
+                fresh=fresh,
                 system=variant,
                 on_event=on_event,
             )
@@ -344,22 +351,29 @@ def trust(
 app.add_typer(evaluation)
 
 
-def _same_options(tome: str | None, model: str | None = None, base_url: str | None = None) -> str:
-    """The options by which the next command names the same memory and model."""
-    options = {"--tome": tome or State.tome, "--model": model, "--base-url": base_url}
-    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options.items() if value)
+def _same_options(tome: str | None, models: Sequence[str] | None = None, base_url: str | None = None) -> str:
+    """The options by which the next command names the same memory and models."""
+    options = [
+        ("--tome", tome or State.tome),
+        *(("--model", model) for model in models or ()),
+        ("--base-url", base_url),
+    ]
+    return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options if value)
 
 
 @contextmanager
-def open_tome(tome: str | None, *, create: bool = True, **options: str | int | float | None) -> Iterator[Tome]:
+def open_tome(
+    tome: str | None, *, create: bool = True, model: Sequence[str] | None = None, **options: str | int | float | None
+) -> Iterator[Tome]:
     """Open the tome that options, environment and configuration files name."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    chosen: Settings = replace(configuration.load(), **given)
+    chosen: Settings = replace(configuration.with_models(configuration.load(), model or ()), **given)
     from tomewise.tome.tome import Tome
 
     book = Tome.open(
         tome or State.tome or chosen.tome,
         model=chosen.model,
+        models=chosen.models,
         embedder=chosen.embedder,
         passage_tokens=chosen.passage_tokens,
         overlap=chosen.overlap,

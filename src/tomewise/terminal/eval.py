@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tomewise.evaluate.experiment import Experiment
     from tomewise.evaluate.results import Results
     from tomewise.evaluate.table import Table
-    from tomewise.types import Progress
+    from tomewise.types import LanguageModel, Progress
 
 app = typer.Typer(
     name="eval",
@@ -64,7 +64,10 @@ def run(
     ] = None,
     questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
     out: Out = _OUT,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model that answers.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="NAME", help="The model that answers; again as ROLE=NAME for one role."),
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
     ] = None,
@@ -93,7 +96,6 @@ def run(
     from tomewise.evaluate.table import tabulate
 
     given: dict[str, Any] = {
-        "model": model,
         "base_url": base_url,
         "embedder": embedder,
         "limit": limit,
@@ -101,7 +103,8 @@ def run(
         "max_tokens": max_tokens,
         "max_cost": max_cost,
     }
-    chosen = replace(configuration.load(), **{name: value for name, value in given.items() if value is not None})
+    chosen = configuration.with_models(configuration.load(), model or ())
+    chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     names = _Names(tuple(systems), tuple(metric or ()), tuple(judge or ()), judge_model)
     experiment = _experiment(names, chosen, data, layout, questions, retrieval_only)
@@ -257,9 +260,10 @@ def _experiment(
     prompts = Path(chosen.prompts) if chosen.prompts else None
     embedder = choose_embedder(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
 
-    def model(name: str) -> Any:
+    def model(name: str, roles: Mapping[str, str] | None = None) -> LanguageModel:
         return choose_model(
             name,
+            roles,
             embedder=embedder,
             base_url=chosen.base_url,
             limit=chosen.limit,
@@ -274,7 +278,7 @@ def _experiment(
     return Experiment(
         dataset=replace(dataset, items=dataset.items[:questions]),
         variants=variants,
-        model=model(chosen.model),
+        model=model(chosen.model, chosen.models),
         embedder=embedder,
         metrics=metrics,
         judges=judges,

@@ -72,7 +72,7 @@ def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
 
     variant = parse_variant(trace.answer.system)
     with show_status(f"asking {variant.name}"):
-        answer = book.ask(trace.question, system=variant)
+        answer = book.ask(trace.question, system=variant, fresh=True)
     nearest = find_nearest(answer, book.store)
     if as_json:
         _print_answer_json(answer, nearest, trace=False)

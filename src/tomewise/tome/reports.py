@@ -156,7 +156,11 @@ def costs_json(book: Tome, variant: Variant) -> dict[str, Any]:
     model = book.kit.model.name
 
     def find_price(estimate: Estimate) -> float | None:
-        return 0.0 if model == "extractive" else price(model, estimate.input_tokens, estimate.output_tokens)
+        if not estimate.calls or estimate.model == "extractive":
+            return 0.0
+        if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
+            return None
+        return price(estimate.model, estimate.input_tokens, estimate.output_tokens)
 
     layers = [
         {

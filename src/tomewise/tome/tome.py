@@ -8,11 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from tomewise.errors import StoreError, UsageError
-from tomewise.language.cached import Cached
+from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
+Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 
 class Tome:
@@ -91,7 +93,8 @@ class Tome:
         self._trace_bytes = trace_bytes  # size limit of one trace
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
-        self._systems = ReadySystems(self.kit)
+        self._kit = Kit(store, Cached(model, prompts, store.calls), embedder)
+        self._systems = ReadySystems(self._kit)
 
     @classmethod
     def open(
@@ -99,6 +102,7 @@ class Tome:
         path: str | Path = "memory.tome",
         *,
         model: str | LanguageModel = "extractive",
+        models: Mapping[str, str | LanguageModel] | None = None,
         embedder: str | Embedder | None = None,
         passage_tokens: int | None = None,
         overlap: int | None = None,
@@ -117,19 +121,19 @@ class Tome:
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
-        `trace_bytes` is cut (see `tome.traces.make_record`). `model_settings` go to the model that
-        `model` names: base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost.
+        `trace_bytes` is cut (see `tome.traces.make_record`). `models` names other models by role, such as
+        `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url, api_key, limit,
+        timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose_embedder import choose_embedder
-        from tomewise.language.choose_model import check_model
+        from tomewise.language.choose_model import check_models, choose_model
         from tomewise.language.spec import check_address
 
         check_trace_bytes(trace_bytes)
         templates = Prompts(Path(prompts) if prompts else None)
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
-        if isinstance(model, str):
-            check_model(model, model_settings.get("base_url"))
+        check_models(model, models or {}, model_settings.get("base_url"))
         if embedder_base_url:
             check_address(embedder_base_url)
         store = SqliteStore.open(Path(path), create=create)
@@ -140,10 +144,7 @@ class Tome:
             if embedder is None or isinstance(embedder, str):
                 embedder = choose_embedder(embedder or recorded_embedder or "bundled", base_url=embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
-            if isinstance(model, str):
-                from tomewise.language.choose_model import choose_model
-
-                model = choose_model(model, embedder=embedder, prompts=templates, **model_settings)
+            model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
             store.close()
             raise
@@ -192,8 +193,8 @@ class Tome:
 
     @property
     def kit(self) -> Kit:
-        """The store, model and embedder from which systems are wired."""
-        return Kit(self._store, self._model, self._embedder)
+        """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
+        return self._kit
 
     # ------------------------------------------------------------ documents
 
@@ -312,16 +313,20 @@ class Tome:
             if extractions:
                 provide = await asyncio.to_thread(provide_extractions, layers, Path(extractions), self._store, report)
             await asyncio.to_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
-            models = {layer: record.get("model") for layer, record in self._store.builds().items()}
+            before = self._store.builds()
             reports = await build(layers, self._store, report, provide=provide)
-            noted = tuple(self._with_model_note(report, models.get(report.layer)) for report in reports)
-            return BuildReport(noted, used.usage())
+            after = self._store.builds()
+            noted = (self._with_model_note(report, before, after) for report in reports)
+            return BuildReport(tuple(noted), used.usage())
 
-    def _with_model_note(self, report: LayerReport, model: str | None) -> LayerReport:
+    def _with_model_note(self, report: LayerReport, before: Builds, after: Builds) -> LayerReport:
         """The report, with a note if another model built this layer before."""
-        if model in (None, self._model.name):
+        former, latest = (builds.get(report.layer, {}).get("model") for builds in (before, after))
+        current_names = self._model.name.replace("=", " ").split()
+        if former is None or (former == latest and set(former.split(", ")) <= set(current_names)):
             return report
-        note = f"{model} built what was there, and it stays; to use {self._model.name} for all, add to a new tome"
+        name = self._model.name if former == latest else latest
+        note = f"{former} built what was there, and it stays; to use {name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
     def estimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
@@ -335,8 +340,7 @@ class Tome:
     def _layers(self, system: Choice, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
         variant = choose_variant(system, settings)
         self._store.check()
-        cached_model = Cached(self._model, self._prompts, self._store.calls)
-        return variant.wire(Kit(self._store, cached_model, self._embedder)).layers
+        return variant.wire(self._kit).layers
 
     # ------------------------------------------------------------ questions
 
@@ -347,6 +351,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        fresh: bool = False,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
@@ -357,13 +362,16 @@ class Tome:
         (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`. `settings` holds further
         settings for the recipe.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
-        says what is `missing`. Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
+        says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
+        repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
+        Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
         work = self.aask(
             question,
             options=options,
             instructions=instructions,
             force=force,
+            fresh=fresh,
             system=system,
             settings=settings,
             on_event=on_event,
@@ -377,6 +385,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        fresh: bool = False,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
@@ -390,7 +399,7 @@ class Tome:
             question = replace(question, force=True)
         check_question(question)
         name, choice = choose_system(system, settings)
-        with meter() as used:
+        with meter() as used, ask_anew(token_hex(8) if fresh else ""):
             answer = await answer_question(await self._systems.prepare(choice), question, on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         await asyncio.to_thread(self._save_trace, question, answer)
@@ -403,6 +412,7 @@ class Tome:
         options: Sequence[str] = (),
         instructions: str = "",
         force: bool = False,
+        fresh: bool = False,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[Event | Answer, None]:
@@ -410,7 +420,7 @@ class Tome:
 
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """
-        more = {"options": options, "instructions": instructions, "force": force}
+        more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
         return stream_answer(self._prepare_asking(system, settings, **more), question)
 
     @overload
@@ -420,6 +430,7 @@ class Tome:
         *,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         return_exceptions: Literal[False] = False,
     ) -> list[Answer]: ...
 
@@ -430,6 +441,7 @@ class Tome:
         *,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         return_exceptions: Literal[True],
     ) -> list[Answer | Exception]: ...
 
@@ -439,6 +451,7 @@ class Tome:
         *,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         return_exceptions: bool = False,
     ) -> list[Answer] | list[Answer | Exception]:
         """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
@@ -447,7 +460,7 @@ class Tome:
         answer instead.
         """
         self._store.check()
-        ask = self._prepare_asking(system, settings)
+        ask = self._prepare_asking(system, settings, fresh=fresh)
         return self._wait(answer_many(ask, questions, return_exceptions=return_exceptions))
 
     @overload
@@ -457,6 +470,7 @@ class Tome:
         *,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         return_exceptions: Literal[False] = False,
     ) -> list[Answer]: ...
 
@@ -467,6 +481,7 @@ class Tome:
         *,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         return_exceptions: Literal[True],
     ) -> list[Answer | Exception]: ...
 
@@ -476,11 +491,12 @@ class Tome:
         *,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         return_exceptions: bool = False,
     ) -> list[Answer] | list[Answer | Exception]:
         """See `ask_many`."""
         self._store.check()
-        ask = self._prepare_asking(system, settings)
+        ask = self._prepare_asking(system, settings, fresh=fresh)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
     def _prepare_asking(self, system: Choice | System, settings: Mapping[str, Any] | None, **arguments: Any) -> Ask:

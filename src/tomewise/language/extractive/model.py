@@ -65,7 +65,7 @@ class ExtractiveModel:
         """Play `role` on `given`. Raises `ModelError` for a role without an algorithm."""
         started = perf_counter()
         size = len(given.model_dump_json())
-        output = await self._play(role.name, given, size)
+        output = await self._play(role, given, size)
         report_call(
             role.name,
             model=self.name,
@@ -83,15 +83,18 @@ class ExtractiveModel:
 
     async def rehearse(self, role: Role[In, Out], given: In) -> int:
         """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
-        output = await self._play(role.name, given, len(given.model_dump_json()))
+        output = await self._play(role, given, len(given.model_dump_json()))
         return len(output.model_dump_json()) // 4
 
-    async def _play(self, role: str, given: BaseModel, size: int) -> BaseModel:
-        embedding = EMBEDDING_PLAYS.get(role)
-        if embedding is not None:
+    async def _play(self, role: Role[In, Out], given: In, size: int) -> BaseModel:
+        embedding = EMBEDDING_PLAYS.get(role.name)
+        if embedding is not None and role.play is None:
             return await asyncio.to_thread(embedding, given, self._embedder)
-        play = PLAYS.get(role)
+        play = role.play or PLAYS.get(role.name)
         if play is None:
             known = ", ".join(sorted([*PLAYS, *EMBEDDING_PLAYS]))
-            raise ModelError(f"the extractive model cannot play the role {role!r}: use one of {known}, or a real model")
+            raise ModelError(
+                f"the extractive model cannot play the role {role.name!r}: use one of {known}, give the role a `play`, "
+                "or use a real model"
+            )
         return await asyncio.to_thread(play, given) if size > _LONG else play(given)

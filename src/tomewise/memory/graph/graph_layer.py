@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy import func, select
 
 from tomewise.errors import UsageError
+from tomewise.language.per_role import join_names
 from tomewise.language.roles import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,
@@ -155,10 +156,18 @@ class GraphLayer:
             costs.append((tokens + costs[0][1], reply))  # the second call reads the entities of the first
         return Estimate(
             layer=self.name,
+            model=join_names(self._model, self._roles),
             calls=len(costs) * len(inputs),
             input_tokens=sum(tokens for tokens, _ in costs),
             output_tokens=sum(reply for _, reply in costs),
         )
+
+    @property
+    def _roles(self) -> tuple[Role[Any, Any], ...]:
+        """The roles that read a text."""
+        if self.names.style == "relations":
+            return (EXTRACT_RELATIONS,)
+        return (EXTRACT_FACTS,) if self.names.calls == 1 else (EXTRACT_ENTITIES, EXTRACT_TRIPLES)
 
     async def _estimate_tokens(self, role: Role[In, Out], inputs: Sequence[In], typical: Typical) -> tuple[int, int]:
         """Estimate the input and output tokens of asking a role about each input."""
@@ -240,7 +249,7 @@ class GraphLayer:
             taken = connection.execute(done).scalar_one()
         return {
             "taken": taken + read,
-            "model": self._model.name,
+            "model": join_names(self._model, self._roles),
             "calls": self.names.calls,
             "dirt": dict(sorted((dirt + Counter(before)).items())),
         }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
@@ -141,6 +142,7 @@ class TreeLayer:
         await self._grow_tree(ground, reduction, summarise)
         return Estimate(
             layer=NAME,
+            model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
             input_tokens=sum(self._model.reckon(SUMMARISE, summary_input) for summary_input in inputs),
             output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
@@ -220,7 +222,7 @@ class TreeLayer:
     def _make_record(self, taken: int, tree: _Tree, reduction: Reduction) -> dict[str, Any]:
         return {
             "taken": taken,
-            "model": self._model.name,
+            "model": find_name(self._model, SUMMARISE),
             "reduction": reduction.name,
             "levels": len(tree.sizes),
             "sizes": tree.sizes,

@@ -28,10 +28,10 @@ class StoredCalls:
     """Replies by key. `put` returns once the reply is durable.
 
     The next transaction commits together all replies that arrive while one transaction runs. With many calls in flight,
-    they share one commit and one flush of the disk.
+    they share one commit and one flush of the disk. Without `write` the store may only be read, and keeps nothing new.
     """
 
-    def __init__(self, read: Begin, write: Begin) -> None:
+    def __init__(self, read: Begin, write: Begin | None) -> None:
         self._read = read
         self._write = write
         self._guard = threading.Lock()
@@ -49,9 +49,11 @@ class StoredCalls:
 
         If the caller is cancelled, CancelledError is raised only after the reply is written.
         """
+        if self._write is None:
+            return
         with self._guard:
             if self._open is None:
-                self._open = _Batch([], self._writer.submit(self._commit))
+                self._open = _Batch([], self._writer.submit(self._commit, self._write))
             self._open.rows.append({"key": key, "role": role, "model": model, "reply": reply, "since": since})
             written = asyncio.wrap_future(self._open.written)
         try:
@@ -62,10 +64,11 @@ class StoredCalls:
 
     async def drop(self, key: str) -> None:
         """Delete a reply."""
-        await asyncio.to_thread(self._drop, key)
+        if self._write is not None:
+            await asyncio.to_thread(self._drop, key, self._write)
 
-    def _drop(self, key: str) -> None:
-        with self._write() as connection:
+    def _drop(self, key: str, write: Begin) -> None:
+        with write() as connection:
             connection.execute(delete(calls).where(calls.c.key == key))
 
     def mean_reply_bytes(self, role: str, model: str) -> float | None:
@@ -79,10 +82,10 @@ class StoredCalls:
         """Wait until everything is written."""
         self._writer.shutdown()
 
-    def _commit(self) -> None:
+    def _commit(self, write: Begin) -> None:
         rows = None
         try:
-            with self._write() as connection:
+            with write() as connection:
                 rows = self._take_rows()  # only now, to include replies that arrived while this waited for its turn
                 statement = insert(calls)
                 fresh = {name: statement.excluded[name] for name in ("role", "model", "reply", "since")}

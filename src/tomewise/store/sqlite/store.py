@@ -63,7 +63,7 @@ class SqliteStore:
         self._turn = threading.RLock()  # one transaction in this process
         self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
         self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
-        self.calls = StoredCalls(self.read, self._begin_write)
+        self.calls = StoredCalls(self.read, None if self.read_only else self._begin_write)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> SqliteStore:
