@@ -16,7 +16,7 @@ from tomewise.evaluate.datasets import read_dataset
 from tomewise.evaluate.datasets.layouts import layouts
 from tomewise.evaluate.judges import judge_named
 from tomewise.evaluate.metrics import metric_named
-from tomewise.language.choose_model import check_model, choose_model
+from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.scripted import ScriptedModel
 from tomewise.systems.registry import find_recipe
 from tomewise.tome.tome import Tome
@@ -120,7 +120,7 @@ def test_parts_are_found_by_their_names(package, tmp_path):
     assert "mine" in layouts()
     assert read_dataset("mine", tmp_path).items[0].answers == ("Ada",)
     assert choose_embedder("small:8").dimensions == 8
-    check_model("echo:x", None)
+    check_models("echo:x", {}, None)
     assert choose_model("echo:x", embedder=HashEmbedder()).name == "echo:x"
     with pytest.raises(MissingDependency, match=r"the plugin 'bad' of mine-parts \(tomewise.systems\)"):
         find_recipe("bad")
