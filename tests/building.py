@@ -78,4 +78,5 @@ def read_marks(path: Path) -> set[str]:
     """Read the marks of the requests whose replies are in the file of a tome."""
     with closing(sqlite3.connect(path)) as connection:
         replies = [json.loads(reply) for (reply,) in connection.execute("SELECT reply FROM calls")]
-    return {reply["summary"].split()[2] if "summary" in reply else reply["entities"][0] for reply in replies}
+    readings = [reply for reply in replies if "summary" in reply or "entities" in reply]  # not those to questions
+    return {reply["summary"].split()[2] if "summary" in reply else reply["entities"][0] for reply in readings}

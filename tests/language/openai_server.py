@@ -69,6 +69,7 @@ class OpenAIServer:
         self._at_once = 0
         self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> Self:
@@ -91,18 +92,23 @@ class OpenAIServer:
 
     async def _stop(self) -> None:
         self._server.close()
-        serving = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in serving:
+        await asyncio.sleep(
+            0.02
+        )  # a connection that is just being accepted gets its task, else nobody closes its socket
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for writer in self._writers:
             writer.close()
         # A transport closes its socket only in a later turn of the loop, which must not stop before.
         await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
+        await asyncio.sleep(0.02)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writers.add(writer)
+        if (task := asyncio.current_task()) is not None:
+            self._tasks.add(task)
         try:
             while await self._exchange(reader, writer):
                 pass

@@ -71,7 +71,7 @@ async def test_leaving_early_cancels_the_call_and_keeps_no_trace(here):
             async for _ in stream:
                 await asyncio.sleep(0.05)  # the call of the model begins
                 break
-        assert tome.kit.model.cancelled == 1
+        assert tome._model.cancelled == 1
         assert tome.traces() == []
 
 
@@ -86,7 +86,7 @@ async def test_a_reader_that_is_cancelled_cancels_the_call(here):
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading
-        assert tome.kit.model.cancelled == 1
+        assert tome._model.cancelled == 1
 
 
 async def test_errors_are_raised_by_the_stream(here):
