@@ -92,9 +92,8 @@ class OpenAIServer:
 
     async def _stop(self) -> None:
         self._server.close()
-        await asyncio.sleep(
-            0.02
-        )  # a connection that is just being accepted gets its task, else nobody closes its socket
+        # A connection that is just being accepted gets its task now, else nobody would close its socket.
+        await asyncio.sleep(0.02)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

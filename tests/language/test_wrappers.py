@@ -72,11 +72,14 @@ async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
 
 
 async def test_a_model_that_is_replayed_stays_open() -> None:
+    closed = []
+
     class Closing(ScriptedModel):
         async def close(self) -> None:
-            raise AssertionError("the caller that made the model closes it")
+            closed.append(self)
 
     await ReplayedModel(Closing({})).close()
+    assert closed == [], "the caller that made the model closes it"
 
 
 # ---------------------------------------------------------------- Cached
