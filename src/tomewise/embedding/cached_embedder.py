@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from tomewise.embedding.forwarding import ForwardingEmbedder
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
 _CACHE_SIZE = 256  # texts
 
 
-class CachedEmbedder:
+class CachedEmbedder(ForwardingEmbedder):
     """The given embedder with a cache for calls with a single text.
 
     Calls with several texts bypass the cache, because the last digits of a vector can depend on the other texts of the
@@ -25,25 +25,9 @@ class CachedEmbedder:
     """
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._cache: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._lock = Lock()  # callers with the same text at the same time wait for the first one
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._embedder.max_tokens
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._embedder.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if len(texts) != 1:

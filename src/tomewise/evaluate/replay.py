@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.embedding.forwarding import ForwardingEmbedder
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.language.forwarding import Forwarding
-from tomewise.types import Embedder, Passage
+from tomewise.types import Passage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     from tomewise.store.sqlite.store import SqliteStore
     from tomewise.types import In, Out, Role
@@ -86,27 +86,8 @@ class ReplayedModel(Forwarding):
         """Leave the model open: the caller that made it closes it."""
 
 
-class ReplayedEmbedder:
+class ReplayedEmbedder(ForwardingEmbedder):
     """An embedder that remembers the vectors of the current question."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._embedder.max_tokens
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._embedder.tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed as the embedder does."""
