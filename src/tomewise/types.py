@@ -156,17 +156,46 @@ class Estimate:
 # ---------------------------------------------------------------- questions and answers
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of one field of a document's metadata, such as `year >= 1911`.
+
+    A document without the field fails every test. A field with several values passes if one of them does.
+    """
+
+    field: str
+    operator: Literal["=", "!=", "<", "<=", ">", ">="]
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The part of a tome in which recall may look. Each member narrows it; an empty scope is the whole tome.
+
+    `documents`: only passages of these documents. `where`: only of documents that pass all these tests.
+    `entities`: only passages in which one of these entities is seen. `without_entities`: no passage that sees these
+    entities and no other. Evidence made from several passages is within the scope if all of them are.
+    """
+
+    documents: frozenset[DocumentId] | None = None
+    where: tuple[Condition, ...] = ()
+    entities: frozenset[NodeId] | None = None
+    without_entities: frozenset[NodeId] = frozenset()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question, free or multiple-choice. Only the answering role sees `options`.
 
-    `force` asks for a guess if the evidence does not hold the answer; without it a loop may decline.
+    `force` asks for a guess if the evidence does not hold the answer; without it a loop may decline. Every search for
+    the question stays `within` the scope, if there is one.
     """
 
     text: str
     options: tuple[str, ...] = ()
     instructions: str = ""
     force: bool = False
+    within: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,9 +431,9 @@ class Closable(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Finds evidence: best first, at most `limit`; ties are ordered by node id."""
+    """Finds evidence: best first, at most `limit`; ties are ordered by node id. All of it is within the scope."""
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]: ...
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]: ...
 
 
 @runtime_checkable
