@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node, Passage

@@ -21,8 +21,8 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.memory.building import build
-from tomewise.store.sqlite.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.contract import Store
+from tomewise.store.export import export
 from tomewise.types import (
     Answer,
     Document,
@@ -138,7 +138,7 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
 
 
 async def check_layer(
-    make: Callable[[SqliteStore], Sequence[Layer]], stores: Callable[[], SqliteStore], embedder: Embedder
+    make: Callable[[Store], Sequence[Layer]], stores: Callable[[], Store], embedder: Embedder
 ) -> None:
     """Check that a layer is a pure function of its passages.
 
@@ -171,7 +171,7 @@ async def check_layer(
     assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
 
 
-def check_store(make: Callable[[Path], SqliteStore], path: Path) -> None:
+def check_store(make: Callable[[Path], Store], path: Path) -> None:
     """Check that commits are visible, failures leave nothing, keys are never used again, and arrays are up to date."""
     embedder = HashEmbedder(16)
     store = make(path)
@@ -208,7 +208,7 @@ def document_of(name: str, text: str) -> Document:
     return Document(id=name, text=text)
 
 
-def put_document(store: SqliteStore, embedder: Embedder, document: Document) -> list[int]:
+def put_document(store: Store, embedder: Embedder, document: Document) -> list[int]:
     """Add a document as one passage, embedded. Returns its key."""
     end = len(document.text)
     name = content_id("p", document.id, 0, end, document.text)
@@ -220,7 +220,7 @@ def put_document(store: SqliteStore, embedder: Embedder, document: Document) -> 
     return keys
 
 
-async def _build_layers(make: Callable[[SqliteStore], Sequence[Layer]], store: SqliteStore) -> None:
+async def _build_layers(make: Callable[[Store], Sequence[Layer]], store: Store) -> None:
     reports = await build(make(store), store, lambda _: None)
     failed = {report.layer: report.failed for report in reports if report.failed}
     assert not failed, f"failed: {failed}"

@@ -118,7 +118,7 @@ class Change:
 
     `added` are the store's keys of the nodes that the layer has not processed yet, in document order, including those
     that failed last time. `removed` says that nodes were removed; the store has already removed everything that was
-    derived from them, also from this layer (see `store.sqlite.write.Write.remove_nodes`).
+    derived from them, also from this layer (see `store.write.Write.remove_nodes`).
     """
 
     added: tuple[int, ...] = ()

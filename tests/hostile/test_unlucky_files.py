@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tomewise.errors import NotBuilt, ReadingError, StoreError, UsageError
+from tomewise.store.export import export
 from tomewise.store.sqlite import database
-from tomewise.store.sqlite.export import export
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

@@ -17,7 +17,7 @@ from tomewise.language.roles import SummaryIn
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Progress

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tomewise.errors import UnknownName
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node, Passage, content_id
@@ -98,7 +98,7 @@ def assert_arrays_follow(store: SqliteStore) -> None:
         }
         assert columns.keys.tolist() == sorted(expected)
         assert [row.tolist() for row in columns.rows] == [expected[key] for key in sorted(expected)]
-        assert columns.version == store.version(space)
+        assert columns.version == store.versions([space])[space]
 
 
 # ---------------------------------------------------------------- the checks
@@ -151,10 +151,10 @@ def check_failure(make: MakeStore) -> None:
     """A transaction that fails leaves nothing, neither in the tables nor in the arrays."""
     store = make()
     add(store, Document(id="one", text="a cat sat on a mat"))
-    before = list(export(store)), store.version("vectors/passages")
+    before = list(export(store)), store.versions(["vectors/passages"])
     with pytest.raises(KeyboardInterrupt):
         _interrupt_write(store)
-    assert (list(export(store)), store.version("vectors/passages")) == before
+    assert (list(export(store)), store.versions(["vectors/passages"])) == before
     assert_arrays_follow(store)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
 
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Document
 
@@ -62,8 +62,8 @@ def test_stores_share_nothing(open_store: MakeStore) -> None:
     add(first, Document(id="one", text="a cat sat"))
     assert not second.holds_documents()
     assert len(second.vectors("passages").keys) == 0
-    with first.exclusive(), second.exclusive():
+    with first.alone("add"), second.alone("add"):
         add(second, Document(id="two", text="a dog sat"))
     assert [record.id for record in first.documents()] == ["one"]
     assert first.lexical("dog", 5) == []
-    assert first.version("vectors/passages") != second.version("vectors/passages")
+    assert first.versions(["vectors/passages"]) != second.versions(["vectors/passages"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.store.contract import MakeStore, add, assert_arrays_follow, remove
 
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.types import Document
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ from tests.store.contract import add, remove
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Document
 store = SqliteStore.open(Path(sys.argv[1]))
-with store.exclusive():
+with store.alone("add"):
     print("ready", flush=True)
     for number in range(int(sys.argv[2]), 10_000):
         add(store, Document(id=f"d{number:04}", text=f"text number {number} of many"))
@@ -49,7 +49,7 @@ def test_killed_at_random_moments(open_store: MakeStore) -> None:
         documents = {record.id for record in store.documents()}
         assert {f"d{number:04}" for number in printed if number % 3 != 1} <= documents
         assert_arrays_follow(store)
-        with store.exclusive():
+        with store.alone("add"):
             add(store, Document(id="d0000", text="text number 0 of many"))
         with store.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"

@@ -345,7 +345,7 @@ def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, 
 
 
 def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
-    with Tome.open("memory.tome") as tome, tome.store.exclusive():
+    with Tome.open("memory.tome") as tome, tome.store.alone("add"):
         begun = time.monotonic()
         assert_one_line(command("add", log_in_tome), 4, "written by another program")
         assert time.monotonic() - begun < 2

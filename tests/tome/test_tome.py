@@ -470,7 +470,7 @@ def test_two_openings_of_one_tome_see_what_the_other_did(here):
         assert "Ada" in second_tome.ask("Who put out the light?").text
         second_tome.add(Document(id="x", text="Ida Poe rang the bell."))
         assert "Ida" in first_tome.ask("Who rang the bell?").text
-        with first_tome.store.exclusive(), pytest.raises(Locked):
+        with first_tome.store.alone("add"), pytest.raises(Locked):
             second_tome.add(*documents(1))
 
 

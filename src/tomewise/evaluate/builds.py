@@ -15,11 +15,11 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
-from tomewise.store.sqlite.write import PASSAGES
+from tomewise.store.records import PASSAGES
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 ASKED = "asked the model: the given triples are of passages"
 _COST = "evaluated cost of "
@@ -38,13 +38,13 @@ class Build:
     notes: tuple[str, ...]
 
 
-async def build_layers(store: SqliteStore, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
+async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
     """Bring layers up to date, lowest first. Extractions from the file `openie` go only to graphs of passages.
 
     The tome stores the usage of each layer, so that every system that uses a layer is charged for it. A layer that an
     error stops is charged when a later build finishes it. Raises ModelError.
     """
-    with store.exclusive():
+    with store.alone("build"):
         for layer in layers:
             await _build(store, layer, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
@@ -64,7 +64,7 @@ def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
     return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
 
 
-async def _build(store: SqliteStore, layer: Layer, openie: Path | None, report: Report) -> None:
+async def _build(store: Store, layer: Layer, openie: Path | None, report: Report) -> None:
     if not await asyncio.to_thread(find_changes, layer, store):
         return
     with meter() as used, count_reused() as reused:
@@ -72,7 +72,7 @@ async def _build(store: SqliteStore, layer: Layer, openie: Path | None, report: 
     await asyncio.to_thread(_add_cost, store, layer, as_usage(used, reused))
 
 
-def _provide(store: SqliteStore, openie: Path, report: Report) -> Provide:
+def _provide(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:
@@ -84,18 +84,18 @@ def _provide(store: SqliteStore, openie: Path, report: Report) -> Provide:
     return provide
 
 
-def _read_cost(store: SqliteStore, layer: Layer) -> dict[str, Any]:
+def _read_cost(store: Store, layer: Layer) -> dict[str, Any]:
     usage: dict[str, Any] = json.loads(store.meta(_COST + layer.name) or "{}")
     return usage
 
 
-def _add_cost(store: SqliteStore, layer: Layer, usage: dict[str, Any]) -> None:
+def _add_cost(store: Store, layer: Layer, usage: dict[str, Any]) -> None:
     text = json.dumps(sum_usages([_read_cost(store, layer), usage]))
     with store.write() as change:
         change.set_meta(_COST + layer.name, text)
 
 
-def _count_fallbacks(store: SqliteStore, layer: Layer) -> int:
+def _count_fallbacks(store: Store, layer: Layer) -> int:
     """Count the nodes of a layer whose text replaces what the model should have written, and the texts that failed."""
     replaced = sum("fallback" in node.data for node in store.nodes(layer.name).values())
     return replaced + len(store.intake(layer.name).failed)

@@ -15,7 +15,7 @@ from tomewise.evaluate.builds import Build, build_layers, explain_refusal
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.store.sqlite.write import PASSAGES
+from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
 from tomewise.systems.registry import assemble
 from tomewise.systems.spec import Variant
@@ -23,7 +23,7 @@ from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, PassageId, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 _DECIMALS = 6  # cosines that differ by less tie
 
@@ -65,9 +65,8 @@ class Memory:
 
     def _cosines(self, question: str, passages: Iterable[PassageId]) -> dict[PassageId, float]:
         keys = self.tome.store.keys_of(passages)
-        columns = self.tome.store.vectors(PASSAGES)
-        places = np.searchsorted(columns.keys, list(keys.values()))
-        cosines = columns.rows[places] @ self.tome.kit.embedder.embed([question])[0]
+        vectors = self.tome.store.rows(PASSAGES, keys.values())
+        cosines = vectors @ self.tome.kit.embedder.embed([question])[0]
         return dict(zip(keys, np.round(cosines, _DECIMALS).tolist(), strict=True))
 
 
@@ -88,7 +87,7 @@ async def open_memory(
     try:
         await tome.aadd(*documents, on_progress=report)
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
-        store = cast("SqliteStore", ReplayedStore(tome.store))
+        store = cast("Store", ReplayedStore(tome.store))
         kit = replace(tome.kit, store=store, model=ReplayedModel(experiment.model))
         assembled = {
             variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants

@@ -18,7 +18,7 @@ from tomewise.types import Passage
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Keys, Store
     from tomewise.types import In, Out, Role
 
 
@@ -29,7 +29,7 @@ class Memo:
     replies: dict[tuple[str, str], Any] = field(default_factory=dict)
     rows: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     passages: dict[int, Passage] = field(default_factory=dict)
-    lexical: dict[tuple[str, int], list[tuple[int, float]]] = field(default_factory=dict)
+    lexical: dict[tuple[str, int, bytes], list[tuple[int, float]]] = field(default_factory=dict)
     replaying: bool = False
 
 
@@ -107,7 +107,7 @@ class ReplayedStore:
     It replaces the store in the kit of a system, because reading passages takes most of the time of a ranking.
     """
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def __getattr__(self, name: str) -> Any:
@@ -123,11 +123,12 @@ class ReplayedStore:
         memo.passages |= self._store.passages(missing) if missing else {}
         return {key: memo.passages[key] for key in dict.fromkeys(wanted) if key in memo.passages}
 
-    def lexical(self, query: str, limit: int) -> list[tuple[int, float]]:
+    def lexical(self, query: str, limit: int, *, among: Keys | None = None) -> list[tuple[int, float]]:
         """Search for words as the store does."""
         memo = _memo.get()
         if memo is None:
-            return self._store.lexical(query, limit)
-        if not memo.replaying or (query, limit) not in memo.lexical:
-            memo.lexical[query, limit] = self._store.lexical(query, limit)
-        return list(memo.lexical[query, limit])
+            return self._store.lexical(query, limit, among=among)
+        key = (query, limit, b"" if among is None else among.tobytes())
+        if not memo.replaying or key not in memo.lexical:
+            memo.lexical[key] = self._store.lexical(query, limit, among=among)
+        return list(memo.lexical[key])

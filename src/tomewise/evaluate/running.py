@@ -29,10 +29,10 @@ from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
-from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Variant
+from tomewise.tome.open_store import open_store
 from tomewise.types import Document, LanguageModel, Progress
 
 OnProgress = Callable[[Progress], None]
@@ -139,7 +139,7 @@ def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -
 @contextmanager
 def _pay_once(experiment: Experiment, out: Path) -> Iterator[Experiment]:
     """The experiment with models that pay for each reply once, across all experiments of the folder."""
-    store = SqliteStore.open(out / "calls.tome")
+    store = open_store(out / "calls.tome")
 
     def pay_once(model: LanguageModel) -> LanguageModel:
         return PaidOnce(model, Prompts(experiment.prompts), store.calls)

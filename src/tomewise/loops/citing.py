@@ -14,7 +14,7 @@ from tomewise.loops.evidence import find_labelled
 from tomewise.types import Citation, Evidence, Passage
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
 
 _QUOTES = {'"': '"“”„‟«»', "'": "'‘’‚‛`´"}
 _DASHES = "-‐‑‒–—―−"
@@ -41,7 +41,7 @@ class Cited:
 class Citer:
     """Finds quotations of the model in the passages that its evidence rests on."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Texts) -> None:
         self._store = store
 
     def cite(self, quotes: Sequence[Quote], evidence: Sequence[Evidence]) -> Cited:

@@ -11,7 +11,7 @@ from tomewise.language.roles import Shown
 from tomewise.types import Embedder, Evidence, In, LanguageModel, Out
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
     from tomewise.types import Role
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
@@ -72,7 +72,7 @@ def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:
 class Shelf:
     """Knows where evidence stands in its documents."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Texts) -> None:
         self._store = store
 
     def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -14,14 +14,14 @@ from tomewise.language.repairs import collect_repairs
 from tomewise.types import Change, Estimate, Layer, LayerReport, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 
 Provide = Callable[[Layer], Awaitable[LayerReport | None]]
 
 
 async def build(
-    layers: Sequence[Layer], store: SqliteStore, report: Report, *, provide: Provide | None = None
+    layers: Sequence[Layer], store: Store, report: Report, *, provide: Provide | None = None
 ) -> list[LayerReport]:
     """Update each layer that has new nodes to take in; a layer waits only for the layers that it needs.
 
@@ -58,7 +58,7 @@ async def build(
     return [built for task in tasks.values() if (built := task.result())]
 
 
-async def estimate(layers: Sequence[Layer], store: SqliteStore) -> list[Estimate]:
+async def estimate(layers: Sequence[Layer], store: Store) -> list[Estimate]:
     """Estimate the model calls of a build, layer by layer, without asking the model."""
     order = _sort_layers(layers)
     estimates = []
@@ -69,7 +69,7 @@ async def estimate(layers: Sequence[Layer], store: SqliteStore) -> list[Estimate
     return estimates
 
 
-def find_changes(layer: Layer, store: SqliteStore) -> Change:
+def find_changes(layer: Layer, store: Store) -> Change:
     """Find what changed in the layers below this layer since its last update."""
     seen_now = store.count_intake(layer.name)
     record = store.builds().get(layer.name, {})
@@ -79,7 +79,7 @@ def find_changes(layer: Layer, store: SqliteStore) -> Change:
     )
 
 
-def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
+def find_lag(layers: Sequence[Layer], store: Store) -> Mapping[str, int]:
     """Count the nodes that each layer has yet to take in; layers that are up to date are left out.
 
     Nodes that failed do not count: the memory made from the other nodes is usable.
@@ -93,7 +93,7 @@ def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
     return lag
 
 
-async def _update(layer: Layer, change: Change, store: SqliteStore, report: Report, mark: str) -> LayerReport:
+async def _update(layer: Layer, change: Change, store: Store, report: Report, mark: str) -> LayerReport:
     """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
     with collect_repairs() as mended, ask_anew(mark):
         try:
@@ -103,7 +103,7 @@ async def _update(layer: Layer, change: Change, store: SqliteStore, report: Repo
                 await asyncio.to_thread(_count_replies, store, layer.name, asdict(mended))
 
 
-def _count_replies(store: SqliteStore, layer: str, counts: Mapping[str, int]) -> None:
+def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:
     with store.write() as change:
         change.count_replies(layer, counts)
 
@@ -112,7 +112,7 @@ def _join_reports(first: LayerReport, second: LayerReport) -> LayerReport:
     return replace(second, added=first.added + second.added, notes=(*first.notes, *second.notes))
 
 
-def _has_changes_below(layer: Layer, layers: Mapping[str, Layer], store: SqliteStore) -> bool:
+def _has_changes_below(layer: Layer, layers: Mapping[str, Layer], store: Store) -> bool:
     """Whether a layer below has new nodes to take in, so that this layer will have new nodes too."""
     layers_below = [layers[need] for need in layer.needs if need in layers]
     return any(bool(find_changes(layer, store)) or _has_changes_below(layer, layers, store) for layer in layers_below)

@@ -28,7 +28,7 @@ from tomewise.types import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 NAME = "episodes"
 _SUMMARY_TOKENS = 500
@@ -123,7 +123,7 @@ class EpisodesLayer:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         model: LanguageModel,
         embedder: Embedder,
         *,

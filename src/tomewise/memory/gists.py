@@ -25,7 +25,7 @@ from tomewise.types import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 NAME = "gists"
 _TYPICAL = Typical(12, 1.04)  # the memory is about as long as the passage, and the notes take one line
@@ -51,7 +51,7 @@ class GistsLayer:
     name = NAME
     needs = ("passages",)
 
-    def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
+    def __init__(self, store: Store, model: LanguageModel) -> None:
         self._store = store
         self._model = model
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
 
 
-def find_grounds(store: SqliteStore, keys: Sequence[int], layer: str) -> dict[int, list[int]]:
+def find_grounds(store: Texts, keys: Sequence[int], layer: str) -> dict[int, list[int]]:
     """Find the passage keys of each node, each key once, in the order of the sources.
 
     Works for passages themselves and for any layer whose nodes are made from passages or from nodes of that layer.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.reading.splitter import PassageSplitter
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 SPACE = "passages"
 _BATCH_SIZE = 64_000  # characters that are embedded and committed together; a longer document is committed alone
@@ -64,7 +64,7 @@ class PassagesLayer:
 
     name = SPACE
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, splitter: PassageSplitter) -> None:
+    def __init__(self, store: Store, embedder: Embedder, splitter: PassageSplitter) -> None:
         self._store = store
         self._embedder = embedder
         self._splitter = splitter

@@ -7,14 +7,14 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UnknownName
-from tomewise.store.sqlite.write import PASSAGES
+from tomewise.store.records import PASSAGES
 from tomewise.types import Layer
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 
-def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: SqliteStore) -> None:
+def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
     """Forget the layers with these names, and all memory that rests on the passages with these ids.
 
     Marks the layers, so that their next build does not use cached replies from before. The mark lasts until the layer
@@ -30,7 +30,7 @@ def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: SqliteStore
             _forget_passage(name, layers, store, mark)
 
 
-def _forget_layer(layer: Layer, store: SqliteStore, mark: str) -> None:
+def _forget_layer(layer: Layer, store: Store, mark: str) -> None:
     keys = [key for part in _list_parts(layer) for key in store.node_keys(part)]
     with store.write() as change:
         change.remove_nodes(keys)
@@ -38,7 +38,7 @@ def _forget_layer(layer: Layer, store: SqliteStore, mark: str) -> None:
         change.mark_again(layer.name, mark)
 
 
-def _forget_passage(name: str, layers: Sequence[Layer], store: SqliteStore, mark: str) -> None:
+def _forget_passage(name: str, layers: Sequence[Layer], store: Store, mark: str) -> None:
     key = store.keys_of([name]).get(name)
     if key is None or store.nodes_at([key])[key].layer != PASSAGES:
         known = ", ".join(layer.name for layer in layers) or "none"

@@ -11,7 +11,7 @@ from tomewise.language.usage import estimate_tokens
 from tomewise.types import In, LanguageModel, Out, Rehearsing
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
     from tomewise.types import Role
 
 
@@ -27,7 +27,7 @@ class Typical:
 
 
 async def estimate_reply_tokens(
-    store: SqliteStore,
+    store: Store,
     model: LanguageModel,
     role: Role[In, Out],
     typical: Typical,

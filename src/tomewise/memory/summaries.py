@@ -21,7 +21,7 @@ from tomewise.types import (
 )
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 NAME = "summaries"
 _TOKENS = 120  # a summary is at most this long
@@ -37,7 +37,7 @@ class SummariesLayer:
     name = NAME
     needs = ("passages",)
 
-    def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
+    def __init__(self, store: Store, model: LanguageModel) -> None:
         self._store = store
         self._model = model
 

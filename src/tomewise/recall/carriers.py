@@ -15,7 +15,7 @@ from tomewise.recall.linking import Hits, Linking
 from tomewise.types import Embedder, Evidence, Retriever
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
 
 
 class WithGists:
@@ -26,7 +26,7 @@ class WithGists:
     """
 
     def __init__(
-        self, retriever: Retriever, store: SqliteStore, *, layer: str = "gists", only_new_sentences: bool = False
+        self, retriever: Retriever, store: Texts, *, layer: str = "gists", only_new_sentences: bool = False
     ) -> None:
         self._retriever = retriever
         self._store = store
@@ -54,7 +54,7 @@ class SelectedFacts:
     Each fact is one piece of evidence, and its sources are all passages that state it. `linking` finds the facts.
     """
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, linking: Linking, graph: str) -> None:
+    def __init__(self, store: Texts, embedder: Embedder, linking: Linking, graph: str) -> None:
         self._store = store
         self._embedder = embedder
         self._linking = linking
@@ -104,7 +104,7 @@ def _have_same_words(first: str, second: str) -> bool:
     return first.split() == second.split()
 
 
-def find_derived_texts(store: SqliteStore, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
+def find_derived_texts(store: Texts, found: Sequence[Evidence], space: str) -> dict[str, list[str]]:
     """For each piece of evidence that is a passage, the texts of the nodes made from it, ordered by node id."""
     keys = store.keys_of(piece.node for piece in found)
     derived_keys = store.find_derived(keys.values(), space)

@@ -6,14 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tomewise.memory.grounds import find_grounds
-from tomewise.recall.ranking import find_top
 from tomewise.types import Embedder, Evidence, PassageId
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Readable
 
 
 class DenseDerived:
@@ -22,7 +19,7 @@ class DenseDerived:
     `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence.
     """
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, layer: str) -> None:
+    def __init__(self, store: Readable, embedder: Embedder, layer: str) -> None:
         self._store = store
         self._embedder = embedder
         self._layer = layer
@@ -33,14 +30,8 @@ class DenseDerived:
         return await asyncio.to_thread(self._retrieve, query, limit)
 
     def _retrieve(self, query: str, limit: int) -> list[Evidence]:
-        columns = self._store.vectors(self._layer)
-        if not len(columns.stored_keys):
-            return []
-        scores = columns.stored_rows @ self._embedder.embed([query])[0]
-        if columns.live is not None:
-            scores = np.where(columns.live, scores, -np.inf)
-        best = find_top(scores, limit)
-        nearest = dict(zip(columns.stored_keys[best].tolist(), scores[best].tolist(), strict=True))
+        found = self._store.nearest(self._layer, self._embedder.embed([query])[0], limit)
+        nearest = dict(zip(found.keys.tolist(), found.cosines.tolist(), strict=True))
         nodes = self._store.nodes_at(nearest)
         order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
         sources = self._grounds.passages_below(order)
@@ -59,7 +50,7 @@ class DenseDerived:
 class Grounds:
     """The passages from which nodes of one layer were made. They are cached until the layer changes."""
 
-    def __init__(self, store: SqliteStore, layer: str) -> None:
+    def __init__(self, store: Readable, layer: str) -> None:
         self._store = store
         self._layer = layer
         self._cache: tuple[int, dict[int, tuple[PassageId, ...]]] = (0, {})  # the layer's version, passages by node
@@ -67,7 +58,7 @@ class Grounds:
     def passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
         """For each node the passages at the bottom of its tree, however many levels down, in document order."""
         wanted = list(keys)
-        version = self._store.version(f"edges/made-of:{self._layer}")
+        (version,) = self._store.versions([f"edges/made-of:{self._layer}"]).values()
         if self._cache[0] != version:
             self._cache = (version, {})
         cache = self._cache[1]  # stays correct for `version` even if another thread now replaces `self._cache`

@@ -17,16 +17,17 @@ from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
 from tomewise.recall.linking import Linking
-from tomewise.recall.ranking import find_top, rank_passages
+from tomewise.recall.ranking import rank_passages
 from tomewise.recall.seeding import GraphQuestion, Seeding
-from tomewise.recall.similarity import cosines, cosines_at
 from tomewise.recall.walk import VisitedNodes, Walk
+from tomewise.store.nearest import find_top
+from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, LanguageModel, Retriever
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Readable
 
 Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]"], VisitedNodes]
 
@@ -75,7 +76,7 @@ class Diffusion:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Readable,
         embedder: Embedder,
         indexes: GraphIndexes,
         linking: Linking,
@@ -131,7 +132,7 @@ class CogniRank:
     200.
     """
 
-    def __init__(self, store: SqliteStore, diffusion: Diffusion, *, blend: float = 0.95, candidates: int = 200) -> None:
+    def __init__(self, store: Readable, diffusion: Diffusion, *, blend: float = 0.95, candidates: int = 200) -> None:
         self._store = store
         self._diffusion = diffusion
         self._blend = blend
@@ -144,8 +145,10 @@ class CogniRank:
     def _rank(self, reached: ReachedPassages, limit: int) -> list[Evidence]:
         candidates = find_top(reached.masses, max(self._candidates, limit))
         keys, masses = reached.keys[candidates], reached.masses[candidates]
-        exists, cosine_scores = cosines_at(self._store.vectors("passages"), keys, reached.vector)
-        scores = cognirank(masses[exists], cosine_scores, blend=self._blend)
+        order = np.argsort(keys)
+        known, cosines = self._store.scores(PASSAGES, reached.vector, among=keys[order])
+        exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
+        scores = cognirank(masses[exists], cosines, blend=self._blend)
         best = find_top(scores, limit)
         return _evidence(self._store, reached, keys[exists][best], scores[best], limit)
 
@@ -189,13 +192,14 @@ def _load_walk() -> None:
 
 
 def _evidence(
-    store: SqliteStore, reached: ReachedPassages, keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
+    store: Readable, reached: ReachedPassages, keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
 ) -> list[Evidence]:
     """The best passages; if they are fewer than `limit`, the nearest of the passages not reached follow."""
     found = rank_passages(store, keys.tolist(), scores.tolist(), limit)
     if len(found) >= limit:
         return found
-    other_keys, other_scores = cosines(store.vectors("passages"), reached.vector)
+    nearest = store.nearest(PASSAGES, reached.vector, limit - len(found) + len(reached.keys))
+    other_keys, other_scores = nearest.keys, nearest.cosines
     if len(reached.keys):
         not_reached = ~np.isin(other_keys, reached.keys)
         # Minus 1, so that these scores are below those of all passages reached.

@@ -8,23 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tomewise.recall.ranking import as_evidence, find_top, rank_passages
+from tomewise.recall.ranking import as_evidence, rank_passages
+from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Retriever
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.sqlite.store import SqliteStore
-
-PASSAGES = "passages"
+    from tomewise.store.contract import Readable, Texts
 
 
 class Dense:
     """Passages ranked by cosine with the query: one exact matrix product over all vectors."""
 
-    def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
+    def __init__(self, store: Readable, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
 
@@ -34,20 +29,14 @@ class Dense:
 
     def _retrieve(self, query: str, limit: int) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
-        columns = self._store.vectors(PASSAGES)
-        if not len(columns.stored_keys):
-            return []
-        scores: NDArray[np.float32] = columns.stored_rows @ vector
-        if columns.live is not None:
-            scores = np.where(columns.live, scores, -np.inf)
-        best = find_top(scores, limit)
-        return rank_passages(self._store, columns.stored_keys[best].tolist(), scores[best].tolist(), limit)
+        found = self._store.nearest(PASSAGES, vector, limit)
+        return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
 
 
 class Lexical:
     """Passages ranked by BM25 over stemmed words."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Readable) -> None:
         self._store = store
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
@@ -89,7 +78,7 @@ class Fused:
 class Everything:
     """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Texts) -> None:
         self._store = store
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:

@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from sqlalchemy import select
 
 from tomewise.recall.csr import CsrGraph
-from tomewise.recall.similarity import live_keys
 from tomewise.recall.walk import Walk
-from tomewise.store.sqlite.schema import spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.mirror import Columns
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]
 
@@ -54,13 +50,11 @@ class GraphIndexes:
     """
 
     def __init__(
-        self, store: SqliteStore, graph: str, *, links: Links = "facts", between: float = 1.0, restart: float = 0.5
+        self, store: Spaces, graph: str, *, links: Links = "facts", between: float = 1.0, restart: float = 0.5
     ) -> None:
         self._store = store
-        self._ends = f"edges/ends:{graph}"
-        self._fact_sources = f"edges/seen-in:facts:{graph}"
-        self._entity_sources = f"edges/seen-in:entities:{graph}"
-        self._synonyms = f"edges/synonyms:{graph}"
+        edges = (f"ends:{graph}", f"seen-in:facts:{graph}", f"seen-in:entities:{graph}", f"synonyms:{graph}")
+        self._names = (*(f"edges/{space}" for space in edges), "vectors/passages")
         self._links = links
         self._between = between
         self._restart = restart
@@ -70,42 +64,23 @@ class GraphIndexes:
     def current(self) -> GraphIndex:
         """The index of what is stored now."""
         with self._guard:
-            versions = self._versions()
+            versions = self._store.versions(self._names)
             if self._cache is None or self._cache[0] != versions:
                 self._cache = None  # frees the old index before the new one is built
                 # A new thread each time reuses the heap of the last one. In a shared pool, each thread that has built
                 # an index would keep 60 MB.
                 with ThreadPoolExecutor(1, "graph-index") as thread:
-                    self._cache = thread.submit(self._build, versions).result()
+                    self._cache = thread.submit(self._build).result()
             return self._cache[1]
 
-    def _build(self, versions: dict[str, int]) -> tuple[Mapping[str, int], GraphIndex]:
-        columns = self._columns(versions)
-        return {name: space.version for name, space in columns.items()}, self._make(columns)
+    def _build(self) -> tuple[Mapping[str, int], GraphIndex]:
+        spaces = self._store.arrays(self._names)
+        return {name: space.version for name, space in spaces.items()}, self._make(spaces)
 
-    def _versions(self) -> dict[str, int]:
-        """The versions of all spaces that the index is built from, at one moment."""
-        names = (*self._edge_spaces(), "vectors/passages")
-        with self._store.read() as connection:
-            rows = connection.execute(select(spaces.c.space, spaces.c.version).where(spaces.c.space.in_(names)))
-            return dict.fromkeys(names, 0) | {row[0]: row[1] for row in rows}
-
-    def _columns(self, versions: dict[str, int]) -> dict[str, Columns]:
-        """All spaces as they were at one moment. If a writer changes one while they are read, all are read again."""
-        while True:
-            columns = {name: self._column(name) for name in versions}
-            if all(space.version == versions[name] for name, space in columns.items()):
-                return columns
-            versions = self._versions()
-
-    def _column(self, name: str) -> Columns:
-        kind, space = name.split("/", 1)
-        return self._store.vectors(space) if kind == "vectors" else self._store.edges(space)
-
-    def _make(self, columns: Mapping[str, Columns]) -> GraphIndex:
-        ends, fact_sources, entity_sources, synonyms = (_rows(columns[name]) for name in self._edge_spaces())
+    def _make(self, spaces: Mapping[str, SpaceRows]) -> GraphIndex:
+        ends, fact_sources, entity_sources, synonyms = (spaces[name].rows.reshape(-1, 3) for name in self._names[:4])
         passages, entities, facts = (
-            live_keys(columns["vectors/passages"]),
+            spaces["vectors/passages"].keys,
             _distinct_keys(entity_sources[:, 0]),
             _distinct_keys(ends[:, 0]),
         )
@@ -138,9 +113,6 @@ class GraphIndexes:
             walk=Walk(graph, restart=self._restart),
         )
 
-    def _edge_spaces(self) -> tuple[str, str, str, str]:
-        return self._ends, self._fact_sources, self._entity_sources, self._synonyms
-
 
 def _ends(
     facts: NDArray[np.int32], entities: NDArray[np.int32], is_tail: NDArray[np.bool_], count: int
@@ -163,12 +135,6 @@ def _distinct_links(
     pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]  # faster than np.unique, which hashes
     entities, linked_passages = np.divmod(pairs, max(1, count))
     return entities.astype(np.int32), linked_passages.astype(np.int32)
-
-
-def _rows(columns: Columns) -> NDArray[np.float64]:
-    """The rows of a space of edges, in no order."""
-    rows: NDArray[np.float64] = columns.stored_rows if columns.live is None else columns.stored_rows[columns.live]
-    return rows.reshape(-1, 3)
 
 
 def _keys(column: NDArray[np.float64]) -> NDArray[np.int64]:

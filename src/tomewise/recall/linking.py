@@ -11,14 +11,13 @@ import numpy as np
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
-from tomewise.recall.ranking import find_top
-from tomewise.recall.similarity import cosines, scale_to_all
+from tomewise.store.nearest import DECIMALS
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Readable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +45,7 @@ class Linking(Protocol):
 class NearestFacts:
     """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12)."""
 
-    def __init__(self, store: SqliteStore, graph: str, *, limit: int = 5) -> None:
+    def __init__(self, store: Readable, graph: str, *, limit: int = 5) -> None:
         self._store = store
         self._space = f"facts:{graph}"
         self._limit = limit
@@ -56,16 +55,16 @@ class NearestFacts:
         return await asyncio.to_thread(self._nearest, vector)
 
     def _nearest(self, vector: NDArray[np.float32]) -> Hits:
-        keys, scores = cosines(self._store.vectors(self._space), vector)
-        best = find_top(scores, self._limit)
-        nodes = self._store.nodes_at(keys[best].tolist())
+        found = self._store.nearest(self._space, vector, self._limit)
+        keys, cosines = found.keys.tolist(), found.cosines.tolist()
+        nodes = self._store.nodes_at(keys)
         order = sorted(
-            (place for place in best.tolist() if int(keys[place]) in nodes),
-            key=lambda place: (-round(float(scores[place]), 6), nodes[int(keys[place])].id),
+            (place for place, key in enumerate(keys) if key in nodes),
+            key=lambda place: (-round(cosines[place], DECIMALS), nodes[keys[place]].id),
         )[: self._limit]
-        texts = tuple(nodes[int(keys[place])].text for place in order)
+        texts = tuple(nodes[keys[place]].text for place in order)
         places = np.array(order, np.int64)
-        return Hits(keys[places], texts, scores[places].astype(np.float64), scale_to_all(scores, places))
+        return Hits(found.keys[places], texts, found.cosines[places].astype(np.float64), found.scale()[places])
 
 
 class RecognisedFacts:

@@ -5,34 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from tomewise.store.nearest import DECIMALS
 from tomewise.types import Evidence, Passage
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tomewise.store.sqlite.store import SqliteStore
-
-# The last bits of a sum of floats depend on the row's position; ties must not depend on them.
-_DECIMALS = 6
+    from tomewise.store.contract import Texts
 
 
-def find_top(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:
-    """Positions of the `limit` best scores and of all scores that tie with the last of these, in no order."""
-    if limit >= len(scores):
-        return np.arange(len(scores))
-    if limit <= 0:
-        return np.empty(0, np.intp)
-    least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-    return np.flatnonzero(scores >= least - 10.0**-_DECIMALS)
-
-
-def rank_passages(store: SqliteStore, keys: Sequence[int], scores: Iterable[float], limit: int) -> list[Evidence]:
+def rank_passages(store: Texts, keys: Sequence[int], scores: Iterable[float], limit: int) -> list[Evidence]:
     """The `limit` best passages as evidence, ties by id."""
     passages = store.passages(keys)
     found = [
-        as_evidence(passages[key], round(float(score), _DECIMALS))
+        as_evidence(passages[key], round(float(score), DECIMALS))
         for key, score in zip(keys, scores, strict=True)
         if key in passages
     ]

@@ -16,14 +16,14 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
-from tomewise.recall.ranking import find_top
-from tomewise.recall.similarity import cosines, find_places, find_places_of_known, scale_to_all
+from tomewise.store.key_places import find_places, find_places_of_known
+from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Readable, Spaces, Texts
 
 Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
 _LONGEST = 10  # words of the longest entity names that are looked for in a question
@@ -76,7 +76,7 @@ class MentionSeeds:
     of its words, other than the question's first, is capitalised or has a digit.
     """
 
-    def __init__(self, store: SqliteStore, names: GraphNames, *, weight: float = 1.0) -> None:
+    def __init__(self, store: Texts, names: GraphNames, *, weight: float = 1.0) -> None:
         self._store = store
         self._names = names
         self._weight = weight
@@ -109,7 +109,7 @@ class PassageSeeds:
     mass everywhere, and make a local walk visit the whole graph.
     """
 
-    def __init__(self, store: SqliteStore, *, weight: float = 0.05, keep: int = 200) -> None:
+    def __init__(self, store: Spaces, *, weight: float = 0.05, keep: int = 200) -> None:
         self._store = store
         self._weight = weight
         self._keep = keep
@@ -129,7 +129,7 @@ class ExpandedPassageSeeds:
     """
 
     def __init__(
-        self, store: SqliteStore, embedder: Embedder, *, weight: float = 0.05, keep: int = 200, facts: int = 3
+        self, store: Readable, embedder: Embedder, *, weight: float = 0.05, keep: int = 200, facts: int = 3
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -180,13 +180,11 @@ def _ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
 
 
-def _nearest_passages(store: SqliteStore, index: GraphIndex, vectors: NDArray[np.float32], *, keep: int) -> Seeds:
+def _nearest_passages(store: Spaces, index: GraphIndex, vectors: NDArray[np.float32], *, keep: int) -> Seeds:
     """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all."""
-    keys, found = cosines(store.vectors("passages"), vectors)
-    scores = found if found.ndim == 1 else found.max(axis=1)
-    best = find_top(scores, keep)
-    vertices, is_known = find_places_of_known(keys[best], index.passages)
-    return vertices + len(index.entities), scale_to_all(scores, best)[is_known]
+    nearest = store.nearest(PASSAGES, vectors, keep)
+    vertices, is_known = find_places_of_known(nearest.keys, index.passages)
+    return vertices + len(index.entities), nearest.scale()[is_known]
 
 
 def _words(question: str) -> list[str]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.recall.derived import Grounds
-from tomewise.recall.ranking import as_evidence, find_top
+from tomewise.recall.ranking import as_evidence
 from tomewise.types import Embedder, Evidence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Readable
 
 _TREE = "tree"
 _PASSAGES = "passages"
@@ -29,7 +29,7 @@ class CollapsedTree:
     the loop fills its own budget, and it skips such a text and continues with texts that fit.
     """
 
-    def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
+    def __init__(self, store: Readable, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
         self._grounds = Grounds(store, _TREE)
@@ -42,12 +42,8 @@ class CollapsedTree:
         vector = self._embedder.embed([query])[0]
         best: dict[int, float] = {}
         for space in (_PASSAGES, _TREE):
-            columns = self._store.vectors(space)
-            if len(columns.stored_keys):
-                scores = columns.stored_rows @ vector
-                scores = scores if columns.live is None else np.where(columns.live, scores, -np.inf)
-                places = find_top(scores, limit)
-                best.update(zip(columns.stored_keys[places].tolist(), scores[places].tolist(), strict=True))
+            nearest = self._store.nearest(space, vector, limit)
+            best.update(zip(nearest.keys.tolist(), nearest.cosines.tolist(), strict=True))
         return sorted(_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
 
 
@@ -59,7 +55,7 @@ class TreeTraversal:
     should make a parent failed, its children cannot be reached until the next build.
     """
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, *, top_k: int = 5) -> None:
+    def __init__(self, store: Readable, embedder: Embedder, *, top_k: int = 5) -> None:
         self._store = store
         self._embedder = embedder
         self._top_k = top_k
@@ -85,11 +81,8 @@ class TreeTraversal:
         """Cosines of the candidates, which may be passages or summaries."""
         found: dict[int, float] = {}
         for space in (_PASSAGES, _TREE):
-            columns = self._store.vectors(space)
-            is_candidate = np.isin(columns.keys, candidates)
-            if is_candidate.any():
-                cosines = columns.rows[is_candidate] @ vector
-                found.update(zip(columns.keys[is_candidate].tolist(), cosines.tolist(), strict=True))
+            keys, cosines = self._store.scores(space, vector, among=np.array(sorted(candidates), np.int64))
+            found.update(zip(keys.tolist(), cosines.tolist(), strict=True))
         return found
 
     def _roots(self) -> list[int]:
@@ -98,7 +91,7 @@ class TreeTraversal:
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(_PASSAGES)
 
 
-def _evidence(store: SqliteStore, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
+def _evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float]) -> dict[int, Evidence]:
     """Passages and summaries as evidence, by key."""
     passages = store.passages(scores)
     found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}

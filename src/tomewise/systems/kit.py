@@ -14,7 +14,7 @@ from tomewise.loops.once import Once
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
 Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
@@ -25,7 +25,7 @@ CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of
 class Kit:
     """The store, model and embedder from which a recipe wires parts. A part gets its members, never the kit itself."""
 
-    store: SqliteStore
+    store: Store
     model: LanguageModel
     embedder: Embedder
 

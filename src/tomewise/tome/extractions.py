@@ -14,10 +14,10 @@ from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 
-def provide_extractions(layers: Sequence[Layer], path: Path, store: SqliteStore, report: Report) -> Provide:
+def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, report: Report) -> Provide:
     """A function that fills the graphs among the layers with the extractions of a file.
 
     Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `GraphLayer.check_takes`).

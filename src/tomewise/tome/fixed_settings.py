@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from tomewise.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
     from tomewise.types import Embedder
 
 _DEFAULT_TOKENS = 512  # size of a passage, unless the embedder sees less
 
 
-def fix_settings(store: SqliteStore, embedder: Embedder, tokens: int | None, overlap: int | None) -> tuple[int, int]:
+def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: int | None) -> tuple[int, int]:
     """Fix the settings of a tome without documents, or compare them with those recorded in a tome that has some.
 
     Returns the passage size and the overlap, in tokens. Raises StoreError for a setting that differs, and UsageError
@@ -25,7 +25,7 @@ def fix_settings(store: SqliteStore, embedder: Embedder, tokens: int | None, ove
     if differing and store.holds_documents():
         key = differing[0]
         raise StoreError(
-            f"{store.path} was made with {key.replace('_', ' ')} {recorded[key]}, not {requested[key]}: "
+            f"{store.address} was made with {key.replace('_', ' ')} {recorded[key]}, not {requested[key]}: "
             f"leave that setting out, or start another tome with -m"
         )
     if not differing:
@@ -37,7 +37,7 @@ def fix_settings(store: SqliteStore, embedder: Embedder, tokens: int | None, ove
     return size, overlap_size
 
 
-def _record_settings(store: SqliteStore, embedder: Embedder, size: int, overlap: int) -> None:
+def _record_settings(store: Store, embedder: Embedder, size: int, overlap: int) -> None:
     from tomewise.reading.splitter import PassageSplitter
 
     if size > embedder.max_tokens:

@@ -19,7 +19,8 @@ from tomewise.reading.read import Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
+    from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _MOST_OPTIONS = 26  # each option has a letter, A to Z
@@ -129,7 +130,7 @@ def _check_document(document: Document) -> None:
         raise ReadingError(f"{where} holds a character that a text cannot hold: replace it")
 
 
-def find_document(name: str, store: SqliteStore) -> DocumentRecord:
+def find_document(name: str, store: Store) -> DocumentRecord:
     """The document with this id, title, source or part of its id. Raises UnknownName for no match and for several."""
     if not name.strip():
         raise UsageError("the name of the document is empty: `tome show` lists the documents")
@@ -147,4 +148,4 @@ def find_document(name: str, store: SqliteStore) -> DocumentRecord:
         if matches:
             examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
             raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
-    raise UnknownName(f"no document {name!r} in {store.path}: `tome show` lists the documents")
+    raise UnknownName(f"no document {name!r} in {store.address}: `tome show` lists the documents")

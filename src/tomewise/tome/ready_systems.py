@@ -13,7 +13,7 @@ from tomewise.systems.kit import System
 from tomewise.systems.spec import Choice, Variant, choose_variant
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
     from tomewise.systems.kit import Kit
     from tomewise.types import Layer
 
@@ -58,24 +58,24 @@ class ReadySystems:
         return system
 
 
-def _refuse_empty(store: SqliteStore) -> None:
+def _refuse_empty(store: Store) -> None:
     if not store.holds_documents():
         raise NotBuilt(
-            f"{store.path} holds no document yet: add one with `tome add --tome {quote(str(store.path))} PATH`"
+            f"{store.address} holds no document yet: add one with `tome add --tome {quote(store.address)} PATH`"
         )
 
 
-def _read_state(store: SqliteStore) -> object:
-    return store.version("vectors/passages"), store.builds()
+def _read_state(store: Store) -> object:
+    return store.versions(["vectors/passages"]), store.builds()
 
 
-def _check_layers(choice: Variant | System, layers: Sequence[Layer], store: SqliteStore) -> None:
+def _check_layers(choice: Variant | System, layers: Sequence[Layer], store: Store) -> None:
     if not (lag := find_lag(layers, store)):
         return
     reasons = ", ".join(f"{layer} ({_describe_lag(count)})" for layer, count in lag.items())
     if isinstance(choice, Variant) and choice.recipe is None:
         name = choice.label
-        remedy = f"run `tome build --tome {quote(str(store.path))} --system {quote(name)}`"
+        remedy = f"run `tome build --tome {quote(store.address)} --system {quote(name)}`"
     else:
         name = choice.label if isinstance(choice, Variant) else "this System"
         remedy = "call `Tome.build` with its recipe"

@@ -14,7 +14,7 @@ from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usa
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import TakenDocument
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
     from tomewise.systems.spec import Variant
     from tomewise.tome.tome import Tome
 
@@ -92,7 +92,7 @@ def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
     ]
 
 
-def evidence_json(found: Sequence[Evidence], store: SqliteStore) -> list[dict[str, Any]]:
+def evidence_json(found: Sequence[Evidence], store: Store) -> list[dict[str, Any]]:
     """The evidence of a search, as `tome search --json` prints it. The first piece is the best."""
     places = store.places({source for piece in found for source in piece.sources})
     return [
@@ -140,7 +140,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
     }
 
 
-def find_nearest(answer: Answer, store: SqliteStore) -> list[Passage]:
+def find_nearest(answer: Answer, store: Store) -> list[Passage]:
     """The best passages of the evidence if the question was declined; an empty list if it was answered."""
     if answer.resolved:
         return []
@@ -197,11 +197,11 @@ def contents_json(book: Tome) -> dict[str, Any]:
     """The object that `tome show --json` prints."""
     store = book.store
     return {
-        "tome": str(store.path),
+        "tome": store.address,
         "embedder": store.meta("embedder"),
         "passage_tokens": int(store.meta("passage_tokens") or 0),
         "overlap": int(store.meta("overlap") or 0),
-        "bytes": store.path.stat().st_size,
+        "bytes": store.size(),
         "layers": store.layers(),
         "documents": [
             {
@@ -219,7 +219,7 @@ def contents_json(book: Tome) -> dict[str, Any]:
     }
 
 
-def _list_failures(store: SqliteStore) -> list[dict[str, Any]]:
+def _list_failures(store: Store) -> list[dict[str, Any]]:
     """The failures of all layers, by layer, document and reason, with the positions of the passages concerned."""
     positions: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for layer, counts in store.layers().items():

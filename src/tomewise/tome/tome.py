@@ -22,8 +22,9 @@ from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
-from tomewise.store.sqlite.export import export
-from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
+from tomewise.store.contract import Store
+from tomewise.store.export import export
+from tomewise.store.records import DocumentRecord
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System
 from tomewise.systems.registry import DEFAULT
@@ -32,6 +33,7 @@ from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
+from tomewise.tome.open_store import open_store
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.sync import LoopThread
@@ -76,7 +78,7 @@ class Tome:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         embedder: Embedder,
         model: LanguageModel,
         prompts: Prompts,
@@ -136,7 +138,7 @@ class Tome:
         check_models(model, models or {}, model_settings.get("base_url"))
         if embedder_base_url:
             check_address(embedder_base_url)
-        store = SqliteStore.open(Path(path), create=create)
+        store = open_store(Path(path), create=create)
         try:
             recorded_embedder = store.meta("embedder")
             if embedder is None and recorded_embedder:
@@ -187,7 +189,7 @@ class Tome:
         return self._thread.run(work)
 
     @property
-    def store(self) -> SqliteStore:
+    def store(self) -> Store:
         """The store, for people who write their own parts."""
         return self._store
 
@@ -230,7 +232,7 @@ class Tome:
         check_prefix(prefix)
         skipped: dict[str, str] = {}
         taken: list[TakenDocument] = []
-        with self._store.exclusive(), ReaderProcess(self._bounds) as process:
+        with self._store.alone("add"), ReaderProcess(self._bounds) as process:
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(self._store, self._embedder, *self._passage_size)
             splitter = PassageSplitter(self._embedder.tokenizer, max_tokens=size, overlap=overlap)
@@ -253,7 +255,7 @@ class Tome:
 
     async def aremove(self, document: str) -> RemoveReport:
         """See `remove`."""
-        with self._store.exclusive():
+        with self._store.alone("remove"):
             return await asyncio.to_thread(self._remove, document)
 
     def _remove(self, document: str) -> RemoveReport:
@@ -308,7 +310,7 @@ class Tome:
         """See `build`."""
         layers = self._layers(system, settings)
         report = on_progress or (lambda _: None)
-        with self._store.exclusive(), meter() as used:
+        with self._store.alone("build"), meter() as used:
             provide = None
             if extractions:
                 provide = await asyncio.to_thread(provide_extractions, layers, Path(extractions), self._store, report)

@@ -12,7 +12,7 @@ from tomewise.tome.reports import as_json
 from tomewise.types import Answer, Citation, Event, Question, Spent, Usage
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 TRACE_BYTES = 50_000
 LEAST_TRACE_BYTES = 4_000
@@ -67,12 +67,12 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     return {**record, **asked, "cut": cut}
 
 
-def find_traces(store: SqliteStore, limit: int) -> list[Trace]:
+def find_traces(store: Store, limit: int) -> list[Trace]:
     """The latest traces, newest first."""
     return [_read_trace(row) for row in store.traces(limit)]
 
 
-def find_trace(number: int, store: SqliteStore) -> Trace:
+def find_trace(number: int, store: Store) -> Trace:
     """The trace with this number. Raises UnknownName."""
     row = store.trace(number)
     if row is None:
@@ -80,14 +80,14 @@ def find_trace(number: int, store: SqliteStore) -> Trace:
     return _read_trace(row)
 
 
-def delete_trace(number: int, store: SqliteStore) -> None:
+def delete_trace(number: int, store: Store) -> None:
     """Delete the trace with this number; no later trace gets that number. Raises UnknownName."""
     if not store.delete_trace(number):
         raise UnknownName(_explain_unknown(number, store))
 
 
-def _explain_unknown(number: int, store: SqliteStore) -> str:
-    return f"{store.path} holds no trace {number}: `tome log` lists the traces that it holds"
+def _explain_unknown(number: int, store: Store) -> str:
+    return f"{store.address} holds no trace {number}: `tome log` lists the traces that it holds"
 
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:

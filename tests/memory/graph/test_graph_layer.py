@@ -24,7 +24,7 @@ from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.store.sqlite.schema import calls as stored
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document

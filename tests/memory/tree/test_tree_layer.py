@@ -20,7 +20,7 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress

@@ -162,7 +162,7 @@ def test_migrations_from_blank_make_the_tables(store: SqliteStore) -> None:
 def test_opening_changes_nothing(store: SqliteStore, open_store: MakeStore) -> None:
     add(store, ONE)
     again = open_store("test.tome")
-    assert again.version("vectors/passages") == store.version("vectors/passages") != 0
+    assert again.versions(["vectors/passages"]) == store.versions(["vectors/passages"]) != {"vectors/passages": 0}
     assert again.vectors("passages").rows.tolist() == store.vectors("passages").rows.tolist()
 
 
@@ -193,15 +193,15 @@ def test_a_second_writer_gets_an_error_and_readers_continue(
 
 def test_only_one_is_exclusive_in_this_process(store: SqliteStore, open_store: MakeStore) -> None:
     twin = open_store("test.tome")
-    with store.exclusive():
+    with store.alone("add"):
         for second in (store, twin):
             start = time.monotonic()
-            with pytest.raises(Locked), second.exclusive():
+            with pytest.raises(Locked), second.alone("add"):
                 pass
             assert time.monotonic() - start < 1
         add(store, ONE)
         assert twin.document("one") == ONE
-    with twin.exclusive(), pytest.raises(Locked), store.exclusive():
+    with twin.alone("add"), pytest.raises(Locked), store.alone("add"):
         pass
 
 
@@ -213,7 +213,7 @@ from tomewise.errors import Locked
 from tomewise.store.sqlite.store import SqliteStore
 store = SqliteStore.open(Path(sys.argv[1]))
 try:
-    with store.exclusive():
+    with store.alone("add"):
         print("mine", flush=True)
         sys.stdin.read()
 except Locked:
@@ -221,13 +221,13 @@ except Locked:
 """
     command = [sys.executable, "-c", script, str(store.path)]
     add(store, ONE)
-    with store.exclusive():
+    with store.alone("add"):
         assert subprocess.run(command, input="", text=True, capture_output=True, check=True).stdout == "locked 1\n"
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "mine\n"
-        with pytest.raises(Locked), store.exclusive():
+        with pytest.raises(Locked), store.alone("add"):
             pass
         owner.kill()
-    with store.exclusive():  # the lock of a killed process is free
+    with store.alone("add"):  # the lock of a killed process is free
         assert len(store.documents()) == 1

@@ -69,7 +69,7 @@ def test_an_empty_space_is_empty(store: SqliteStore) -> None:
     with store.write() as change:
         change.set_meta("dimensions", "")
     assert store.vectors("none either").rows.shape == (0, DIMENSIONS), "as wide as any other"
-    assert (store.version("vectors/none"), store.version("edges/none")) == (0, 0)
+    assert store.versions(["vectors/none", "edges/none"]) == {"vectors/none": 0, "edges/none": 0}
     remove(store, "one")
     assert store.vectors("passages").rows.shape == (0, DIMENSIONS)
     assert store.edges("seen-in:words").rows.shape == (0, 3)

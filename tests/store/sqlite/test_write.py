@@ -87,10 +87,10 @@ def test_edges_are_kept_once_and_the_first_weight_stays(store_with_rows: SqliteS
     a, b, c = store_with_rows.node_keys("passages")
     with store_with_rows.write() as change:
         change.put_edges("e", np.array([a, a]), np.array([b, b]), np.array([1.0, 2.0]))
-    version = store_with_rows.version("edges/e")
+    version = store_with_rows.versions(["edges/e"])
     with store_with_rows.write() as change:
         change.put_edges("e", np.array([a]), np.array([b]), np.array([3.0]))
-    assert store_with_rows.version("edges/e") == version, "nothing changed"
+    assert store_with_rows.versions(["edges/e"]) == version, "nothing changed"
     with store_with_rows.write() as change:
         change.put_edges("e", np.array([b, a, c]), np.array([a, b, c]), np.array([4.0, 5.0, 6.0]))
         change.put_edges("other", np.array([a]), np.array([b]), np.array([7.0]))
@@ -109,7 +109,7 @@ def test_what_comes_and_goes_in_one_transaction_leaves_no_trace(store_with_rows:
         change.put_vectors("made", list(keys.values()), np.ones((1, 4), np.float32))
         change.remove_nodes(keys.values())
         change.remove_document("guest")
-    assert store_with_rows.version("vectors/made") == 0
+    assert store_with_rows.versions(["vectors/made"]) == {"vectors/made": 0}
     assert store_with_rows.edges("made-of:made").rows.tolist() == []
     assert len(store_with_rows.documents()) == 3
 

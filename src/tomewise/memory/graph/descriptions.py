@@ -16,8 +16,8 @@ from tomewise.types import LanguageModel, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
     from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.sqlite.store import SqliteStore
-    from tomewise.store.sqlite.write import Write
+    from tomewise.store.contract import Readable
+    from tomewise.store.write import Write
 
 SUMMARISED_FROM = 2000  # merged descriptions of this many characters (about 500 tokens) are summarised by a model
 _BATCH_SIZE = 24_000  # characters of descriptions that one call summarises
@@ -32,7 +32,7 @@ class EntityDescription:
     text: str
 
 
-def describe_entities(store: SqliteStore, names: GraphNames, entities: Iterable[int]) -> dict[int, EntityDescription]:
+def describe_entities(store: Readable, names: GraphNames, entities: Iterable[int]) -> dict[int, EntityDescription]:
     """Describe the entities with these node keys; entities without mentions are left out.
 
     Takes the most frequent name and type (ties: the first in the alphabet) and the distinct descriptions, sorted. Only
@@ -78,7 +78,7 @@ class _Entity:
 class Descriptions:
     """Keeps the summaries of long descriptions up to date."""
 
-    def __init__(self, store: SqliteStore, model: LanguageModel, names: GraphNames) -> None:
+    def __init__(self, store: Readable, model: LanguageModel, names: GraphNames) -> None:
         self._store = store
         self._model = model
         self._names = names
@@ -151,14 +151,14 @@ class _Summary:
     text: str
 
 
-def _read_mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
+def _read_mentions(store: Readable, names: GraphNames, entities: Iterable[int] | None) -> dict[int, dict[int, Node]]:
     """Read the mention nodes of each entity, by entity key and mention key, in the order of `entities` (None: all)."""
-    edges = store.edges(names.mentioned).rows[:, :2].astype(np.int64)
     if entities is not None:
         wanted = list(dict.fromkeys(entities))
-        edges = edges[np.isin(edges[:, 1], np.array(wanted, np.int64))]
+        edges = store.neighbours(names.mentioned, wanted)[:, :2].astype(np.int64)
         found: dict[int, dict[int, Node]] = {key: {} for key in wanted}
     else:
+        edges = store.edges(names.mentioned).rows[:, :2].astype(np.int64)
         found = {key: {} for key in np.unique(edges[:, 1]).tolist()}
     nodes = store.nodes_at(edges[:, 0].tolist())
     for mention, entity in edges.tolist():
@@ -166,10 +166,9 @@ def _read_mentions(store: SqliteStore, names: GraphNames, entities: Iterable[int
     return {entity: mentions for entity, mentions in found.items() if mentions}
 
 
-def _read_summaries(store: SqliteStore, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
+def _read_summaries(store: Readable, names: GraphNames, mentions: Collection[int]) -> dict[int, _Summary]:
     """Read the summary that rests on each mention, by the key of the mention."""
-    edges = store.edges(f"made-of:{names.descriptions}").rows[:, :2].astype(np.int64)
-    edges = edges[np.isin(edges[:, 1], np.fromiter(mentions, np.int64, len(mentions)))]
+    edges = store.neighbours(f"made-of:{names.descriptions}", mentions)[:, :2].astype(np.int64)
     texts = {key: node.text for key, node in store.nodes_at(edges[:, 0].tolist()).items()}
     return {mention: _Summary(key, texts[key]) for key, mention in edges.tolist()}
 

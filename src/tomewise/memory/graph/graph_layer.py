@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import func, select
 
 from tomewise.errors import UsageError
 from tomewise.language.per_role import join_names
@@ -31,15 +30,14 @@ from tomewise.memory.graph.relations import read_relations
 from tomewise.memory.graph.triples import read_at_once, read_in_two
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
-from tomewise.store.sqlite.schema import intake
-from tomewise.store.sqlite.write import PASSAGES
+from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, In, LanguageModel, LayerReport, Out, PassageId, Progress, Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.memory.imports.given_triples import Imported
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
     from tomewise.types import Role
 
 _READERS: Mapping[tuple[str, int], Callable[[LanguageModel, PassageIn], Awaitable[Extraction]]] = {
@@ -79,7 +77,7 @@ class GraphLayer:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         model: LanguageModel,
         embedder: Embedder,
         *,
@@ -244,11 +242,8 @@ class GraphLayer:
     def _make_record(self, read: int, dirt: Counter[str]) -> dict[str, Any]:
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
         before = self._store.builds().get(self.name, {}).get("dirt", {})
-        done = select(func.count()).where(intake.c.layer == self.name, intake.c.failure == "")
-        with self._store.read() as connection:
-            taken = connection.execute(done).scalar_one()
         return {
-            "taken": taken + read,
+            "taken": self._store.count_intake(self.name, failures=False) + read,
             "model": join_names(self._model, self._roles),
             "calls": self.names.calls,
             "dirt": dict(sorted((dirt + Counter(before)).items())),

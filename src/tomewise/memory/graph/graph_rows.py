@@ -10,18 +10,19 @@ import numpy as np
 
 from tomewise.memory.graph.entities import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
-from tomewise.memory.graph.synonyms import Pairs, find_close_pairs, find_close_rows
+from tomewise.store.close_rows import Pairs, find_close_pairs
 from tomewise.types import Node, NodeId, PassageId, content_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.memory.graph.graph_names import GraphNames
-    from tomewise.store.sqlite.store import SqliteStore
-    from tomewise.store.sqlite.write import Write
+    from tomewise.store.contract import Readable
+    from tomewise.store.write import Write
 
     Vectors = NDArray[np.float32]
 
+_SYNONYM = 0.8  # least cosine of the names of synonyms (HippoRAG 2)
 _SHORT_NAME = 2  # names of at most this many letters and digits are too vague to have synonyms (HippoRAG 2)
 
 
@@ -39,7 +40,7 @@ class GraphRows:
     `mentions` are the mention nodes by entity name; `read` fills them.
     """
 
-    def __init__(self, store: SqliteStore, names: GraphNames) -> None:
+    def __init__(self, store: Readable, names: GraphNames) -> None:
         self._store = store
         self._names = names
         self.mentions: dict[str, list[Node]] = {}
@@ -83,13 +84,10 @@ class GraphRows:
             return
         rows = vectors[chosen]
         fresh = {row: self._fresh[0][at].id for row, at in enumerate(chosen)}
-        self._add_synonyms(find_close_pairs(rows), fresh, fresh)
-        columns = self._store.vectors(self._names.entities)
-        pairs = find_close_rows(rows, columns)
-        places = np.unique(pairs.neighbours)
-        nodes = self._store.nodes_at(columns.stored_keys[places].tolist())
-        keys = dict(zip(places.tolist(), columns.stored_keys[places].tolist(), strict=True))
-        others = {at: nodes[key].id for at, key in keys.items() if count_alphanumerics(nodes[key].text) > _SHORT_NAME}
+        self._add_synonyms(find_close_pairs(rows, _SYNONYM), fresh, fresh)
+        pairs = self._store.alike(self._names.entities, rows, _SYNONYM)
+        nodes = self._store.nodes_at(np.unique(pairs.neighbours).tolist())
+        others = {key: node.id for key, node in nodes.items() if count_alphanumerics(node.text) > _SHORT_NAME}
         self._add_synonyms(pairs, fresh, others)
 
     def write(self, change: Write, vectors: Sequence[Vectors]) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tomewise.types import Document, Passage
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
 
 _HALF = 0.5
 
@@ -40,7 +40,7 @@ class _CondensedDocument:
     ends: tuple[int, ...]
 
 
-def locate_texts(texts: Mapping[int, str], store: SqliteStore) -> TextPlaces:
+def locate_texts(texts: Mapping[int, str], store: Texts) -> TextPlaces:
     """Find each text, first in the document of the text before it, then in all documents; texts may overlap."""
     documents = [_condense(store, record.id) for record in store.documents()]
     overlaps: dict[int, dict[int, int]] = {}
@@ -65,7 +65,7 @@ def locate_texts(texts: Mapping[int, str], store: SqliteStore) -> TextPlaces:
     return TextPlaces(overlaps, covered)
 
 
-def _condense(store: SqliteStore, name: str) -> _CondensedDocument:
+def _condense(store: Texts, name: str) -> _CondensedDocument:
     document: Document = store.document(name)
     passages: dict[int, Passage] = store.passages_of([name])
     solid = [place for place, char in enumerate(document.text) if not char.isspace() and char not in "\ufeff\ufffd"]

@@ -15,7 +15,7 @@ from tomewise.memory.graph.relations import clean_relations
 from tomewise.memory.imports.foreign_spans import TextPlaces, locate_texts
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
 
 _SEPARATOR = "<SEP>"
 _FIELDS: Mapping[str, tuple[tuple[str, type | tuple[type, ...]], ...]] = {
@@ -51,7 +51,7 @@ def parse_relations(path: Path, rows: Sequence[tuple[int, Mapping[str, Any]]]) -
     return found
 
 
-def assign_relations(relations: Relations, store: SqliteStore) -> tuple[dict[int, Extraction], int]:
+def assign_relations(relations: Relations, store: Texts) -> tuple[dict[int, Extraction], int]:
     """Assign relations to passages of the tome; also count the passages of the file that are not in any document.
 
     The result has an extraction for each passage that the file covers at least by half. An entity goes to the passages

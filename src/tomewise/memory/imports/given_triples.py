@@ -16,10 +16,10 @@ from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
 from tomewise.memory.graph.triples import clean_triples
 from tomewise.memory.imports.given_relations import assign_relations, parse_relations
-from tomewise.store.sqlite.write import PASSAGES
+from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Texts
 
 Row = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ class Imported:
         return f"covers {len(self.extractions):,} of {self.passages:,} passages{missing}"
 
 
-def read_extractions(path: Path, store: SqliteStore) -> Imported:
+def read_extractions(path: Path, store: Texts) -> Imported:
     """Read a file of JSON lines in one of two formats; the first row decides which.
 
     Triples: `{id, entities, triples}`, where `id` is the id of a document. Relations: rows of `kind` "passage"
@@ -82,12 +82,12 @@ def _parse_row(path: Path, number: int, line: bytes) -> Row:
     return row
 
 
-def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+def _import_relations(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
     extractions, unmatched = assign_relations(parse_relations(path, rows), store)
     return Imported("relations", extractions, len(store.node_keys(PASSAGES)), len(rows), unmatched)
 
 
-def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: SqliteStore) -> Imported:
+def _import_triples(path: Path, rows: Sequence[tuple[int, Row]], store: Texts) -> Imported:
     by_document = _merge_rows(path, rows)
     texts: dict[str, dict[int, str]] = defaultdict(dict)
     for key, passage in store.passages_of(by_document).items():

@@ -18,7 +18,7 @@ from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerRepor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.contract import Store
 
 NAME = "tree"
 _GROUND = "passages"
@@ -88,7 +88,7 @@ class TreeLayer:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         model: LanguageModel,
         embedder: Embedder,
         *,
@@ -157,10 +157,10 @@ class TreeLayer:
             texts=[passage.content for passage in passages.values()],
             positions=[passage.position for passage in passages.values()],
             below=[frozenset([place]) for place in range(len(keys))],
-            vectors=_load_vectors(self._store, _GROUND, keys),
+            vectors=self._store.rows(_GROUND, keys),
         )
         nodes = self._store.nodes(NAME)
-        rows = _load_vectors(self._store, NAME, list(nodes))
+        rows = self._store.rows(NAME, nodes)
         existing = {node.id: _Summary(node.text, row) for node, row in zip(nodes.values(), rows, strict=True)}
         reduction = self._reduction or choose_reduction()
         return reduction, keys, ground, existing
@@ -229,11 +229,6 @@ class TreeLayer:
             "cluster_tokens": self._cluster_tokens,
             "summary_tokens": self._summary_tokens,
         }
-
-
-def _load_vectors(store: SqliteStore, space: str, keys: Sequence[int]) -> NDArray[np.float32]:
-    columns = store.vectors(space)
-    return np.asarray(columns.rows[np.searchsorted(columns.keys, keys)], np.float32)
 
 
 def _find_passages_below(level_below: _Level, parent: _Parent) -> frozenset[int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
 
 from sqlalchemy import Connection
+
+from tomewise.store.sqlite.mirror import Keys
 
 # Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because FTS5 would treat
 # a whole run as one word.
@@ -44,18 +47,20 @@ def forget(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         )
 
 
-def search(connection: Connection, query: str, limit: int) -> list[tuple[int, float]]:
+def search(connection: Connection, query: str, limit: int, among: Keys | None = None) -> list[tuple[int, float]]:
     """The best node keys with their BM25 scores (higher is better). A text needs to contain only one of the words.
 
-    Common words count only if the query has no other words.
+    Common words count only if the query has no other words. Only the node keys `among` are found, if given.
     """
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(add_spaces(query))))
     terms = [word for word in words if word not in _COMMON] or words
     if not terms:
         return []
     match = " OR ".join(f'"{word}"' for word in terms[:64])
+    allowed = "" if among is None else "AND rowid IN (SELECT value FROM json_each(:among))"
     found = connection.exec_driver_sql(
-        "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ? ORDER BY score DESC, rowid LIMIT ?",
-        (match, limit),
+        f"SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH :match {allowed} "
+        "ORDER BY score DESC, rowid LIMIT :limit",
+        {"match": match, "limit": limit} | ({} if among is None else {"among": json.dumps(among.tolist())}),
     )
     return [(int(key), float(score)) for key, score in found]

@@ -37,22 +37,28 @@ class Columns:
     """The live rows of one space at one version: `keys` ascending, `rows[i]` belongs to `keys[i]`.
 
     `stored_keys` and `stored_rows` are the content of the files, in the order of writing; a row is dead if `live` is
-    false for it. They are not copied. `keys` and `rows` make one copy if rows are dead or out of order.
+    false for it. They are not copied. `rows` is a copy if rows are dead or out of order; `keys` never reads the rows.
     """
 
     version: int
     stored_keys: Keys
     stored_rows: Rows
     live: NDArray[np.bool_] | None = None  # None: all rows are live
-    _cache: list[tuple[Keys, Rows]] = field(default_factory=list, repr=False)  # of `_compact`, at most one entry
+    _cache: list[tuple[Keys, NDArray[np.int64] | None]] = field(default_factory=list, repr=False)  # one entry or none
 
     @property
     def keys(self) -> Keys:
-        return self._compact()[0]
+        return self._sort()[0]
+
+    @property
+    def places(self) -> NDArray[np.int64] | None:
+        """The place of each key in the stored arrays; None if `keys` are the stored keys as they are."""
+        return self._sort()[1]
 
     @property
     def rows(self) -> Rows:
-        return self._compact()[1]
+        places = self.places
+        return self.stored_rows if places is None else self.stored_rows[places]
 
     @property
     def is_whole(self) -> bool:
@@ -74,16 +80,15 @@ class Columns:
         file = getattr(self.stored_rows.base, "base", None)  # of a plain view of a memmap
         return file if isinstance(file, mmap.mmap) else None
 
-    def _compact(self) -> tuple[Keys, Rows]:
+    def _sort(self) -> tuple[Keys, NDArray[np.int64] | None]:
         if not self._cache:
-            places = np.arange(len(self.stored_keys)) if self.live is None else np.flatnonzero(self.live)
-            keys = self.stored_keys[places]
+            places = None if self.live is None else np.flatnonzero(self.live)
+            keys = self.stored_keys if places is None else self.stored_keys[places]
             if not (keys[1:] > keys[:-1]).all():
-                places = places[np.argsort(keys)]
-            elif self.live is None:
-                self._cache.append((self.stored_keys, self.stored_rows))
-                return self._cache[0]
-            self._cache.append((self.stored_keys[places], self.stored_rows[places]))
+                order = np.argsort(keys)
+                places = order if places is None else places[order]
+                keys = keys[order]
+            self._cache.append((keys, places))
         return self._cache[0]
 
 

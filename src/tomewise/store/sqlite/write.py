@@ -12,13 +12,13 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import edges_after, version_of
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, spaces, vectors
 from tomewise.types import Document, DocumentId, Node, Passage
 
-PASSAGES = "passages"
 _NODE = ("key", "id", "layer", "level", "position", "document", "start", "end", "text", "data")
 _BATCH = 10_000  # vectors written at a time
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,78 @@
+"""Find rows with a high cosine by exact comparison, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+DECIMALS = 4  # cosines are rounded to this, so that the last bits of vectors do not matter
+_NEW, _OLD = 1024, 16384  # rows of one matrix product: 64 MB of cosines
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs of close rows: row `new[i]` of the query matrix is close to `neighbours[i]`, a row or the key of one."""
+
+    new: NDArray[np.int64]
+    neighbours: NDArray[np.int64]
+    cosines: NDArray[np.float64]
+
+    def select(self, keep: NDArray[np.bool_]) -> Pairs:
+        """The pairs for which `keep` is true."""
+        return Pairs(self.new[keep], self.neighbours[keep], self.cosines[keep])
+
+
+def find_close_rows(
+    rows: NDArray[np.float32],
+    known: NDArray[np.float32],
+    least: float,
+    after_block: Callable[[], object] = lambda: None,
+) -> Pairs:
+    """Find rows of `known` with a cosine of at least `least`; `neighbours` are places in `known`.
+
+    `rows` (n, dimensions) and `known` (m, dimensions) have unit length. `known` is read in place, in blocks;
+    `after_block` is called after each, for example to release mapped memory.
+    """
+    found = []
+    for new in range(0, len(rows), _NEW):
+        for start in range(0, len(known), _OLD):
+            found.append(_compare_blocks(rows, known, new, start, least))
+            after_block()
+    return _concatenate(found)
+
+
+def find_close_pairs(rows: NDArray[np.float32], least: float) -> Pairs:
+    """Find pairs of rows with a cosine of at least `least`, each once, with `new` before `neighbours`."""
+    found = [
+        _compare_blocks(rows, rows, new, start, least)
+        for new in range(0, len(rows), _NEW)
+        for start in range(new - new % _OLD, len(rows), _OLD)
+    ]
+    pairs = _concatenate(found)
+    return pairs.select(pairs.new < pairs.neighbours)
+
+
+def _compare_blocks(rows: NDArray[np.float32], known: NDArray[np.float32], new: int, start: int, least: float) -> Pairs:
+    queries, block = rows[new : new + _NEW], np.asarray(known[start : start + _OLD])
+    # The fast product selects candidates. The exact cosines below do not depend on the block size.
+    candidates = np.flatnonzero((queries @ block.T).ravel() > np.float32(least - 2 * 10.0**-DECIMALS))
+    a, b = np.divmod(candidates, max(1, len(block)))
+    cosines = np.empty(len(a))
+    for at in range(0, len(a), _OLD):
+        left, right = queries[a[at : at + _OLD]].astype(np.float64), block[b[at : at + _OLD]].astype(np.float64)
+        cosines[at : at + _OLD] = np.einsum("ij,ij->i", left, right)
+    cosines = np.round(cosines, DECIMALS)
+    return Pairs(a + new, b + start, cosines).select(cosines >= least)
+
+
+def _concatenate(found: Sequence[Pairs]) -> Pairs:
+    if not found:
+        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    return Pairs(
+        np.concatenate([pairs.new for pairs in found]),
+        np.concatenate([pairs.neighbours for pairs in found]),
+        np.concatenate([pairs.cosines for pairs in found]),
+    )

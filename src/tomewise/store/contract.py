@@ -1,0 +1,301 @@
+"""What a store must do. Parts name the narrowest of these protocols that they need.
+
+Every text of every layer is a node with a key, a whole number that is never used again. A space is a named table of
+rows under keys: vectors under node keys, or edges, whose rows are two node keys and a weight. All methods may be called
+from several threads. They raise StoreError if the store is closed or cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tomewise.store.close_rows import Pairs
+    from tomewise.store.nearest import Nearest
+    from tomewise.store.records import DocumentRecord, Intake
+    from tomewise.store.write import Write
+
+Keys: TypeAlias = "NDArray[np.int64]"
+Vectors: TypeAlias = "NDArray[np.float32]"
+
+
+class Texts(Protocol):
+    """Documents, passages and the nodes of all layers."""
+
+    def holds_documents(self) -> bool:
+        """Whether the store holds at least one document."""
+        ...
+
+    def documents(self) -> list[DocumentRecord]:
+        """All documents, ordered by id."""
+        ...
+
+    def origins(self) -> dict[DocumentId, str]:
+        """The source that each document came from, by the document's id."""
+        ...
+
+    def digest(self, document: DocumentId) -> str | None:
+        """The digest of the document's content when it was added, or None if it does not exist."""
+        ...
+
+    def document(self, document: DocumentId) -> Document:
+        """A document with its text. Raises UnknownName."""
+        ...
+
+    def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
+        """The passages that exist by node key, in the order of the keys given, or all in document order."""
+        ...
+
+    def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
+        """All passages of the documents `wanted`, in document order."""
+        ...
+
+    def nodes(self, layer: str) -> dict[int, Node]:
+        """All nodes of a layer by key, ordered by level, position and id, without their sources."""
+        ...
+
+    def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
+        """The nodes that exist by key, in the order of the keys, without their sources."""
+        ...
+
+    def node_keys(self, layer: str) -> list[int]:
+        """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
+        ...
+
+    def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
+        """Keys of the nodes that exist among these ids."""
+        ...
+
+    def places(self, passages: Iterable[PassageId]) -> dict[PassageId, tuple[DocumentId, int]]:
+        """The document and the position of each of the passages that exists."""
+        ...
+
+    def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
+        """For each node of a layer, the keys of the nodes that it was made from, in document order."""
+        ...
+
+    def find_derived(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
+        """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
+        ...
+
+
+class SpaceRows(Protocol):
+    """A whole space at one version: `keys` ascending, `rows[i]` belongs to `keys[i]`. Neither may be changed."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def rows(self) -> NDArray[Any]: ...
+
+
+class Spaces(Protocol):
+    """Vectors and edges. `among` restricts a search to these keys, sorted in ascending order."""
+
+    def nearest(self, space: str, queries: Vectors, limit: int, *, among: Keys | None = None) -> Nearest:
+        """The `limit` vectors nearest to a query (d,) or to any of several (q, d), and all that tie with the last.
+
+        Cosines are exact; with several queries, each row has its greatest.
+        """
+        ...
+
+    def scores(self, space: str, query: Vectors, *, among: Keys | None = None) -> tuple[Keys, Vectors]:
+        """Keys (n,) in ascending order and their cosines (n,) with a query (d,); keys without a vector are left out."""
+        ...
+
+    def rows(self, space: str, keys: Iterable[int]) -> Vectors:
+        """The vectors (n, d) of these keys, in their order. Raises KeyError for a key without a vector."""
+        ...
+
+    def alike(self, space: str, rows: Vectors, least: float) -> Pairs:
+        """Pairs of a row of unit length and a vector with a cosine of at least `least`; `neighbours` are keys.
+
+        Cosines are exact, rounded to 4 decimals.
+        """
+        ...
+
+    def neighbours(self, space: str, keys: Iterable[int]) -> NDArray[np.float64]:
+        """The edges (n, 3) that have one of these node keys at either end: node key, node key, weight."""
+        ...
+
+    def vectors(self, space: str) -> SpaceRows:
+        """The vectors of a space: rows (n, d) float32 under node keys."""
+        ...
+
+    def edges(self, space: str) -> SpaceRows:
+        """The edges of a space: rows (n, 3) float64 of node key, node key, weight, under keys of their own."""
+        ...
+
+    def arrays(self, spaces: Iterable[str]) -> Mapping[str, SpaceRows]:
+        """Several spaces (`vectors/NAME` or `edges/NAME`) as they were at one moment."""
+        ...
+
+    def versions(self, spaces: Iterable[str]) -> dict[str, int]:
+        """For each space (`vectors/NAME` or `edges/NAME`), a number that changes whenever the space changes.
+
+        All are of one moment. The number is 0 for a space that was never used.
+        """
+        ...
+
+
+class Words(Protocol):
+    """Search for the words of passages."""
+
+    def lexical(self, query: str, limit: int, *, among: Keys | None = None) -> list[tuple[int, float]]:
+        """Keys of passages with their BM25 scores, best first; only `among` these sorted keys, if given."""
+        ...
+
+
+class Records(Protocol):
+    """Settings, what each layer has taken in, builds, and the traces of questions."""
+
+    def meta(self, key: str) -> str | None:
+        """A setting of this tome, such as its embedder."""
+        ...
+
+    def intake(self, layer: str) -> Intake:
+        """What a layer has taken in so far."""
+        ...
+
+    def count_intake(self, layer: str, *, failures: bool = True) -> int:
+        """The number of nodes that a layer has taken in, with or without those that failed."""
+        ...
+
+    def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
+        """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.
+
+        They are in document order.
+        """
+        ...
+
+    def layers(self) -> dict[str, dict[str, int]]:
+        """For each layer, the number of its nodes, and the number of nodes that it failed to take in."""
+        ...
+
+    def builds(self) -> dict[str, dict[str, Any]]:
+        """The record of the last build of each layer."""
+        ...
+
+    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
+        """Store the record of how a question was answered."""
+        ...
+
+    def traces(self, limit: int = 20) -> list[dict[str, Any]]:
+        """The latest traces, newest first, each with its number."""
+        ...
+
+    def trace(self, number: int) -> dict[str, Any] | None:
+        """The trace with this number, None where it does not exist."""
+        ...
+
+    def delete_trace(self, number: int) -> bool:
+        """Delete a trace, and return whether it existed. Its number is not used again."""
+        ...
+
+
+class Calls(Protocol):
+    """Replies of models by key. `since` is a mark: if it is given, only replies kept with the same mark are found."""
+
+    async def get(self, key: str, *, since: str = "") -> str | None:
+        """The reply, or None."""
+        ...
+
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+        """Store a reply; it replaces an earlier reply of this key. When this returns, the reply is durable."""
+        ...
+
+    async def drop(self, key: str) -> None:
+        """Delete a reply."""
+        ...
+
+    def mean_reply_bytes(self, role: str, model: str) -> float | None:
+        """The mean length of the model's replies in a role, or None while there are too few replies."""
+        ...
+
+
+class Snapshot(Protocol):
+    """All that a tome remembers, at one moment, without keys; each list in no order."""
+
+    def settings(self) -> Iterable[tuple[str, str]]:
+        """Names and values of the settings."""
+        ...
+
+    def documents(self) -> Iterable[tuple[Document, str]]:
+        """Documents, each with its digest."""
+        ...
+
+    def passages(self) -> Iterable[Passage]:
+        """All passages."""
+        ...
+
+    def nodes(self) -> Iterable[Node]:
+        """The nodes of all layers but passages, without their sources: these are edges."""
+        ...
+
+    def edges(self) -> Iterable[tuple[str, NodeId, NodeId, float]]:
+        """Space, node, node, weight."""
+        ...
+
+    def vectors(self) -> Iterable[tuple[str, NodeId]]:
+        """Space and node of each vector."""
+        ...
+
+    def intake(self) -> Iterable[tuple[str, NodeId, str]]:
+        """Layer, node, and the reason if the layer failed to take in the node, else an empty text."""
+        ...
+
+
+class Readable(Texts, Spaces, Words, Protocol):
+    """All that recall reads."""
+
+
+class Store(Readable, Records, Protocol):
+    """The whole store of one tome."""
+
+    @property
+    def address(self) -> str:
+        """Where the tome is, in the form in which a command names it."""
+        ...
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the tome may only be read."""
+        ...
+
+    @property
+    def calls(self) -> Calls: ...
+
+    def size(self) -> int:
+        """How many bytes the tome takes where it is kept."""
+        ...
+
+    def write(self) -> AbstractContextManager[Write]:
+        """One transaction: all its changes are committed together, or none if an error leaves the context."""
+        ...
+
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it.
+
+        `what` is a verb for the message, such as "build".
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """The whole content, for exports."""
+        ...
+
+    def check(self) -> None:
+        """Raise StoreError if the store cannot be used any more."""
+        ...
+
+    def close(self) -> None:
+        """Close the store after all pending replies are written. It cannot be used afterwards."""
+        ...

@@ -1,0 +1,54 @@
+"""A tome as JSON lines in canonical order: equal memories give equal lines, whatever their history and their store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tomewise.store.records import PASSAGES
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Snapshot, Store
+
+_DECIMALS = 5  # the last bits of weights that are cosines differ between machines
+_DOCUMENT = ("id", "title", "source", "text", "metadata")
+_PASSAGE = ("id", "document", "position", "start", "end", "text")  # the document has the title
+_NODE = ("id", "layer", "level", "position", "text", "data")  # the edges have the sources
+
+
+def export(store: Store) -> Iterator[str]:
+    """Settings, documents, nodes, edges, and which nodes have vectors; no keys, no version numbers, no vectors.
+
+    Vectors are left out because the texts and the embedder determine them, except for the last bits.
+    """
+    with store.snapshot() as whole:
+        for name, value in sorted(whole.settings()):
+            yield _line("setting", key=name, value=value)
+        for document, digest in sorted(whole.documents(), key=lambda pair: pair[0].id):
+            fields = _pick(document, _DOCUMENT)
+            yield _line("document", **fields, digest=digest, characters=len(document.text))
+        for fields in sorted(_list_nodes(whole), key=lambda fields: (fields["layer"], fields["id"])):
+            yield _line("node", **fields)
+        lines = [
+            _line("edge", space=space, a=a, b=b, weight=round(weight, _DECIMALS))
+            for space, a, b, weight in whole.edges()
+        ]
+        lines += [_line("vector", space=space, node=node) for space, node in whole.vectors()]
+        lines += [_line("intake", layer=layer, node=node, failure=failure) for layer, node, failure in whole.intake()]
+    yield from sorted(lines)
+
+
+def _list_nodes(whole: Snapshot) -> Iterator[dict[str, Any]]:
+    for passage in whole.passages():
+        yield {**_pick(passage, _PASSAGE), "layer": PASSAGES, "level": 0, "data": {}}
+    for node in whole.nodes():
+        yield {**_pick(node, _NODE), "document": None, "start": None, "end": None}
+
+
+def _pick(noun: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(noun, name) for name in names}
+
+
+def _line(kind: str, **fields: Any) -> str:
+    return json.dumps({"kind": kind, **fields}, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,97 @@
+"""Settings, intakes, builds and traces of a tome in SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from tomewise.store.records import Intake
+from tomewise.store.sqlite.schema import builds, documents, intake, meta, nodes, traces
+from tomewise.store.sqlite.session import Session
+
+
+class StoredRecords(Session):
+    """See `store.contract.Records`."""
+
+    def meta(self, key: str) -> str | None:
+        """A setting of this tome, such as its embedder."""
+        with self.read() as connection:
+            return connection.scalar(select(meta.c.value).where(meta.c.key == key))
+
+    def intake(self, layer: str) -> Intake:
+        """What a layer has taken in so far."""
+        with self.read() as connection:
+            rows = connection.execute(select(intake.c.node, intake.c.failure).where(intake.c.layer == layer)).all()
+        return Intake(
+            done=frozenset(row[0] for row in rows if not row[1]), failed={row[0]: row[1] for row in rows if row[1]}
+        )
+
+    def count_intake(self, layer: str, *, failures: bool = True) -> int:
+        """The number of nodes that a layer has taken in, with or without those that failed."""
+        query = select(func.count()).where(intake.c.layer == layer)
+        with self.read() as connection:
+            return connection.execute(query if failures else query.where(intake.c.failure == "")).scalar_one()
+
+    def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
+        """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.
+
+        They are in document order.
+        """
+        taken = select(intake.c.node).where(intake.c.layer == layer, intake.c.failure == "")
+        query = (
+            select(nodes.c.key)
+            .outerjoin(documents, documents.c.key == nodes.c.document)
+            .where(nodes.c.layer.in_(list(below)), nodes.c.key.not_in(taken))
+            .order_by(documents.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.id)
+        )
+        with self.read() as connection:
+            return list(connection.scalars(query))
+
+    def layers(self) -> dict[str, dict[str, int]]:
+        """For each layer, the number of its nodes, and the number of nodes that it failed to take in."""
+        with self.read() as connection:
+            sizes = select(nodes.c.layer, func.count()).group_by(nodes.c.layer).order_by(nodes.c.layer)
+            counts = {layer: {"nodes": count, "failed": 0} for layer, count in connection.execute(sizes)}
+            failures = select(intake.c.layer, func.count()).where(intake.c.failure != "").group_by(intake.c.layer)
+            for layer, count in connection.execute(failures):
+                counts.setdefault(layer, {"nodes": 0, "failed": 0})["failed"] = count
+        return counts
+
+    def builds(self) -> dict[str, dict[str, Any]]:
+        """The record of the last build of each layer."""
+        with self.read() as connection:
+            return {
+                layer: json.loads(record)
+                for layer, record in connection.execute(select(builds).order_by(builds.c.layer))
+            }
+
+    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
+        """Store the record of how a question was answered."""
+        with self._begin_write() as connection:
+            connection.execute(insert(traces).values(asked=asked, question=question, record=json.dumps(record)))
+
+    def traces(self, limit: int = 20) -> list[dict[str, Any]]:
+        """The latest traces, newest first, each with its number."""
+        with self.read() as connection:
+            rows = connection.execute(select(traces).order_by(traces.c.key.desc()).limit(limit)).mappings()
+            return [_trace(row) for row in rows]
+
+    def trace(self, number: int) -> dict[str, Any] | None:
+        """The trace with this number, None where it does not exist."""
+        with self.read() as connection:
+            row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
+            return None if row is None else _trace(row)
+
+    def delete_trace(self, number: int) -> bool:
+        """Delete a trace, and return whether it existed. Its number is not used again."""
+        with self._begin_write() as connection:
+            return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
+
+
+def _trace(row: Mapping[Any, Any]) -> dict[str, Any]:
+    own = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
+    return {**own, **json.loads(row["record"])}

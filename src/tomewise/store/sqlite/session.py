@@ -1,0 +1,114 @@
+"""An open SQLite file: its connections, transactions and locks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, Engine
+
+from tomewise.errors import Locked, StoreError
+from tomewise.store.sqlite.database import begin_write, is_read_only, translate_errors
+
+_TURN_SECONDS = 60.0  # longer than any transaction takes
+
+
+class Session:
+    """The parts of `SqliteStore` share these connections and locks."""
+
+    def __init__(self, path: Path, engine: Engine) -> None:
+        self.path = path
+        self.read_only = is_read_only(path)
+        self._process: int | None = os.getpid()  # None once closed
+        self._engine = engine
+        self._busy = threading.Lock()  # one `alone` in this process
+        self._turn = threading.RLock()  # one transaction in this process
+        self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
+
+    @property
+    def address(self) -> str:
+        """The path of the file."""
+        return str(self.path)
+
+    @property
+    def cache_folder(self) -> Path:
+        """The folder beside the file in which arrays are cached. It may be deleted at any time."""
+        return self.path.with_name(self.path.name + "-cache")
+
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self.path.stat().st_size
+
+    def close(self) -> None:
+        """Close the file. The store cannot be used afterwards."""
+        forked = self._process not in (None, os.getpid())
+        self._process = None
+        if not forked:
+            self._finish()
+        self._engine.dispose(close=not forked)  # in a fork, the connections belong to the parent process
+
+    def check(self) -> None:
+        """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
+        if self._process == os.getpid():
+            return
+        if self._process is None:
+            raise StoreError(f"{self.path} is closed: open it again")
+        raise StoreError(f"{self.path} was opened before this process was forked: open it again in this process")
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent view of the tome. Raises StoreError."""
+        self.check()
+        with translate_errors(self.path), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it."""
+        self._check_writable()
+        refusal = Locked(f"{self.path} is being written by another program: try to {what} again when it has finished")
+        if not self._busy.acquire(blocking=False):
+            raise refusal
+        try:
+            with self._hold_lock(refusal):
+                yield
+        finally:
+            self._busy.release()
+
+    def _finish(self) -> None:
+        """Write what is pending, before the connections are closed."""
+
+    @contextmanager
+    def _hold_lock(self, refusal: Locked) -> Iterator[None]:
+        try:
+            self.cache_folder.mkdir(exist_ok=True)
+            self._lock.acquire()
+        except Timeout as error:
+            raise refusal from error
+        except OSError as error:
+            raise StoreError(f"{self.cache_folder} cannot be written: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:
+        self._check_writable()
+        # Threads of one process wait for each other longer than SQLite would wait.
+        if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
+            raise Locked(f"{self.path} is being written by another thread of this program: try again later")
+        try:
+            with begin_write(self._engine, self.path, wait=wait) as connection:
+                yield connection
+        finally:
+            self._turn.release()
+
+    def _check_writable(self) -> None:
+        self.check()
+        if self.read_only:
+            raise StoreError(f"{self.path} may only be read: check the permissions of it and its folder, or copy it")

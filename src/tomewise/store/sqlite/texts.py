@@ -1,0 +1,152 @@
+"""Documents, passages and nodes of a tome in SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+
+from tomewise.errors import UnknownName
+from tomewise.store.records import PASSAGES, DocumentRecord
+from tomewise.store.sqlite.schema import documents, edges, nodes
+from tomewise.store.sqlite.session import Session
+from tomewise.store.sqlite.write import among
+from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
+
+
+class StoredTexts(Session):
+    """See `store.contract.Texts`."""
+
+    def holds_documents(self) -> bool:
+        """Whether the tome holds at least one document."""
+        with self.read() as connection:
+            return connection.execute(select(documents.c.key).limit(1)).first() is not None
+
+    def documents(self) -> list[DocumentRecord]:
+        """All documents, ordered by id."""
+        count = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
+        columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.digest, documents.c.characters)
+        query = select(*columns, documents.c.metadata, count.label("passages")).order_by(documents.c.id)
+        with self.read() as connection:
+            rows = connection.execute(query).mappings()
+            return [DocumentRecord(**{**row, "metadata": json.loads(row["metadata"])}) for row in rows]
+
+    def origins(self) -> dict[DocumentId, str]:
+        """The source that each document came from, by the document's id."""
+        with self.read() as connection:
+            found = connection.execute(select(documents.c.id, documents.c.source))
+            return {row.id: row.source for row in found}
+
+    def digest(self, document: DocumentId) -> str | None:
+        """The digest of the document's content when it was added, or None if it does not exist."""
+        with self.read() as connection:
+            return connection.scalar(select(documents.c.digest).where(documents.c.id == document))
+
+    def document(self, document: DocumentId) -> Document:
+        """A document with its text. Raises UnknownName."""
+        columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.text, documents.c.metadata)
+        query = select(*columns)
+        with self.read() as connection:
+            row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
+        if row is None:
+            raise UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
+        return Document(**{**row, "metadata": json.loads(row["metadata"])})
+
+    def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
+        """Passages by node key, in the order of the keys given, or all in document order."""
+        columns = (nodes.c.key, nodes.c.id, documents.c.id.label("document"), nodes.c.position, nodes.c.start)
+        query = select(*columns, nodes.c.end, nodes.c.text, documents.c.title).join(
+            documents, documents.c.key == nodes.c.document
+        )
+        found = self._by_key(query, keys, (documents.c.id, nodes.c.position))
+        return {row.pop("key"): Passage(**row) for row in found}
+
+    def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
+        """All passages of the documents `wanted`, in document order."""
+        query = select(nodes.c.key).join(documents, documents.c.key == nodes.c.document)
+        query = query.where(documents.c.id.in_(among(wanted))).order_by(documents.c.id, nodes.c.position)
+        with self.read() as connection:
+            keys = list(connection.scalars(query))
+        return self.passages(keys)
+
+    def nodes(self, layer: str) -> dict[int, Node]:
+        """All nodes of a layer by key, ordered by level, position and id, without their sources."""
+        query = select(
+            nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
+        )
+        order = (nodes.c.level, nodes.c.position, nodes.c.id)
+        return _nodes(self._by_key(query.where(nodes.c.layer == layer), None, order))
+
+    def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
+        """Nodes by key, in the order of the keys, without their sources."""
+        query = select(
+            nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
+        )
+        return _nodes(self._by_key(query, keys, ()))
+
+    def node_keys(self, layer: str) -> list[int]:
+        """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
+        query = select(nodes.c.key).where(nodes.c.layer == layer)
+        if layer == PASSAGES:
+            query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id)
+        with self.read() as connection:
+            return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
+
+    def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
+        """Keys of the nodes that exist among these ids."""
+        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(among(ids)))
+        with self.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def places(self, passages: Iterable[PassageId]) -> dict[PassageId, tuple[DocumentId, int]]:
+        """The document and the position of each of the passages that exists."""
+        query = select(nodes.c.id, documents.c.id, nodes.c.position).join(
+            documents, documents.c.key == nodes.c.document
+        )
+        with self.read() as connection:
+            found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
+            return {passage: (document, position) for passage, document, position in found}
+
+    def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
+        """For each node of a layer, the keys of the nodes that it was made from, in document order."""
+        wanted = list(keys)
+        found: dict[int, list[int]] = {key: [] for key in wanted}
+        query = (
+            select(edges.c.a, edges.c.b)
+            .join(nodes, nodes.c.key == edges.c.b)
+            .outerjoin(documents, documents.c.key == nodes.c.document)
+            .where(edges.c.a.in_(among(wanted)), edges.c.space.in_((f"made-of:{layer}", f"seen-in:{layer}")))
+            .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id)
+        )
+        with self.read() as connection:
+            for a, b in connection.execute(query):
+                found[a].append(b)
+        return found
+
+    def find_derived(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
+        """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
+        wanted = list(keys)
+        found: dict[int, list[int]] = {key: [] for key in wanted}
+        query = select(edges.c.a, edges.c.b).where(edges.c.b.in_(among(wanted)), edges.c.space == space)
+        with self.read() as connection:
+            for a, b in connection.execute(query):
+                found[b].append(a)
+        return found
+
+    def _by_key(self, query: Any, keys: Iterable[int] | None, order: Sequence[Any]) -> list[dict[str, Any]]:
+        wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
+        chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(among(wanted)))
+        with self.read() as connection:
+            found = connection.execute(chosen)
+            columns = list(found.keys())
+            rows = [dict(zip(columns, row, strict=True)) for row in found]  # four times as fast as `mappings`
+        if wanted is None:
+            return rows
+        by_key = {row["key"]: row for row in rows}
+        return [by_key[key] for key in wanted if key in by_key]
+
+
+def _nodes(rows: list[dict[str, Any]]) -> dict[int, Node]:
+    return {row.pop("key"): Node(**{**row, "data": json.loads(row["data"])}, sources=()) for row in rows}
