@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
+from tests.store.plain_store import make_opener
 
 from tomewise.embedding.bundled import INSTALL, PACKAGE, BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
@@ -52,8 +53,9 @@ def test_embedders(embedder):
     check_embedder(embedder)
 
 
-def test_the_store(tmp_path):
-    check_store(SqliteStore.open, tmp_path / "a.tome")
+@pytest.mark.parametrize("open_store", [SqliteStore.open, make_opener()], ids=["sqlite", "plain"])
+def test_stores(tmp_path, open_store):
+    check_store(open_store, tmp_path / "a.tome")
 
 
 def make_model():

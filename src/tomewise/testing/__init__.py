@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -23,9 +22,19 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import build
 from tomewise.store.contract import Store
 from tomewise.store.export import export
+from tomewise.testing.stores import (
+    check_calls,
+    check_records,
+    check_spaces,
+    check_store,
+    check_texts,
+    check_transactions,
+    check_words,
+    document_of,
+    put_document,
+)
 from tomewise.types import (
     Answer,
-    Document,
     Embedder,
     Event,
     Evidence,
@@ -33,24 +42,27 @@ from tomewise.types import (
     LanguageModel,
     Layer,
     Loop,
-    Node,
     Out,
-    Passage,
     Question,
     Retriever,
     Role,
-    content_id,
 )
 
 __all__ = [
     "HashEmbedder",
     "ScriptedModel",
+    "check_calls",
     "check_embedder",
     "check_language_model",
     "check_layer",
     "check_loop",
+    "check_records",
     "check_retriever",
+    "check_spaces",
     "check_store",
+    "check_texts",
+    "check_transactions",
+    "check_words",
     "document_of",
 ]
 
@@ -169,55 +181,6 @@ async def check_layer(
         change.remove_document("guest")
     await _build_layers(make, forward)
     assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
-
-
-def check_store(make: Callable[[Path], Store], path: Path) -> None:
-    """Check that commits are visible, failures leave nothing, keys are never used again, and arrays are up to date."""
-    embedder = HashEmbedder(16)
-    store = make(path)
-    with store.write() as change:
-        change.set_meta("dimensions", "16")
-    first = put_document(store, embedder, document_of("one", "The first text."))
-    before = list(export(store))
-    second = put_document(store, embedder, document_of("two", "The second text."))
-    assert store.vectors("passages").keys.tolist() == first + second, "arrays must follow an addition"
-    gist = Node(id="g1", layer="gists", text="both", sources=(store.passages(second)[second[0]].id,))
-    try:
-        with store.write() as change:
-            change.put_nodes([gist])
-            raise KeyError("stop")
-    except KeyError:
-        pass
-    assert store.nodes("gists") == {}, "a failed transaction must leave nothing"
-    with store.write() as change:
-        change.put_nodes([gist])
-        change.record_intake("gists", second)
-    assert make(path).nodes("gists"), "another connection must see what was committed"
-    with store.write() as change:
-        removed = change.remove_document("two")
-    assert len(removed) == 2, "a document must take with it what was derived from it"
-    assert list(export(store)) == before, "adding and removing a document must leave no trace"
-    assert store.vectors("passages").keys.tolist() == first, "arrays must follow a removal"
-    assert put_document(store, embedder, document_of("two", "The second text."))[0] not in second, (
-        "keys must never be used again"
-    )
-
-
-def document_of(name: str, text: str) -> Document:
-    """A document with this id and text."""
-    return Document(id=name, text=text)
-
-
-def put_document(store: Store, embedder: Embedder, document: Document) -> list[int]:
-    """Add a document as one passage, embedded. Returns its key."""
-    end = len(document.text)
-    name = content_id("p", document.id, 0, end, document.text)
-    passage = Passage(id=name, document=document.id, position=0, start=0, end=end, text=document.text)
-    with store.write() as change:
-        change.set_meta("dimensions", str(embedder.dimensions))
-        keys = change.put_document(document, content_id("d", document.text), [passage])
-        change.put_vectors("passages", keys, embedder.embed([passage.content]))
-    return keys
 
 
 async def _build_layers(make: Callable[[Store], Sequence[Layer]], store: Store) -> None:

@@ -1,0 +1,267 @@
+"""The checks of every store: one for each protocol of `store.contract`, and `check_store` with all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import Locked, StoreError, UnknownName
+from tomewise.store.contract import Calls, Store
+from tomewise.store.export import export
+from tomewise.store.records import PASSAGES
+from tomewise.types import Document, Embedder, Node, Passage, content_id
+
+_EMBEDDER = HashEmbedder(16)
+_TEXTS = {"b": "A dog swam in the cold sea.", "a": "A cat sat on a mat.", "c": "A cat saw the sea and the boats."}
+
+
+def check_store(make: Callable[[Path], Store], path: Path) -> None:
+    """Check all protocols of a store, each on a new store. `make` opens or creates the store at a path beside `path`.
+
+    Starts an event loop of its own for the calls.
+    """
+    checks = (check_texts, check_spaces, check_words, check_records, check_transactions)
+    stores = [make(path.with_name(f"{path.stem}-{check.__name__}{path.suffix}")) for check in checks]
+    for check, store in zip(checks, stores, strict=True):
+        check(store)
+    again = make(path.with_name(f"{path.stem}-{check_texts.__name__}{path.suffix}"))
+    assert list(export(again)) == list(export(stores[0])), "another connection must see what was committed"
+    asyncio.run(check_calls(stores[0].calls))
+    stores[0].close()
+    try:
+        stores[0].documents()
+    except StoreError:
+        return
+    raise AssertionError("a closed store must raise StoreError")
+
+
+def check_texts(store: Store) -> None:
+    """Check that an empty store returns documents, passages, nodes and sources as they were added, in order."""
+    assert not store.holds_documents(), "a new store must be empty"
+    keys = _fill(store)
+    assert store.holds_documents()
+    assert [record.id for record in store.documents()] == ["a", "b", "c"], "documents must be ordered by id"
+    assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
+    assert store.document("b") == _document("b"), "a document must come back as it was added"
+    assert store.origins() == dict.fromkeys("abc", "memory")
+    assert store.digest("a") is not None
+    assert store.digest("no such document") is None
+    order = [keys["a"], keys["b"], keys["c"]]
+    assert list(store.passages()) == store.node_keys(PASSAGES) == order, "passages must be in document order"
+    assert list(store.passages([keys["c"], 10**9, keys["a"]])) == [keys["c"], keys["a"]], "keys give the order"
+    passage = store.passages_of(["b"])[keys["b"]]
+    assert passage.text == _TEXTS["b"]
+    assert store.keys_of([passage.id, "no such node"]) == {passage.id: keys["b"]}
+    assert store.places([passage.id]) == {passage.id: ("b", 0)}
+    (gist,) = store.nodes("gists")
+    assert store.nodes_at([10**9, gist])[gist] == Node(id="g", layer="gists", text="both", sources=(), data={"n": [1]})
+    assert store.sources([gist], "gists") == {gist: [keys["a"], keys["b"]]}, "sources must be in document order"
+    assert store.find_derived([keys["a"], keys["c"]], "made-of:gists") == {keys["a"]: [gist], keys["c"]: []}
+    try:
+        store.document("no such document")
+    except UnknownName:
+        return
+    raise AssertionError("an unknown document must raise UnknownName")
+
+
+def check_spaces(store: Store) -> None:
+    """Check on an empty store that vectors and edges are exact, restricted to `among`, and as new as the last change.
+
+    Ties, removed rows and rows that were added out of order are among what is searched.
+    """
+    nothing = store.nearest("none", np.ones(16, np.float32), 3)
+    assert len(nothing.keys) == len(store.vectors("none").keys) == len(store.edges("none").keys) == 0
+    keys = _fill(store)
+    rows = {name: _EMBEDDER.embed([text])[0] for name, text in _TEXTS.items()}
+    query = rows["a"]
+    cosines = {keys[name]: float(row @ query) for name, row in rows.items()}
+    assert _as_dict(*store.scores(PASSAGES, query)) == _round(cosines), "scores must be exact cosines"
+    nearest = store.nearest(PASSAGES, query, 1)
+    assert nearest.keys.tolist() == [keys["a"]], "the nearest row is the query's own"
+    assert abs(nearest.lowest - min(cosines.values())) < 1e-5, "the lowest is that of all rows"
+    several = store.nearest(PASSAGES, np.stack((query, rows["b"])), 2)
+    assert set(several.keys.tolist()) == {keys["a"], keys["b"]}, "a row is as near as its nearest query"
+    allowed = np.array(sorted((keys["b"], keys["c"], 10**9)))
+    within = store.nearest(PASSAGES, query, 3, among=allowed)
+    assert set(within.keys.tolist()) == {keys["b"], keys["c"]}, "`among` must restrict the search"
+    assert store.scores(PASSAGES, query, among=allowed)[0].tolist() == sorted((keys["b"], keys["c"]))
+    assert np.allclose(store.rows(PASSAGES, [keys["c"], keys["a"]]), np.stack((rows["c"], rows["a"])))
+    pairs = store.alike(PASSAGES, np.stack((rows["b"], query)), 0.99)
+    assert sorted(zip(pairs.new.tolist(), pairs.neighbours.tolist(), strict=True)) == [(0, keys["b"]), (1, keys["a"])]
+    assert store.neighbours("links", [keys["b"]]).tolist() == [[keys["a"], keys["b"], 0.5]], "edges of either end"
+    before = store.versions(["vectors/passages", "edges/links", "edges/none"])
+    assert before["edges/none"] == 0
+    with store.write() as change:
+        change.remove_document("a")
+    spaces = store.arrays(before)
+    assert spaces["vectors/passages"].keys.tolist() == sorted((keys["b"], keys["c"])), "arrays must follow a removal"
+    assert spaces["edges/links"].rows.shape == (0, 3), "edges go with their ends"
+    after = store.versions(before)
+    assert all(after[name] != before[name] for name in ("vectors/passages", "edges/links")), "a change, a new version"
+    assert {name: rows.version for name, rows in spaces.items()} == after
+    assert keys["a"] not in store.nearest(PASSAGES, query, 9).keys.tolist(), "what was removed must not be found"
+    try:
+        store.rows(PASSAGES, [keys["a"]])
+    except KeyError:
+        return
+    raise AssertionError("a key without a vector must raise KeyError")
+
+
+def check_words(store: Store) -> None:
+    """Check on an empty store that passages are found by their words, rare words first, as they are now."""
+    assert store.lexical("cat", 3) == []
+    keys = _fill(store)
+    assert [key for key, _ in store.lexical("cat", 5)] in ([keys["a"], keys["c"]], [keys["c"], keys["a"]])
+    assert store.lexical("DOG or cat", 5)[0][0] == keys["b"], "a rare word counts more"
+    assert [key for key, _ in store.lexical("dog", 5)] == [keys["b"]]
+    assert all(score > 0 for _, score in store.lexical("dog", 5)), "higher is better"
+    assert len(store.lexical("cat", 1)) == 1
+    assert [key for key, _ in store.lexical("cat", 5, among=np.array([keys["c"]]))] == [keys["c"]]
+    assert store.lexical('"', 5) == store.lexical("", 5) == [], "signs are not words"
+    with store.write() as change:
+        change.remove_document("b")
+    assert store.lexical("dog", 5) == [], "what was removed must not be found"
+
+
+def check_records(store: Store) -> None:
+    """Check on an empty store the settings, intakes, builds and traces."""
+    keys = _fill(store)
+    assert (store.meta("dimensions"), store.meta("none")) == ("16", None)
+    pending = store.find_pending_keys("gists", [PASSAGES])
+    assert pending == [keys["b"], keys["c"]], "what failed and what is new must be pending, in document order"
+    assert (store.count_intake("gists"), store.count_intake("gists", failures=False)) == (2, 1)
+    taken = store.intake("gists")
+    assert (taken.done, taken.failed) == (frozenset({keys["a"]}), {keys["b"]: "refused"})
+    assert store.layers() == {"gists": {"nodes": 1, "failed": 1}, PASSAGES: {"nodes": 3, "failed": 0}}
+    with store.write() as change:
+        change.count_replies("gists", {"mended": 1})
+        change.mark_again("gists", "mark")
+    assert store.builds()["gists"] == {"model": "m", "seen": 2, "replies": {"mended": 1}, "again": "mark"}
+    with store.write() as change:
+        change.count_replies("gists", {"mended": 2})
+        change.record_build("gists", {"model": "n"})
+    assert store.builds()["gists"] == {"model": "n", "seen": 2, "replies": {"mended": 3}}
+    with store.write() as change:
+        change.forget_layer("gists")
+    assert (store.builds(), store.count_intake("gists")) == ({}, 0)
+    for question in ("first", "second"):
+        store.save_trace(asked="now", question=question, record={"answer": question})
+    latest, earliest = store.traces()
+    assert (latest["question"], earliest["answer"]) == ("second", "first"), "the newest trace must come first"
+    assert store.delete_trace(latest["number"])
+    assert not store.delete_trace(latest["number"])
+    assert store.trace(latest["number"]) is None
+    store.save_trace(asked="now", question="third", record={})
+    assert store.traces(1)[0]["number"] > latest["number"], "the number of a trace must never be used again"
+
+
+async def check_calls(calls: Calls) -> None:
+    """Check that replies are kept, replaced, found under their mark, and dropped."""
+    assert await calls.get("k") is None
+    await calls.keep("k", role="gist", model="m", reply="one")
+    await calls.keep("k", role="gist", model="m", reply="two", since="mark")
+    assert (await calls.get("k"), await calls.get("k", since="mark")) == ("two", "two")
+    assert await calls.get("k", since="another mark") is None, "only a reply under the mark counts"
+    await calls.drop("k")
+    assert await calls.get("k") is None
+    assert calls.mean_reply_bytes("gist", "m") is None
+    for number in range(8):
+        await calls.keep(f"k{number}", role="gist", model="m", reply="é" * 5)
+    assert calls.mean_reply_bytes("gist", "m") == 10, "replies are measured in bytes"
+    assert calls.mean_reply_bytes("gist", "another model") is None
+
+
+def check_transactions(store: Store) -> None:
+    """Check on an empty store that failures leave nothing, keys are never used again, and nodes go with their sources.
+
+    Also that the right to build is exclusive.
+    """
+    first = put_document(store, _EMBEDDER, document_of("one", "The first text."))
+    before = list(export(store))
+    second = put_document(store, _EMBEDDER, document_of("two", "The second text."))
+    assert store.vectors(PASSAGES).keys.tolist() == first + second, "arrays must follow an addition"
+    ids = [passage.id for passage in store.passages().values()]
+    gist = Node(id="g1", layer="gists", text="both", sources=(ids[1],))
+    word = Node(id="w1", layer="words", text="text", sources=tuple(ids))
+    versions = store.versions(["vectors/passages", "edges/made-of:gists"])
+    try:
+        with store.write() as change:
+            change.put_nodes([gist])
+            change.remove_document("one")
+            raise KeyError("stop")
+    except KeyError:
+        pass
+    assert store.nodes("gists") == {}, "a failed transaction must leave nothing"
+    assert store.versions(versions) == versions, "a failed transaction must change no array"
+    assert len(store.documents()) == 2
+    with store.write() as change:
+        change.put_nodes([gist])
+        change.put_nodes([word], shared=True)
+        change.record_intake("gists", second)
+    with store.write() as change:
+        removed = change.remove_document("two")
+    assert len(removed) == 2, "a document must take with it what was derived from it alone"
+    assert len(store.nodes("words")) == 1, "a shared node stays while one of its sources does"
+    with store.write() as change:
+        change.remove_nodes(store.node_keys("words"))
+    assert list(export(store)) == before, "adding and removing a document must leave no trace"
+    fresh = put_document(store, _EMBEDDER, document_of("two", "The second text."))
+    assert not set(fresh) & {*first, *removed}, "keys must never be used again"
+    with store.write() as change:
+        renewed = change.renew_passage(fresh[0])
+    assert renewed not in fresh, "a renewed passage has a new key"
+    assert store.passages()[renewed].text == "The second text."
+    assert renewed in store.vectors(PASSAGES).keys.tolist(), "a renewed passage keeps its vector"
+    try:
+        with store.alone("build"), store.alone("build"):
+            raise AssertionError("only one may build at a time")
+    except Locked:
+        pass
+    with store.alone("build"):
+        pass
+
+
+def document_of(name: str, text: str) -> Document:
+    """A document with this id and text."""
+    return Document(id=name, text=text)
+
+
+def put_document(store: Store, embedder: Embedder, document: Document) -> list[int]:
+    """Add a document as one passage, embedded. Returns its key."""
+    end = len(document.text)
+    name = content_id("p", document.id, 0, end, document.text)
+    passage = Passage(id=name, document=document.id, position=0, start=0, end=end, text=document.text)
+    with store.write() as change:
+        change.set_meta("dimensions", str(embedder.dimensions))
+        keys = change.put_document(document, content_id("d", document.text), [passage])
+        change.put_vectors(PASSAGES, keys, embedder.embed([passage.content]))
+    return keys
+
+
+def _document(name: str) -> Document:
+    return Document(id=name, text=_TEXTS[name], metadata={"year": 1911})
+
+
+def _fill(store: Store) -> dict[str, int]:
+    """Add the documents, a gist of two of them, an edge, and the record of a build. Returns their passages' keys."""
+    keys = {name: put_document(store, _EMBEDDER, _document(name))[0] for name in _TEXTS}
+    passages = store.passages()
+    sources = tuple(passages[keys[name]].id for name in "ba")
+    with store.write() as change:
+        change.put_nodes([Node(id="g", layer="gists", text="both", sources=sources, data={"n": [1]})])
+        change.put_edges("links", np.array([keys["a"]]), np.array([keys["b"]]), np.array([0.5]))
+        change.record_intake("gists", [keys["a"]], {keys["b"]: "refused"})
+        change.record_build("gists", {"model": "m"})
+    return keys
+
+
+def _as_dict(keys: np.ndarray, cosines: np.ndarray) -> dict[int, float]:
+    return _round(dict(zip(keys.tolist(), cosines.tolist(), strict=True)))
+
+
+def _round(cosines: dict[int, float]) -> dict[int, float]:
+    return {key: round(cosine, 4) for key, cosine in cosines.items()}

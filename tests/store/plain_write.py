@@ -1,0 +1,194 @@
+"""The content of a plain store, and the transaction that changes it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tomewise.store.records import PASSAGES
+from tomewise.types import Document, Node, Passage
+
+Edge = tuple[int, int]
+
+
+@dataclass
+class Content:
+    """All that a tome holds, in dictionaries. `passages` are also among the `nodes`."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, tuple[Document, str]] = field(default_factory=dict)  # with digests
+    passages: dict[int, Passage] = field(default_factory=dict)
+    nodes: dict[int, Node] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)  # of nodes by id
+    vectors: dict[str, dict[int, np.ndarray]] = field(default_factory=dict)
+    edges: dict[str, dict[Edge, tuple[int, float]]] = field(default_factory=dict)  # key and weight
+    versions: dict[str, int] = field(default_factory=dict)
+    intake: dict[str, dict[int, str]] = field(default_factory=dict)
+    builds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    traces: dict[int, dict[str, Any]] = field(default_factory=dict)
+    last: Counter[str] = field(default_factory=Counter)  # the last key given to each kind of row
+
+    def copy(self) -> Content:
+        """A copy that can be changed; the values in the innermost dictionaries never change."""
+        parts = {name: copy(value) for name, value in vars(self).items()}
+        for name in ("vectors", "edges", "intake"):
+            parts[name] = {key: copy(value) for key, value in parts[name].items()}
+        return Content(**parts)
+
+
+class PlainWrite:
+    """See `store.write.Write`; it changes a copy of the content."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._touched: set[str] = set()
+
+    def finish(self) -> Content:
+        for space in self._touched:
+            self._content.versions[space] = self._next("version")
+        return self._content
+
+    def put_document(self, document: Document, digest: str, passages: Sequence[Passage]) -> list[int]:
+        self.remove_document(document.id)
+        self._content.documents[document.id] = (document, digest)
+        return [self._add_passage(replace(passage, title=document.title)) for passage in passages]
+
+    def remove_document(self, document: str) -> list[int]:
+        if self._content.documents.pop(document, None) is None:
+            return []
+        return self.remove_nodes(key for key, found in self._content.passages.items() if found.document == document)
+
+    def renew_passage(self, key: int) -> int:
+        passage = self._content.passages[key]
+        vectors = {space: rows[key] for space, rows in self._content.vectors.items() if key in rows}
+        self.remove_nodes([key])
+        fresh = self._add_passage(passage)
+        for space, row in vectors.items():
+            self.put_vectors(space, [fresh], row[None, :])
+        return fresh
+
+    def put_nodes(self, made: Sequence[Node], *, shared: bool = False) -> dict[str, int]:
+        keys: dict[str, int] = {}
+        for node in made:
+            key = self._content.keys.get(node.id)
+            if key is not None and self._content.nodes[key].layer != node.layer:
+                raise ValueError(f"{node.id!r} is the id of a node in another layer")
+            keys[node.id] = self._add_node(replace(node, sources=())) if key is None else key
+        for node in made:
+            space = f"{'seen-in' if shared else 'made-of'}:{node.layer}"
+            self._add_edges(space, [(keys[node.id], self._content.keys[source], 1.0) for source in node.sources])
+        return keys
+
+    def set_data(self, data: Mapping[int, Mapping[str, Any]], texts: Mapping[int, str] | None = None) -> None:
+        for key, value in data.items():
+            self._content.nodes[key] = replace(self._content.nodes[key], data=dict(value))
+        for key, text in (texts or {}).items():
+            self._content.nodes[key] = replace(self._content.nodes[key], text=text)
+
+    def remove_nodes(self, keys: Iterable[int]) -> list[int]:
+        gone: list[int] = []
+        front = sorted(set(keys))
+        while front:
+            orphans = self._find_orphans(set(front))
+            for key in front:
+                self._drop_node(key)
+            gone += front
+            front = sorted(orphans.difference(gone))
+        return gone
+
+    def put_vectors(self, space: str, keys: Sequence[int], rows: np.ndarray) -> None:
+        if len(keys) != len(rows):
+            raise ValueError(f"{len(keys)} keys for {len(rows)} vectors: give one key for each")
+        table = self._content.vectors.setdefault(space, {})
+        table.update(zip(map(int, keys), np.array(rows, np.float32), strict=True))
+        self._touched.update([f"vectors/{space}"] if len(keys) else [])
+
+    def remove_vectors(self, space: str, keys: Sequence[int]) -> None:
+        table = self._content.vectors.get(space, {})
+        removed = [table.pop(key) for key in keys if key in table]
+        if removed:
+            self._touched.add(f"vectors/{space}")
+
+    def put_edges(self, space: str, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> None:
+        self._add_edges(space, zip(a.tolist(), b.tolist(), weights.tolist(), strict=True))
+
+    def remove_edges(self, space: str) -> None:
+        if self._content.edges.pop(space, None):
+            self._touched.add(f"edges/{space}")
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._content.settings[key] = value
+
+    def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
+        replies = self._content.builds.get(layer, {}).get("replies")
+        seen = len(self._content.intake.get(layer, {}))
+        self._content.builds[layer] = {**record, "seen": seen, **({"replies": replies} if replies else {})}
+
+    def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
+        record = self._content.builds.get(layer, {})
+        total = Counter(record.get("replies", {})) + Counter(counts)
+        self._content.builds[layer] = {**record, "replies": dict(sorted(total.items()))}
+
+    def mark_again(self, layer: str, mark: str) -> None:
+        self._content.builds[layer] = {**self._content.builds.get(layer, {}), "again": mark}
+
+    def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
+        self._content.intake.setdefault(layer, {}).update({**dict.fromkeys(taken, ""), **(failed or {})})
+
+    def forget_layer(self, layer: str) -> None:
+        self._content.intake.pop(layer, None)
+        self._content.builds.pop(layer, None)
+
+    def _add_passage(self, passage: Passage) -> int:
+        node = Node(id=passage.id, layer=PASSAGES, text=passage.text, sources=(), position=passage.position)
+        key = self._add_node(node)
+        self._content.passages[key] = passage
+        return key
+
+    def _add_node(self, node: Node) -> int:
+        key = self._next("node")
+        self._content.nodes[key] = node
+        self._content.keys[node.id] = key
+        return key
+
+    def _drop_node(self, key: int) -> None:
+        content = self._content
+        content.keys.pop(content.nodes.pop(key).id)
+        content.passages.pop(key, None)
+        for space, rows in content.vectors.items():
+            if rows.pop(key, None) is not None:
+                self._touched.add(f"vectors/{space}")
+        for space, edges in content.edges.items():
+            for ends in [ends for ends in edges if key in ends]:
+                del edges[ends]
+                self._touched.add(f"edges/{space}")
+        for taken in content.intake.values():
+            taken.pop(key, None)
+
+    def _add_edges(self, space: str, edges: Iterable[tuple[int, int, float]]) -> None:
+        table = self._content.edges.setdefault(space, {})
+        for a, b, weight in edges:
+            if (a, b) not in table:
+                table[a, b] = (self._next("edge"), weight)
+                self._touched.add(f"edges/{space}")
+
+    def _find_orphans(self, keys: set[int]) -> set[int]:
+        orphans: set[int] = set()
+        for space, edges in self._content.edges.items():
+            sources: dict[int, set[int]] = defaultdict(set)
+            for a, b in edges:
+                sources[a].add(b)
+            if space.startswith("made-of:"):
+                orphans.update(a for a, found in sources.items() if found & keys)
+            elif space.startswith("seen-in:"):
+                orphans.update(a for a, found in sources.items() if found & keys and found <= keys)
+        return orphans
+
+    def _next(self, kind: str) -> int:
+        self._content.last[kind] += 1
+        return self._content.last[kind]

@@ -1,0 +1,114 @@
+"""Retrievers, loops and layers work on a store of plain dictionaries as on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.store.plain_store import PlainStore
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.memory.building import build, find_lag
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.passages import PassagesLayer
+from tomewise.memory.renewal import take_back
+from tomewise.reading.splitter import PassageSplitter
+from tomewise.store.contract import Store
+from tomewise.store.export import export
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import RECIPES, assemble
+from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
+from tomewise.types import Document, Layer, Progress, Question
+
+EMBEDDER = HashEmbedder()
+TEXTS = (
+    "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh.",
+    "Captain Marsh sailed the Heron from Ostend until 1911.",
+    "Tom Hale sold the Heron to Ida Poe in May 1912.",
+    "Ida Poe lived in Ghent with her brother Sam Poe.",
+    "The lighthouse at Skerry was built by Sam Poe.",
+    "It rained on the harbour all that winter, and nobody came.",
+    "The council of Ghent bought the harbour from Tom Hale.",
+    *(f"On day {number} Ada Marsh wrote to Tom Hale about the harbour." for number in range(6)),
+)
+QUESTION = "Who sold the Heron to Ida Poe?"
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    """A store of plain dictionaries and one in SQLite, with equal documents."""
+    plain, sqlite = PlainStore(), SqliteStore.open(tmp_path / "a.tome")
+    for store in (plain, sqlite):
+        for number, text in enumerate(TEXTS):
+            put_document(store, EMBEDDER, document_of(f"d{number:02}", text))
+    yield plain, sqlite
+    plain.close()
+    sqlite.close()
+
+
+def make_kit(store: Store) -> Kit:
+    return Kit(store, ExtractiveModel(EMBEDDER), EMBEDDER)
+
+
+def quiet(_: Progress) -> None:
+    pass
+
+
+@pytest.mark.parametrize("name", RECIPES)
+async def test_every_system_gives_equal_memories_and_answers_from_both(stores: tuple[Store, Store], name: str) -> None:
+    for store in stores:
+        system = assemble(name, make_kit(store))
+        assert not any(report.failed for report in await build(system.layers, store, quiet))
+        assert find_lag(system.layers, store) == {}
+        await check_retriever(system.retriever, QUESTION)
+        answer = await check_loop(system.loop, Question(text=QUESTION, force=True))
+        assert answer.evidence
+        with store.write() as change:
+            change.remove_document("d02")
+        await build(system.layers, store, quiet)
+    plain, sqlite = stores
+    assert list(export(plain)) == list(export(sqlite))
+    assert plain.layers() == sqlite.layers()
+
+
+def make_layers(name: str, store: Store) -> Sequence[Layer]:
+    kit = make_kit(store)
+    if name == "relations":
+        return [GraphLayer(kit.store, kit.model, kit.embedder, style="relations")]
+    return assemble(name, kit).layers
+
+
+@pytest.mark.parametrize("name", [*RECIPES, "relations"])
+async def test_every_layer_is_a_pure_function_of_the_documents_in_a_plain_store(name: str) -> None:
+    if make_layers(name, PlainStore()):
+        await check_layer(lambda store: make_layers(name, store), PlainStore, EMBEDDER)
+
+
+async def test_forgotten_memory_is_made_again(stores: tuple[Store, Store]) -> None:
+    for store in stores:
+        layers = make_layers("relations", store)
+        await build(layers, store, quiet)
+        before = list(export(store))
+        passage = next(iter(store.passages().values()))
+        take_back([layers[0].name, passage.id], layers, store)
+        assert find_lag(layers, store) == {layers[0].name: len(TEXTS)}
+        await build(layers, store, quiet)
+        assert list(export(store)) == before
+
+
+async def test_documents_are_taken_in_and_replaced(tmp_path: Path) -> None:
+    plain, sqlite = PlainStore(), SqliteStore.open(tmp_path / "a.tome")
+    splitter = PassageSplitter(EMBEDDER.tokenizer, max_tokens=32, overlap=0)
+    whole = Document(id="story", text=" ".join(TEXTS), title="Skerry", metadata={"year": 1911, "names": ["Ada"]})
+    for store in (plain, sqlite):
+        layer = PassagesLayer(store, EMBEDDER, splitter)
+        for document in (document_of("story", TEXTS[0]), whole, whole, document_of("other", TEXTS[5])):
+            outcomes = [outcome async for outcome in layer.add([document])]
+            assert outcomes
+        assert [record.passages > 3 for record in store.documents()] == [False, True]
+    assert list(export(plain)) == list(export(sqlite))
+    assert plain.documents() == sqlite.documents()
+    sqlite.close()
