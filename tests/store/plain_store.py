@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.store.plain_write import Content, PlainWrite
+from tests.store.plain_write import SOURCES, Content, PlainWrite
 
 from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.close_rows import Pairs
@@ -200,11 +200,18 @@ class PlainStore:
         found = (passage for passage in self._read().passages.values() if passage.id in wanted)
         return {passage.id: (passage.document, passage.position) for passage in found}
 
+    def passage_order(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        passages = self.passages()
+        numbers = {name: number for number, name in enumerate(self._read().documents)}
+        rows = [(key, numbers[passage.document], passage.position) for key, passage in passages.items()]
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        return table[:, 0], table[:, 1], table[:, 2]
+
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         content = self._read()
         found: dict[int, list[int]] = {key: [] for key in keys}
-        for space in (f"made-of:{layer}", f"seen-in:{layer}"):
-            for a, b in content.edges.get(space, {}):
+        for prefix in SOURCES.values():
+            for a, b in content.edges.get(f"{prefix}:{layer}", {}):
                 if a in found:
                     found[a].append(b)
         return {key: sorted(below, key=lambda source: _place(content, source)) for key, below in found.items()}
@@ -289,9 +296,11 @@ class PlainStore:
         failed = {key: reason for key, reason in taken.items() if reason}
         return Intake(done=frozenset(taken.keys() - failed.keys()), failed=failed)
 
-    def count_intake(self, layer: str, *, failures: bool = True) -> int:
-        taken = self.intake(layer)
-        return len(taken.done) + (len(taken.failed) if failures else 0)
+    def count_intake(self, layer: str) -> int:
+        return len(self.intake(layer).done)
+
+    def find_removed_ids(self, layer: str) -> tuple[str, ...]:
+        return tuple(sorted(self._read().removals.get(layer, ())))
 
     def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
         content, done, layers = self._read(), self.intake(layer).done, set(below)

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from tomewise.store.records import PASSAGES
+from tomewise.store.write import Lifetime
 from tomewise.types import Document, Node, Passage
 
 Edge = tuple[int, int]
+SOURCES: dict[Lifetime, str] = {"all": "made-of", "any": "seen-in", "layer": "drawn-from"}  # prefixes of spaces
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Content:
     edges: dict[str, dict[Edge, tuple[int, float]]] = field(default_factory=dict)  # key and weight
     versions: dict[str, int] = field(default_factory=dict)
     intake: dict[str, dict[int, str]] = field(default_factory=dict)
+    removals: dict[str, set[str]] = field(default_factory=dict)  # ids of nodes by the layer that had taken them in
     builds: dict[str, dict[str, Any]] = field(default_factory=dict)
     traces: dict[int, dict[str, Any]] = field(default_factory=dict)
     last: Counter[str] = field(default_factory=Counter)  # the last key given to each kind of row
@@ -36,7 +39,7 @@ class Content:
     def copy(self) -> Content:
         """A copy that can be changed; the values in the innermost dictionaries never change."""
         parts = {name: copy(value) for name, value in vars(self).items()}
-        for name in ("vectors", "edges", "intake"):
+        for name in ("vectors", "edges", "intake", "removals"):
             parts[name] = {key: copy(value) for key, value in parts[name].items()}
         return Content(**parts)
 
@@ -72,29 +75,54 @@ class PlainWrite:
             self.put_vectors(space, [fresh], row[None, :])
         return fresh
 
-    def put_nodes(self, made: Sequence[Node], *, shared: bool = False) -> dict[str, int]:
+    def put_nodes(self, made: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
         keys: dict[str, int] = {}
         for node in made:
-            key = self._content.keys.get(node.id)
-            if key is not None and self._content.nodes[key].layer != node.layer:
-                raise ValueError(f"{node.id!r} is the id of a node in another layer")
+            key = self._find_key(node)
             keys[node.id] = self._add_node(replace(node, sources=())) if key is None else key
         for node in made:
-            space = f"{'seen-in' if shared else 'made-of'}:{node.layer}"
-            self._add_edges(space, [(keys[node.id], self._content.keys[source], 1.0) for source in node.sources])
+            self._add_sources(node, lifetime)
         return keys
 
-    def set_data(self, data: Mapping[int, Mapping[str, Any]], texts: Mapping[int, str] | None = None) -> None:
-        for key, value in data.items():
-            self._content.nodes[key] = replace(self._content.nodes[key], data=dict(value))
-        for key, text in (texts or {}).items():
-            self._content.nodes[key] = replace(self._content.nodes[key], text=text)
+    def update_nodes(self, changed: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
+        keys = {node.id: self._find_key(node) for node in changed}
+        if None in keys.values():
+            raise ValueError("this is the id of no node: add it with put_nodes")
+        reworded = {keys[node.id] for node in changed if self._content.nodes[keys[node.id]].text != node.text}
+        for node in changed:
+            key = keys[node.id]
+            self._content.nodes[key] = replace(node, sources=())
+            wanted = {self._content.keys[source] for source in node.sources}
+            for prefix in SOURCES.values():
+                space = f"{prefix}:{node.layer}"
+                kept = wanted if prefix == SOURCES[lifetime] else set()
+                lost = [(a, b) for a, b in self._content.edges.get(space, {}) if a == key and b not in kept]
+                self.remove_edges(space, np.array(lost, np.int64).reshape(-1, 2))
+            self._add_sources(node, lifetime)
+        self._renew_above(reworded, {self._content.nodes[key].layer for key in reworded})
+        return keys
+
+    def _renew_above(self, keys: set[int], own: set[str]) -> None:
+        others = {space for space in self._content.edges if space.split(":", 1)[-1] not in own}
+        self.remove_nodes(self._find_orphans(keys, others))
+        for space in others:
+            if space.startswith("seen-in:"):
+                lost = [ends for ends in self._content.edges[space] if ends[1] in keys]
+                self.remove_edges(space, np.array(lost, np.int64).reshape(-1, 2))
+        self._forget_intake(keys)
+
+    def _forget_intake(self, keys: Iterable[int]) -> None:
+        for layer, taken in self._content.intake.items():
+            for key in keys:
+                if taken.pop(key, None) is not None:
+                    self._content.removals.setdefault(layer, set()).add(self._content.nodes[key].id)
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
         gone: list[int] = []
         front = sorted(set(keys))
         while front:
-            orphans = self._find_orphans(set(front))
+            orphans = self._find_orphans(set(front), self._content.edges)
+            self._forget_intake(front)
             for key in front:
                 self._drop_node(key)
             gone += front
@@ -114,20 +142,38 @@ class PlainWrite:
         if removed:
             self._touched.add(f"vectors/{space}")
 
+    def replace_vectors(self, space: str, keys: Sequence[int], rows: np.ndarray) -> None:
+        self.remove_vectors(space, keys)
+        self.put_vectors(space, keys, rows)
+
     def put_edges(self, space: str, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> None:
         self._add_edges(space, zip(a.tolist(), b.tolist(), weights.tolist(), strict=True))
 
-    def remove_edges(self, space: str) -> None:
-        if self._content.edges.pop(space, None):
+    def reweight_edges(self, space: str, pairs: np.ndarray, weights: np.ndarray) -> None:
+        table = self._content.edges.get(space, {})
+        for ends, weight in zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True):
+            if ends not in table:
+                raise ValueError(f"{space!r} has no edge from {ends[0]} to {ends[1]}: add it with put_edges")
+            table[ends] = (table[ends][0], weight)
+            self._touched.add(f"edges/{space}")
+
+    def remove_edges(self, space: str, pairs: np.ndarray | None = None) -> None:
+        table = self._content.edges.get(space, {})
+        lost = list(table) if pairs is None else map(tuple, pairs.tolist())
+        if any([table.pop(ends, None) is not None for ends in lost]):
             self._touched.add(f"edges/{space}")
 
     def set_meta(self, key: str, value: str) -> None:
         self._content.settings[key] = value
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        replies = self._content.builds.get(layer, {}).get("replies")
-        seen = len(self._content.intake.get(layer, {}))
-        self._content.builds[layer] = {**record, "seen": seen, **({"replies": replies} if replies else {})}
+        before = self._content.builds.get(layer, {})
+        kept = {name: before[name] for name in ("replies", "writes") if name in before}
+        self._content.builds[layer] = {**record, **kept}
+        self._content.removals.pop(layer, None)
+
+    def record_writes(self, layer: str, writes: Sequence[str]) -> None:
+        self._content.builds[layer] = {**self._content.builds.get(layer, {}), "writes": list(writes)}
 
     def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
         record = self._content.builds.get(layer, {})
@@ -142,6 +188,7 @@ class PlainWrite:
 
     def forget_layer(self, layer: str) -> None:
         self._content.intake.pop(layer, None)
+        self._content.removals.pop(layer, None)
         self._content.builds.pop(layer, None)
 
     def _add_passage(self, passage: Passage) -> int:
@@ -167,8 +214,6 @@ class PlainWrite:
             for ends in [ends for ends in edges if key in ends]:
                 del edges[ends]
                 self._touched.add(f"edges/{space}")
-        for taken in content.intake.values():
-            taken.pop(key, None)
 
     def _add_edges(self, space: str, edges: Iterable[tuple[int, int, float]]) -> None:
         table = self._content.edges.setdefault(space, {})
@@ -177,11 +222,23 @@ class PlainWrite:
                 table[a, b] = (self._next("edge"), weight)
                 self._touched.add(f"edges/{space}")
 
-    def _find_orphans(self, keys: set[int]) -> set[int]:
+    def _add_sources(self, node: Node, lifetime: Lifetime) -> None:
+        keys = self._content.keys
+        edges = [(keys[node.id], keys[source], 1.0) for source in node.sources]
+        self._add_edges(f"{SOURCES[lifetime]}:{node.layer}", edges)
+
+    def _find_key(self, node: Node) -> int | None:
+        key = self._content.keys.get(node.id)
+        if key is not None and self._content.nodes[key].layer != node.layer:
+            raise ValueError(f"{node.id!r} is the id of a node in another layer")
+        return key
+
+    def _find_orphans(self, keys: set[int], spaces: Iterable[str]) -> set[int]:
+        """The nodes that cannot stay without these, by the edges of these spaces."""
         orphans: set[int] = set()
-        for space, edges in self._content.edges.items():
+        for space in spaces:
             sources: dict[int, set[int]] = defaultdict(set)
-            for a, b in edges:
+            for a, b in self._content.edges[space]:
                 sources[a].add(b)
             if space.startswith("made-of:"):
                 orphans.update(a for a, found in sources.items() if found & keys)

@@ -13,8 +13,8 @@ from tomewise.evaluate.paid import count_reused
 from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.language.usage import meter
 from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.memory.imports.takes_extractions import TakesExtractions
 from tomewise.store.records import PASSAGES
 from tomewise.types import Layer, LayerReport, Report
 
@@ -46,7 +46,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
     """
     with store.alone("build"):
         for layer in layers:
-            await _build(store, layer, openie, report)
+            await _build(store, layer, layers, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
     notes = (ASKED,) if any(_asks_model_anyway(layer, openie) for layer in layers) else ()
@@ -55,7 +55,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model although extractions are given: they are of passages and its source is not."""
-    return openie is not None and isinstance(layer, GraphLayer) and layer.names.source != PASSAGES
+    return openie is not None and isinstance(layer, TakesExtractions) and layer.source != PASSAGES
 
 
 def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
@@ -64,8 +64,8 @@ def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
     return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
 
 
-async def _build(store: Store, layer: Layer, openie: Path | None, report: Report) -> None:
-    if not await asyncio.to_thread(find_changes, layer, store):
+async def _build(store: Store, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report) -> None:
+    if not await asyncio.to_thread(find_changes, layer, store, layers):
         return
     with meter() as used, count_reused() as reused:
         await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)
@@ -76,10 +76,10 @@ def _provide(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:
-        if not isinstance(layer, GraphLayer) or _asks_model_anyway(layer, openie):
+        if not isinstance(layer, TakesExtractions) or _asks_model_anyway(layer, openie):
             return None
         extractions = await asyncio.to_thread(read_extractions, openie, store)
-        return await layer.take(extractions, report) if layer.names.style == extractions.style else None
+        return await layer.take(extractions, report) if layer.style == extractions.style else None
 
     return provide
 

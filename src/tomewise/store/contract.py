@@ -77,6 +77,13 @@ class Texts(Protocol):
         """The document and the position of each of the passages that exists."""
         ...
 
+    def passage_order(self) -> tuple[Keys, Keys, Keys]:
+        """All passages in document order, without their texts: their keys, their documents, their positions (n,) each.
+
+        A document is a number that all of its passages have, and only these.
+        """
+        ...
+
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         ...
@@ -165,8 +172,12 @@ class Records(Protocol):
         """What a layer has taken in so far."""
         ...
 
-    def count_intake(self, layer: str, *, failures: bool = True) -> int:
-        """The number of nodes that a layer has taken in, with or without those that failed."""
+    def count_intake(self, layer: str) -> int:
+        """The number of nodes that a layer has taken in, without those that failed."""
+        ...
+
+    def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
+        """Ids of the nodes removed since the last build of a layer that it had taken in, failures included, sorted."""
         ...
 
     def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tomewise.types import Document, DocumentId, Node, Passage
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     Keys = NDArray[np.int64]
     Vectors = NDArray[np.float32]
+
+Lifetime: TypeAlias = Literal["all", "any", "layer"]  # see `Write.put_nodes`
 
 
 class Write(Protocol):
@@ -30,21 +32,32 @@ class Write(Protocol):
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
         ...
 
-    def put_nodes(self, made: Sequence[Node], *, shared: bool = False) -> dict[str, int]:
+    def put_nodes(self, made: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
         """Add nodes and their sources; a node that exists keeps its key and text and gets the new sources too.
 
-        A node is removed with any one of its sources, because its text is about all of them. A `shared` node (an
-        entity, a fact) is removed only with the last of its sources. Ids are unique over all layers. Returns keys by
-        id.
+        `lifetime` says how long a node lives. "all": as long as all of its sources, because its text is about all of
+        them (a gist, a summary). "any": as long as one of its sources (an entity, a fact). "layer": until its layer
+        removes it; it only loses the links to sources that are removed. Sources are edges of the space `made-of:LAYER`,
+        `seen-in:LAYER` or `drawn-from:LAYER`; give a node the same lifetime each time. Ids are unique over all layers.
+        Returns keys by id.
         """
         ...
 
-    def set_data(self, data: Mapping[int, Mapping[str, Any]], texts: Mapping[int, str] | None = None) -> None:
-        """Replace the data of nodes by key, and the texts of the nodes in `texts`."""
+    def update_nodes(self, changed: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
+        """Replace text, data, level, position and sources of nodes that exist; they keep their ids and keys.
+
+        For the other node layers, a node with a new text is one that was removed and made again: what was made from it
+        goes, as far as its lifetime says, and the layers that had taken it in take it in again. Nodes of its own layer
+        are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
+        not exist. Returns keys by id.
+        """
         ...
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
-        """Remove nodes with their edges and vectors, and the nodes made from them. Returns the keys of all removed."""
+        """Remove nodes with their edges and vectors, and the nodes made from them, as far as their lifetimes say.
+
+        The removal is logged for the layers that had taken the nodes in. Returns the keys of all removed.
+        """
         ...
 
     def put_vectors(self, space: str, keys: Sequence[int], rows: Vectors) -> None:
@@ -55,12 +68,26 @@ class Write(Protocol):
         """Remove the vectors of these nodes from one space."""
         ...
 
+    def replace_vectors(self, space: str, keys: Sequence[int], rows: Vectors) -> None:
+        """Give these nodes other vectors (n, d) in one space, or their first ones."""
+        ...
+
     def put_edges(self, space: str, a: Keys, b: Keys, weights: NDArray[Any]) -> None:
         """Add edges between node keys; an edge that exists keeps its weight."""
         ...
 
-    def remove_edges(self, space: str) -> None:
-        """Remove all edges of a space."""
+    def reweight_edges(self, space: str, pairs: Keys, weights: NDArray[Any]) -> None:
+        """Give the edges between these pairs of node keys (n, 2) other weights (n,).
+
+        Of a pair that is given twice, the last weight counts. Raises ValueError for a pair without an edge.
+        """
+        ...
+
+    def remove_edges(self, space: str, pairs: Keys | None = None) -> None:
+        """Remove the edges between these pairs of node keys (n, 2), or all edges of a space.
+
+        Pairs without an edge are passed over. No node is removed, also not one that loses its last source.
+        """
         ...
 
     def set_meta(self, key: str, value: str) -> None:
@@ -68,10 +95,15 @@ class Write(Protocol):
         ...
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record the last build of a layer. Call it after the intake: the record contains the size of the intake.
+        """Record the last build of a layer. It has followed all removals, so their log is emptied.
 
-        The counts of replies are kept; a mark to ask for them again is removed, since that is done.
+        What `count_replies` and `record_writes` recorded is kept; a mark to ask for replies again is removed, since
+        that is done. A layer that commits once a batch calls it with the first batch that follows the removals.
         """
+        ...
+
+    def record_writes(self, layer: str, writes: Sequence[str]) -> None:
+        """Record which node layers a layer writes, for layers above that are built without it."""
         ...
 
     def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
@@ -87,5 +119,5 @@ class Write(Protocol):
         ...
 
     def forget_layer(self, layer: str) -> None:
-        """Delete the intake and the record of a layer, so that the next build takes in all nodes again."""
+        """Delete the intake and the records of a layer, so that the next build takes in all nodes again."""
         ...

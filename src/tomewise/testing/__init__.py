@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError, UsageError
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.memory.building import build
-from tomewise.store.contract import Store
-from tomewise.store.export import export
+from tomewise.testing.layers import check_layer, check_state_layer
 from tomewise.testing.stores import (
     check_calls,
     check_records,
@@ -40,7 +38,6 @@ from tomewise.types import (
     Evidence,
     In,
     LanguageModel,
-    Layer,
     Loop,
     Out,
     Question,
@@ -59,11 +56,13 @@ __all__ = [
     "check_records",
     "check_retriever",
     "check_spaces",
+    "check_state_layer",
     "check_store",
     "check_texts",
     "check_transactions",
     "check_words",
     "document_of",
+    "put_document",
 ]
 
 
@@ -147,46 +146,6 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
         "spans fit quotes"
     )
     return answer
-
-
-async def check_layer(
-    make: Callable[[Store], Sequence[Layer]], stores: Callable[[], Store], embedder: Embedder
-) -> None:
-    """Check that a layer is a pure function of its passages.
-
-    Documents added in any order give the same memory; a document that is added and removed leaves no trace; a layer
-    that is up to date adds nothing. `make` returns the layer after those it needs, `stores` a new empty store.
-    """
-    texts = (
-        "Ada Marsh kept the lighthouse at Skerry.",
-        "The keeper met Tom Hale in May 1911.",
-        "Hale sold Ada a boat.",
-    )
-    documents = [document_of(f"d{number}", text) for number, text in enumerate(texts)]
-    forward, backward = stores(), stores()
-    for document in documents:
-        put_document(forward, embedder, document)
-        await _build_layers(make, forward)
-    for document in reversed(documents):
-        put_document(backward, embedder, document)
-    await _build_layers(make, backward)
-    whole = list(export(forward))
-    assert whole == list(export(backward)), "the order of adding must not matter"
-    reports = await build(make(forward), forward, lambda _: None)
-    assert not any(report.added for report in reports), "a layer that is up to date must add nothing"
-    put_document(forward, embedder, document_of("guest", "Ada Marsh wrote to Ida Poe about the boat."))
-    await _build_layers(make, forward)
-    assert list(export(forward)) != whole, "a new document must be remembered"
-    with forward.write() as change:
-        change.remove_document("guest")
-    await _build_layers(make, forward)
-    assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
-
-
-async def _build_layers(make: Callable[[Store], Sequence[Layer]], store: Store) -> None:
-    reports = await build(make(store), store, lambda _: None)
-    failed = {report.layer: report.failed for report in reports if report.failed}
-    assert not failed, f"failed: {failed}"
 
 
 def _check_evidence(found: Sequence[Evidence]) -> None:

@@ -97,8 +97,17 @@ class GraphLayer:
         return self.names.layer
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """The node layers that hold its nodes."""
+    def source(self) -> str:
+        """The node layer whose texts it reads."""
+        return self.names.source
+
+    @property
+    def style(self) -> Style:
+        """The style of its extractions."""
+        return self.names.style
+
+    @property
+    def writes(self) -> tuple[str, ...]:
         return (self.names.entities, self.names.facts, self.names.mentions, self.names.descriptions)
 
     @property
@@ -111,7 +120,7 @@ class GraphLayer:
         read = partial(_READERS[self.names.style, self.names.calls], self._model)
         inputs = {key: text.content for key, text in texts.items()}
         replies = await run_each(inputs, read, report, f"{self.names.source} read into {self.names.style}")
-        return await self._take_extractions(texts, replies, replies.failed, report, removed=change.removed)
+        return await self._take_extractions(texts, replies, replies.failed, report, removed=bool(change.removed))
 
     async def take(self, imported: Imported, report: Report) -> LayerReport:
         """Take in imported extractions instead of asking the model; texts that were taken in before do not change.
@@ -122,7 +131,8 @@ class GraphLayer:
         done = (await asyncio.to_thread(self._store.intake, self.name)).done
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
         texts = await asyncio.to_thread(self._load_texts, tuple(fresh))
-        return await self._take_extractions(texts, fresh, {}, report, removed=False)
+        removed = await asyncio.to_thread(self._store.find_removed_ids, self.name)
+        return await self._take_extractions(texts, fresh, {}, report, removed=bool(removed))
 
     def check_takes(self, imported: Imported) -> None:
         """Raise UsageError when the import has another style, or when the graph is not read from passages.
@@ -243,7 +253,7 @@ class GraphLayer:
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
         before = self._store.builds().get(self.name, {}).get("dirt", {})
         return {
-            "taken": self._store.count_intake(self.name, failures=False) + read,
+            "taken": self._store.count_intake(self.name) + read,
             "model": join_names(self._model, self._roles),
             "calls": self.names.calls,
             "dirt": dict(sorted((dirt + Counter(before)).items())),

@@ -10,8 +10,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.records import Intake
+from tomewise.store.sqlite.removals import read_removals
 from tomewise.store.sqlite.schema import builds, documents, intake, meta, nodes, traces
 from tomewise.store.sqlite.session import Session
+from tomewise.types import NodeId
 
 
 class StoredRecords(Session):
@@ -30,11 +32,16 @@ class StoredRecords(Session):
             done=frozenset(row[0] for row in rows if not row[1]), failed={row[0]: row[1] for row in rows if row[1]}
         )
 
-    def count_intake(self, layer: str, *, failures: bool = True) -> int:
-        """The number of nodes that a layer has taken in, with or without those that failed."""
-        query = select(func.count()).where(intake.c.layer == layer)
+    def count_intake(self, layer: str) -> int:
+        """The number of nodes that a layer has taken in, without those that failed."""
+        query = select(func.count()).where(intake.c.layer == layer, intake.c.failure == "")
         with self.read() as connection:
-            return connection.execute(query if failures else query.where(intake.c.failure == "")).scalar_one()
+            return connection.execute(query).scalar_one()
+
+    def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
+        """Ids of the nodes removed since the last build of a layer that it had taken in, failures included, sorted."""
+        with self.read() as connection:
+            return read_removals(connection, layer)
 
     def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.

@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from sqlalchemy import func, select
 
 from tomewise.errors import UnknownName
 from tomewise.store.records import PASSAGES, DocumentRecord
+from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.schema import documents, edges, nodes
 from tomewise.store.sqlite.session import Session
-from tomewise.store.sqlite.write import among
+from tomewise.store.sqlite.write import among, list_source_spaces
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
 
 
@@ -109,6 +111,15 @@ class StoredTexts(Session):
             found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
             return {passage: (document, position) for passage, document, position in found}
 
+    def passage_order(self) -> tuple[Keys, Keys, Keys]:
+        """Keys, documents and positions of all passages in document order."""
+        query = select(nodes.c.key, nodes.c.document, nodes.c.position)
+        query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id, nodes.c.position)
+        with self.read() as connection:
+            cursor: Any = connection.execute(query).cursor
+            table: Keys = np.fromiter(cursor, dtype=np.dtype((np.int64, 3)))
+        return table[:, 0], table[:, 1], table[:, 2]
+
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         wanted = list(keys)
@@ -117,7 +128,7 @@ class StoredTexts(Session):
             select(edges.c.a, edges.c.b)
             .join(nodes, nodes.c.key == edges.c.b)
             .outerjoin(documents, documents.c.key == nodes.c.document)
-            .where(edges.c.a.in_(among(wanted)), edges.c.space.in_((f"made-of:{layer}", f"seen-in:{layer}")))
+            .where(edges.c.a.in_(among(wanted)), edges.c.space.in_(list_source_spaces(layer)))
             .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id)
         )
         with self.read() as connection:
