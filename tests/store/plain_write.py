@@ -159,8 +159,10 @@ class PlainWrite:
 
     def remove_edges(self, space: str, pairs: np.ndarray | None = None) -> None:
         table = self._content.edges.get(space, {})
-        lost = list(table) if pairs is None else map(tuple, pairs.tolist())
-        if any([table.pop(ends, None) is not None for ends in lost]):
+        lost = set(table) if pairs is None else set(map(tuple, pairs.tolist())) & table.keys()
+        for ends in lost:
+            del table[ends]
+        if lost:
             self._touched.add(f"edges/{space}")
 
     def set_meta(self, key: str, value: str) -> None:
