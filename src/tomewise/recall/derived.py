@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tomewise.memory.grounds import find_grounds
 from tomewise.recall.ranking import find_top
-from tomewise.types import Embedder, Evidence, PassageId
+from tomewise.recall.similarity import cosines
+from tomewise.types import Embedder, Evidence, PassageId, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 class DenseDerived:
     """Nodes of one layer, ranked by cosine with the query; all levels together (RAPTOR's collapsed tree).
 
-    `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence.
+    `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence. A node is
+    within a scope if all passages that it was made from are.
     """
 
     def __init__(self, store: SqliteStore, embedder: Embedder, layer: str) -> None:
@@ -28,19 +28,18 @@ class DenseDerived:
         self._layer = layer
         self._grounds = Grounds(store, layer)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest nodes, each with the passages it was made from as sources; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         columns = self._store.vectors(self._layer)
         if not len(columns.stored_keys):
             return []
-        scores = columns.stored_rows @ self._embedder.embed([query])[0]
-        if columns.live is not None:
-            scores = np.where(columns.live, scores, -np.inf)
+        among = self._store.keys_within(within, self._layer)
+        keys, scores = cosines(columns, self._embedder.embed([query])[0], among=among)
         best = find_top(scores, limit)
-        nearest = dict(zip(columns.stored_keys[best].tolist(), scores[best].tolist(), strict=True))
+        nearest = dict(zip(keys[best].tolist(), scores[best].tolist(), strict=True))
         nodes = self._store.nodes_at(nearest)
         order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
         sources = self._grounds.passages_below(order)

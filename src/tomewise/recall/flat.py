@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.recall.ranking import as_evidence, find_top, rank_passages
-from tomewise.types import Embedder, Evidence, Retriever
+from tomewise.recall.similarity import cosines
+from tomewise.types import Embedder, Evidence, Passage, Retriever, Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tomewise.store.sqlite.store import SqliteStore
 
 PASSAGES = "passages"
@@ -28,20 +27,16 @@ class Dense:
         self._store = store
         self._embedder = embedder
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest passages; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
-        columns = self._store.vectors(PASSAGES)
-        if not len(columns.stored_keys):
-            return []
-        scores: NDArray[np.float32] = columns.stored_rows @ vector
-        if columns.live is not None:
-            scores = np.where(columns.live, scores, -np.inf)
+        among = self._store.keys_within(within)
+        keys, scores = cosines(self._store.vectors(PASSAGES), vector, among=among)
         best = find_top(scores, limit)
-        return rank_passages(self._store, columns.stored_keys[best].tolist(), scores[best].tolist(), limit)
+        return rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), limit)
 
 
 class Lexical:
@@ -50,13 +45,13 @@ class Lexical:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are BM25, higher is better."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
-        found = self._store.lexical(query, limit + 16)
+        found = self._store.lexical(query, limit + 16, within=within)
         return rank_passages(self._store, [key for key, _ in found], [score for _, score in found], limit)
 
 
@@ -72,10 +67,10 @@ class Fused:
         self._k = k
         self._depth = depth
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
         depth = max(limit, self._depth)
-        lists = await asyncio.gather(*(retriever.retrieve(query, depth) for retriever in self._retrievers))
+        lists = await asyncio.gather(*(retriever.retrieve(query, depth, within=within) for retriever in self._retrievers))
         scores: dict[str, float] = defaultdict(float)
         found: dict[str, Evidence] = {}
         for ranking in lists:
@@ -92,7 +87,14 @@ class Everything:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The first `limit` passages of the tome."""
-        passages = list((await asyncio.to_thread(self._store.passages)).values())
-        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages[:limit], start=1)]
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The first `limit` passages of the tome, or of the scope."""
+        passages = (await asyncio.to_thread(self._list_passages, limit, within)).values()
+        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages, start=1)]
+
+    def _list_passages(self, limit: int, within: Scope | None) -> dict[int, Passage]:
+        keys = np.array(self._store.node_keys(PASSAGES), np.int64)
+        among = self._store.keys_within(within)
+        if among is not None:
+            keys = keys[np.isin(keys, among)]
+        return self._store.passages(keys[:limit].tolist())

@@ -13,7 +13,7 @@ from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.recall.ranking import find_top
 from tomewise.recall.similarity import cosines, scale_to_all
-from tomewise.types import LanguageModel
+from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts."""
+    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
+    (of the scope)."""
 
     keys: NDArray[np.int64]
     texts: tuple[str, ...]
@@ -38,9 +39,9 @@ class Hits:
 
 
 class Linking(Protocol):
-    """Finds the facts that a question hits."""
+    """Finds the facts that a question hits; in a scope, among the facts that a passage within states."""
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits: ...
+    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits: ...
 
 
 class NearestFacts:
@@ -51,12 +52,13 @@ class NearestFacts:
         self._space = f"facts:{graph}"
         self._limit = limit
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
         """Facts ranked by cosine, ties by id."""
-        return await asyncio.to_thread(self._nearest, vector)
+        return await asyncio.to_thread(self._nearest, vector, within)
 
-    def _nearest(self, vector: NDArray[np.float32]) -> Hits:
-        keys, scores = cosines(self._store.vectors(self._space), vector)
+    def _nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
+        among = self._store.keys_within(within, self._space)
+        keys, scores = cosines(self._store.vectors(self._space), vector, among=among)
         best = find_top(scores, self._limit)
         nodes = self._store.nodes_at(keys[best].tolist())
         order = sorted(
@@ -79,9 +81,9 @@ class RecognisedFacts:
         self._linking = linking
         self._model = model
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
         """The facts that the model keeps, the most useful first."""
-        found = await self._linking.find_hits(query, vector)
+        found = await self._linking.find_hits(query, vector, within)
         if not found.texts:
             return found
         try:

@@ -14,10 +14,17 @@ if TYPE_CHECKING:
 _BLOCK = 1024
 
 
-def cosines(columns: Columns, queries: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Keys (n,) of all live rows of a space, and their cosines: (n,) for one query (d,), (n, q) for several (q, d)."""
+def cosines(
+    columns: Columns, queries: NDArray[np.float32], *, among: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Keys (n,) of all live rows of a space, and their cosines: (n,) for one query (d,), (n, q) for several (q, d).
+
+    With `among`, ascending keys, only those of these rows.
+    """
     if not len(columns.stored_keys):
         return columns.stored_keys, np.empty((0, *queries.shape[:-1]), np.float32)
+    if among is not None:
+        return _cosines_among(columns, queries, among)
     scores = np.empty((len(columns.stored_keys), *queries.shape[:-1]), np.float32)
     # Several queries share a block of rows while it is in the processor's cache. One query needs no blocks.
     block = len(scores) if queries.ndim == 1 else _BLOCK
@@ -26,6 +33,19 @@ def cosines(columns: Columns, queries: NDArray[np.float32]) -> tuple[NDArray[np.
     if columns.live is None:
         return columns.stored_keys, scores
     return columns.stored_keys[columns.live], scores[columns.live]
+
+
+def _cosines_among(
+    columns: Columns, queries: NDArray[np.float32], among: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    is_wanted = np.isin(columns.stored_keys, among)
+    places = np.flatnonzero(is_wanted if columns.live is None else is_wanted & columns.live)
+    scores = np.empty((len(places), *queries.shape[:-1]), np.float32)
+    # In blocks, so that a large scope is not copied whole.
+    for start in range(0, len(places), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.matmul(columns.stored_rows[places[block]], queries.T, out=scores[block])
+    return columns.stored_keys[places], scores
 
 
 def cosines_at(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because FTS5 would treat
 # a whole run as one word.
@@ -20,6 +26,9 @@ _COMMON = frozenset(
     "on or our she so than that the their them then there these they this to was we were what when where which who "
     "whom whose why will with would you your".split()
 )
+
+_SEARCH = "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ?{test} ORDER BY score DESC, rowid LIMIT ?"
+_AMONG = " AND +rowid IN (SELECT value FROM json_each(?))"
 
 
 def add_spaces(text: str) -> str:
@@ -44,18 +53,22 @@ def forget(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         )
 
 
-def search(connection: Connection, query: str, limit: int) -> list[tuple[int, float]]:
+def search(
+    connection: Connection, query: str, limit: int, *, among: NDArray[np.int64] | None = None
+) -> list[tuple[int, float]]:
     """The best node keys with their BM25 scores (higher is better). A text needs to contain only one of the words.
 
-    Common words count only if the query has no other words.
+    Common words count only if the query has no other words. With `among`, only these keys are found.
     """
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(add_spaces(query))))
     terms = [word for word in words if word not in _COMMON] or words
     if not terms:
         return []
-    match = " OR ".join(f'"{word}"' for word in terms[:64])
-    found = connection.exec_driver_sql(
-        "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ? ORDER BY score DESC, rowid LIMIT ?",
-        (match, limit),
-    )
+    # With the plus, SQLite tests the keys that match; without it, it would search once for each key.
+    test, values = ("", []) if among is None else (_AMONG, [json.dumps(among.tolist())])
+    found = connection.exec_driver_sql(_SEARCH.format(test=test), (_match(terms), *values, limit))
     return [(int(key), float(score)) for key, score in found]
+
+
+def _match(terms: Sequence[str]) -> str:
+    return " OR ".join(f'"{word}"' for word in terms[:64])

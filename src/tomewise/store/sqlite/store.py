@@ -23,8 +23,9 @@ from tomewise.store.sqlite.calls import StoredCalls
 from tomewise.store.sqlite.database import begin_write, connect, is_read_only, translate_errors
 from tomewise.store.sqlite.mirror import Columns
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
+from tomewise.store.sqlite.scope import Keys, ScopeKeys
 from tomewise.store.sqlite.write import PASSAGES, Write, among
-from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
+from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId, Scope
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
@@ -63,6 +64,7 @@ class SqliteStore:
         self._turn = threading.RLock()  # one transaction in this process
         self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
         self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
+        self._scopes = ScopeKeys(self.read, self.edges)
         self.calls = StoredCalls(self.read, None if self.read_only else self._begin_write)
 
     @classmethod
@@ -310,10 +312,21 @@ class SqliteStore:
         with self.read() as connection:
             return version_of(connection, space)
 
-    def lexical(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Passage keys with their BM25 scores, best first."""
+    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
+        """Keys of the passages within a scope with their BM25 scores over the whole tome, best first."""
+        keys = self.keys_within(within)
         with self.read() as connection:
-            return lexical.search(connection, query, limit)
+            return lexical.search(connection, query, limit, among=keys)
+
+    # ------------------------------------------------------------ scope
+
+    def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
+        """The keys of the nodes of a layer within a scope, ascending; None if the scope is the whole tome.
+
+        A node that was made from others (a summary, a gist) is within if all these are; a `shared` node (an entity, a
+        fact) if one of the passages that it is seen in is. The keys are kept until what decides about them changes.
+        """
+        return None if scope is None or scope == Scope() else self._scopes.find(scope, layer)
 
     # ------------------------------------------------------------ records
 
