@@ -218,9 +218,9 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
         def __init__(self, kit):
             self.kit, self.inner = kit, Dense(kit.store, kit.embedder)
 
-        async def retrieve(self, query, limit):
+        async def retrieve(self, query, limit, *, within=None):
             await self.kit.model.ask(DECOMPOSE, DecomposeIn(question=query))
-            return await self.inner.retrieve(query, limit)
+            return await self.inner.retrieve(query, limit, within=within)
 
     def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)

@@ -23,7 +23,7 @@ from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
-from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.types import Answer, Event, Evidence, Question, Scope
 from tomewise.working.pool import Pool
 
 ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
@@ -42,7 +42,7 @@ class Shelves:
         self._found = found
         self._ground = ground
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         self.asked.append((query, limit))
         return list(self._found.get(query, self._ground))[:limit]
 

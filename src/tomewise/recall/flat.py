@@ -70,7 +70,9 @@ class Fused:
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
         depth = max(limit, self._depth)
-        lists = await asyncio.gather(*(retriever.retrieve(query, depth, within=within) for retriever in self._retrievers))
+        lists = await asyncio.gather(
+            *(retriever.retrieve(query, depth, within=within) for retriever in self._retrievers)
+        )
         scores: dict[str, float] = defaultdict(float)
         found: dict[str, Evidence] = {}
         for ranking in lists:

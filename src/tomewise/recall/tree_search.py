@@ -10,7 +10,8 @@ import numpy as np
 
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import as_evidence, find_top
-from tomewise.types import Embedder, Evidence
+from tomewise.recall.similarity import cosines
+from tomewise.types import Embedder, Evidence, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,20 +35,18 @@ class CollapsedTree:
         self._embedder = embedder
         self._grounds = Grounds(store, _TREE)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest passages and summaries; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         best: dict[int, float] = {}
         for space in (_PASSAGES, _TREE):
-            columns = self._store.vectors(space)
-            if len(columns.stored_keys):
-                scores = columns.stored_rows @ vector
-                scores = scores if columns.live is None else np.where(columns.live, scores, -np.inf)
-                places = find_top(scores, limit)
-                best.update(zip(columns.stored_keys[places].tolist(), scores[places].tolist(), strict=True))
+            among = self._store.keys_within(within, space)
+            keys, scores = cosines(self._store.vectors(space), vector, among=among)
+            places = find_top(scores, limit)
+            best.update(zip(keys[places].tolist(), scores[places].tolist(), strict=True))
         return sorted(_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
 
 
@@ -56,7 +55,8 @@ class TreeTraversal:
 
     The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
     all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
-    should make a parent failed, its children cannot be reached until the next build.
+    should make a parent failed, its children cannot be reached until the next build. In a scope, the search begins at
+    all nodes within that have no parent within.
     """
 
     def __init__(self, store: SqliteStore, embedder: Embedder, *, top_k: int = 5) -> None:
@@ -65,14 +65,14 @@ class TreeTraversal:
         self._top_k = top_k
         self._grounds = Grounds(store, _TREE)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The best `limit` of all nodes kept on the way down; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         kept: dict[int, Evidence] = {}
-        candidates = self._roots()
+        candidates = self._roots(within)
         while candidates:
             found = _evidence(self._store, self._grounds, self._scores(candidates, vector))
             best = dict(sorted(found.items(), key=lambda item: _rank(item[1]))[: self._top_k])
@@ -92,7 +92,15 @@ class TreeTraversal:
                 found.update(zip(columns.keys[is_candidate].tolist(), cosines.tolist(), strict=True))
         return found
 
-    def _roots(self) -> list[int]:
+    def _roots(self, within: Scope | None) -> list[int]:
+        passages, summaries = (self._store.keys_within(within, space) for space in (_PASSAGES, _TREE))
+        if passages is not None and summaries is not None:
+            columns = self._store.edges(f"made-of:{_TREE}")
+            edges = columns.stored_rows if columns.live is None else columns.stored_rows[columns.live]
+            parents, children = edges.reshape(-1, 3)[:, :2].astype(np.int64).T
+            has_parent = children[np.isin(parents, summaries)]
+            keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
+            return keys
         nodes = self._store.nodes(_TREE)
         highest = max((node.level for node in nodes.values()), default=0)
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(_PASSAGES)

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -27,7 +27,9 @@ _COMMON = frozenset(
     "whom whose why will with would you your".split()
 )
 
-_SEARCH = "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ?{test} ORDER BY score DESC, rowid LIMIT ?"
+_SEARCH = (
+    "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ?{test} ORDER BY score DESC, rowid LIMIT ?"
+)
 _AMONG = " AND +rowid IN (SELECT value FROM json_each(?))"
 
 

@@ -46,7 +46,7 @@ class ScopeKeys:
         """The keys, ascending. See `SqliteStore.keys_within`."""
         with self._begin_read() as connection:
             # Whatever decides about a scope changes one of these: a document with new metadata has new passages.
-            versions = dict(connection.exec_driver_sql(_VERSIONS).tuples().all())
+            versions: dict[str, int] = {row[0]: row[1] for row in connection.exec_driver_sql(_VERSIONS)}
             kept = self._look_up(scope, layer, versions)
             if kept is not None:
                 return kept
