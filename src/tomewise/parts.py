@@ -57,6 +57,7 @@ __all__ = [
     "Recipe",
     "Retriever",
     "Role",
+    "Scope",
     "SummariesLayer",
     "System",
     "TreeLayer",

@@ -117,8 +117,9 @@ async def check_retriever(retriever: Retriever, query: str, store: SqliteStore |
     assert all(ranking == found for ranking in rankings), "searches at the same time must give the same"
     assert await retriever.retrieve(query, 5, within=Scope()) == found, "an empty scope is the whole tome"
     assert await retriever.retrieve(query, 5, within=Scope(documents=frozenset())) == [], "no document, no evidence"
-    for document in store.documents() if store else ():
-        await _check_scope(retriever, query, document.id, store)
+    if store is not None:
+        for document in store.documents():
+            await _check_scope(retriever, query, document.id, store)
 
 
 async def _check_scope(retriever: Retriever, query: str, document: str, store: SqliteStore) -> None:

@@ -38,12 +38,14 @@ class Shelves:
 
     def __init__(self, layer: str, found: dict[str, Sequence[Evidence]], ground: Sequence[Evidence] = ()) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.scopes: set[Scope | None] = set()
         self._layer = layer
         self._found = found
         self._ground = ground
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         self.asked.append((query, limit))
+        self.scopes.add(within)
         return list(self._found.get(query, self._ground))[:limit]
 
 

@@ -57,7 +57,7 @@ Documents = Annotated[
     typer.Option(
         "--document",
         metavar="ID",
-        help="Look only into this document (id, title or file name); give it again for more.",
+        help="Look only into this document (id, title, file name); give it again for more.",
     ),
 ]
 Where = Annotated[

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
@@ -16,7 +16,10 @@ from tomewise.types import Condition, Question, Scalar, Scope
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
+Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+
 _CONDITION = re.compile(r"\s*([^=!<>]*[^=!<>\s])\s*(!=|<=|>=|==?|<|>)\s*(.*?)\s*", re.DOTALL)
+_OPERATORS: Mapping[str, Operator] = {**{sign: sign for sign in get_args(Operator)}, "==": "="}
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 _SHOWN = 3  # documents named in a description
@@ -78,9 +81,11 @@ def parse_condition(text: str) -> Condition:
     """
     parts = _CONDITION.fullmatch(text)
     if parts is None:
-        raise UsageError(f'{text!a} is no condition: give a field, an operator and a value, such as "year>=1911"')
+        raise UsageError(
+            f'cannot read the condition {text!a}: give a field, an operator and a value, such as "year>=1911"'
+        )
     field, operator, value = parts.groups()
-    return Condition(field, operator.replace("==", "="), _parse_value(value))
+    return Condition(field, _OPERATORS[operator], _parse_value(value))
 
 
 def _parse_value(text: str) -> Scalar:
@@ -156,5 +161,6 @@ def _explain_empty(scope: Scope, store: SqliteStore) -> str:
     known = {field for record in store.documents() for field in record.metadata}
     for condition in scope.where:
         if condition.field not in known:
-            return f"no document has the field {condition.field!r}; {suggest(condition.field, known)}`tome show` lists them"
+            near = suggest(condition.field, known)
+            return f"no document has the field {condition.field!r}; {near}`tome show` lists the fields"
     return "widen it; `tome show` lists the documents with their fields"

@@ -553,7 +553,8 @@ class Tome:
         """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
 
         Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
-        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt, ModelError.
+        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
+        ModelError.
         """
         return self._wait(self.asearch(query, system=system, settings=settings, limit=limit, **narrowing))
 

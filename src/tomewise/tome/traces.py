@@ -56,12 +56,8 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     citations and the wording of the answer. `cut` says which. The question is kept whole, however long it is, so that
     it can be asked again.
     """
-    asked: dict[str, Any] = {
-        "options": question.options,
-        "instructions": question.instructions,
-        "force": question.force,
-    }
-    asked |= {"within": scope_json(question.within)}
+    asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
+    within = scope_json(question.within)
     whole = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
     record: dict[str, Any] = json.loads(json.dumps(whole))
     cut: list[str] = []
@@ -70,7 +66,7 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
             break
         shorten(record)
         cut.append(what)
-    return {**record, **asked, "cut": cut}
+    return {**record, **asked, "within": within, "cut": cut}
 
 
 def find_traces(store: SqliteStore, limit: int) -> list[Trace]:

@@ -21,6 +21,7 @@ Keys = NDArray[np.int64]
 Begin = Callable[[], AbstractContextManager[Connection]]
 
 _MOST_KEPT = 32  # scopes and layers whose keys are kept in memory
+_OPERATORS = {sign: sign for sign in ("=", "<", "<=", ">", ">=")}
 _LARGEST = 2**63 - 1  # of the integers of SQLite
 _LISTED = "(SELECT value FROM json_each(?))"
 
@@ -53,7 +54,7 @@ class ScopeKeys:
             below = [] if layer == PASSAGES else _list_layers_below(connection, layer)
             keys = find_passages(connection, scope) if layer == PASSAGES else None
         if keys is None:
-            keys = self._find_derived(layer, [self.find(scope, other) for other in below])
+            keys = self._find_derived(layer, [self.find(scope, name) for name in below])
         keys.setflags(write=False)  # all who ask share it
         with self._guard:
             self._kept[scope, layer] = versions, keys
@@ -94,20 +95,29 @@ class ScopeKeys:
 def find_passages(connection: Connection, scope: Scope) -> Keys:
     """The keys of the passages within a scope, ascending."""
     tests, values = ["nodes.layer = ?"], [PASSAGES]
-    for test, test_values in _list_tests(connection, scope):
+    for test, test_values in (*_list_document_tests(scope), *_list_entity_tests(connection, scope)):
         tests.append(test)
         values += test_values
-    query = "SELECT nodes.key FROM nodes JOIN documents ON documents.key = nodes.document WHERE "
-    cursor: Any = connection.exec_driver_sql(query + " AND ".join(tests) + " ORDER BY nodes.key", tuple(values)).cursor
+    query = f"SELECT nodes.key FROM nodes WHERE {' AND '.join(tests)} ORDER BY nodes.key"
+    cursor: Any = connection.exec_driver_sql(query, tuple(values)).cursor
     return np.fromiter((row[0] for row in cursor), np.int64)
 
 
-def _list_tests(connection: Connection, scope: Scope) -> Iterator[tuple[str, list[Any]]]:
-    """The tests of a passage in SQL, each with its values."""
+def _list_document_tests(scope: Scope) -> Iterator[tuple[str, list[Any]]]:
+    """The tests of a passage's document in SQL, with their values. Each document is tested once."""
+    tests = [_test_condition(condition) for condition in scope.where]
     if scope.documents is not None:
-        yield f"documents.id IN {_LISTED}", [_list(sorted(scope.documents))]
-    for condition in scope.where:
-        yield _test_condition(condition)
+        tests.append((f"documents.id IN {_LISTED}", [_list(sorted(scope.documents))]))
+    if tests:
+        test = " AND ".join(test for test, _ in tests)
+        yield (
+            f"nodes.document IN (SELECT documents.key FROM documents WHERE {test})",
+            [value for _, values in tests for value in values],
+        )
+
+
+def _list_entity_tests(connection: Connection, scope: Scope) -> Iterator[tuple[str, list[Any]]]:
+    """The tests of the entities that a passage sees, with their values."""
     if scope.entities is not None:
         keys, spaces = _find_entities(connection, scope.entities)
         yield _SEEN.format(spaces=_LISTED, test="IN", keys=_LISTED), [spaces, keys]
@@ -130,7 +140,7 @@ def _test_condition(condition: Condition) -> tuple[str, list[Any]]:
     values = [condition.field, value]
     if condition.operator == "!=":
         return f"EXISTS (SELECT 1 {_VALUES} AND NOT (item.type IN {kinds} AND item.value = ?))", values
-    operator = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}[condition.operator]
+    operator = _OPERATORS[condition.operator]  # looked up, so that nothing but an operator gets into the statement
     return f"EXISTS (SELECT 1 {_VALUES} AND item.type IN {kinds} AND item.value {operator} ?)", values
 
 
