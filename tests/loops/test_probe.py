@@ -120,6 +120,20 @@ async def test_answers_at_once_without_encoding(store, passages):
     assert events[-1].summary == f"reason: {events[-1].detail['reason']}"
 
 
+async def test_every_search_stays_within_the_scope_of_the_question(store, passages):
+    scope = Scope(documents=frozenset({"d0"}))
+    replies = {
+        "answer": [DECLINED, ANSWERED],
+        "encode": lambda _: {"cue": "cue"},
+        "probe": [{"probes": ["where is the keeper"]}],
+    }
+    recall = three(passages, first=[0, 1], where_is_the_keeper=[2])
+    model = ScriptedModel(replies)
+    await conversation(build(store, model, recall), replace(QUESTION, within=scope))
+    assert [len(shelves.asked) for shelves in recall.values()] == [2, 2, 2]
+    assert [shelves.scopes for shelves in recall.values()] == [{scope}] * 3
+
+
 async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store, passages):
     model = ScriptedModel(
         {

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, build_store
 from tests.texts import prose
 
+from tomewise.evaluate.replay import ReplayedStore, remember_question, replay
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
@@ -103,3 +104,15 @@ async def test_a_walk_over_the_graph_passes_through_what_lies_outside_of_the_sco
     hits = await nearest.find_hits("", reached.vector, Scope(documents=frozenset({"d2"})))
     assert hits.texts == ("skerry lies off ghent",)  # the nearest of those that a passage within states
     store.close()
+
+
+async def test_what_an_experiment_remembers_of_a_search_is_that_of_its_scope(store):
+    lexical = Lexical(ReplayedStore(store))
+    scope = Scope(documents=frozenset(NAMES[:4]))
+    with remember_question():
+        everything = await lexical.retrieve(QUERY, 20)
+        own = await lexical.retrieve(QUERY, 20, within=scope)
+        with replay():
+            assert await lexical.retrieve(QUERY, 20) == everything
+            assert await lexical.retrieve(QUERY, 20, within=scope) == own
+    assert 0 < len(own) < len(everything)
