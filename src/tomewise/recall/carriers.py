@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalise_name
@@ -70,9 +72,9 @@ class SelectedFacts:
     def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
         nodes, sources = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
-        found = {source for fact_sources in sources.values() for source in fact_sources}
+        found = np.array(sorted({source for fact_sources in sources.values() for source in fact_sources}), np.int64)
         among = self._store.keys_within(within)
-        passages = self._store.passages(found if among is None else found.intersection(among.tolist()))
+        passages = self._store.passages((found if among is None else found[np.isin(found, among)]).tolist())
         return [
             Evidence(
                 node=nodes[key].id,

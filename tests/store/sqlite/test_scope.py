@@ -64,8 +64,8 @@ def nodes_within(store, scope, layer):
     return {node.id for node in store.nodes_at(store.keys_within(scope, layer).tolist()).values()}
 
 
-def same_kind(value, other):
-    kinds = [bool if isinstance(item, bool) else str if isinstance(item, str) else float for item in (value, other)]
+def same_kind(value, stated):
+    kinds = [bool if isinstance(item, bool) else str if isinstance(item, str) else float for item in (value, stated)]
     return kinds[0] is kinds[1]
 
 
