@@ -112,7 +112,7 @@ def shelf(tmp_path):
 @pytest.mark.parametrize("model", [make_model(), ExtractiveModel(EMBEDDER)], ids=lambda model: model.name)
 async def test_systems_over_passages(shelf, name, model):
     system = assemble(name, Kit(shelf, model, EMBEDDER))
-    await check_retriever(system.retriever, "Who put out the light?")
+    await check_retriever(system.retriever, "Who put out the light?", shelf)
     free = await check_loop(system.loop, Question(text="Who put out the light on day 3?", force=True))
     assert free.resolved
     options = ("the keeper", "the doctor")

@@ -68,7 +68,7 @@ async def test_from_texts_to_an_answer(store, name, label, options):
     assert not any(report.failed for report in reports)
     assert find_lag(system.layers, store) == {}
     assert [layer.name for layer in system.layers if layer.name.startswith("graph:")]
-    await check_retriever(system.retriever, QUESTION)
+    await check_retriever(system.retriever, QUESTION, store)
     free = await check_loop(system.loop, Question(text=QUESTION, force=True))
     assert free.resolved
     # Triples are in small letters, in which the extractive model finds no names.

@@ -9,11 +9,23 @@ if TYPE_CHECKING:
     from tomewise.errors import TomewiseError
     from tomewise.plugins import register
     from tomewise.tome.tome import Tome
-    from tomewise.types import Answer, Citation, Document, Event, Evidence, Question
+    from tomewise.types import Answer, Citation, Condition, Document, Event, Evidence, Question, Scope
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Citation", "Document", "Event", "Evidence", "Question", "Tome", "TomewiseError", "register"]
+__all__ = [
+    "Answer",
+    "Citation",
+    "Condition",
+    "Document",
+    "Event",
+    "Evidence",
+    "Question",
+    "Scope",
+    "Tome",
+    "TomewiseError",
+    "register",
+]
 
 _HOMES = {"Tome": "tomewise.tome.tome", "TomewiseError": "tomewise.errors", "register": "tomewise.plugins"}
 

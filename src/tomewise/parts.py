@@ -26,7 +26,7 @@ from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
 from tomewise.systems.kit import Count, Kit, Recipe, System, Weight, answer_once, once
-from tomewise.types import Answer, Event, Evidence, Layer, Loop, Question, Retriever, Role
+from tomewise.types import Answer, Event, Evidence, Layer, Loop, Question, Retriever, Role, Scope
 
 __all__ = [
     "Answer",
@@ -57,6 +57,7 @@ __all__ = [
     "Recipe",
     "Retriever",
     "Role",
+    "Scope",
     "SummariesLayer",
     "System",
     "TreeLayer",

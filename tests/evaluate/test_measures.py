@@ -28,7 +28,7 @@ class FixedSystem:
     def __init__(self, store, find, answer=None):
         self.store, self.find, self.answer, self.questions = store, find, answer, []
 
-    async def retrieve(self, query, limit):
+    async def retrieve(self, query, limit, *, within=None):
         return self.find(list(self.store.passages().values()))
 
     async def run(self, question):

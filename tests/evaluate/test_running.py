@@ -22,6 +22,7 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.scripted import ScriptedModel
 from tomewise.systems.registry import assemble
 from tomewise.systems.spec import Variant
+from tomewise.types import Scope
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 RANKED = (metric_named("recall@2"),)
@@ -218,9 +219,9 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
         def __init__(self, kit):
             self.kit, self.inner = kit, Dense(kit.store, kit.embedder)
 
-        async def retrieve(self, query, limit):
+        async def retrieve(self, query, limit, *, within=None):
             await self.kit.model.ask(DECOMPOSE, DecomposeIn(question=query))
-            return await self.inner.retrieve(query, limit)
+            return await self.inner.retrieve(query, limit, within=within)
 
     def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)
@@ -419,3 +420,14 @@ def test_keys_depend_on_the_settings_of_a_variant(experiment):
     plain, limited = Variant("naive", "naive"), Variant("naive limit=3", "naive", {"limit": 3})
     assert made.key(plain, item, "d", "p") != made.key(limited, item, "d", "p")
     assert made.key(plain, item, "d", "p") == replace(made, seed=4, limit=1).key(plain, item, "d", "p")
+
+
+def test_keys_depend_on_the_scope_of_a_question(experiment):
+    made = experiment()
+    item, plain = made.dataset.items[0], Variant("naive", "naive")
+    scopes = (None, Scope(documents=frozenset({"a", "b"})), Scope(documents=frozenset({"a"})))
+    items = [replace(item, question=replace(item.question, within=scope)) for scope in scopes]
+    assert len({made.key(plain, narrowed, "d", "p") for narrowed in items}) == 3
+    assert made.key(plain, items[1], "d", "p") == made.key(
+        plain, replace(item, question=replace(item.question, within=Scope(documents=frozenset({"b", "a"})))), "d", "p"
+    )

@@ -86,9 +86,9 @@ async def test_options_reach_the_answering_role_alone(store):
     asked = []
 
     class Spy(Dense):
-        async def retrieve(self, query, limit):
+        async def retrieve(self, query, limit, *, within=None):
             asked.append(query)
-            return await super().retrieve(query, limit)
+            return await super().retrieve(query, limit, within=within)
 
     model, found = await answer(
         store, {"answer": "x", "choice": "B"}, options=OPTIONS, retriever=Spy(store, EMBEDDER), limit=2

@@ -23,7 +23,7 @@ from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
-from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.types import Answer, Event, Evidence, Question, Scope
 from tomewise.working.pool import Pool
 
 ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
@@ -38,12 +38,14 @@ class Shelves:
 
     def __init__(self, layer: str, found: dict[str, Sequence[Evidence]], ground: Sequence[Evidence] = ()) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.scopes: set[Scope | None] = set()
         self._layer = layer
         self._found = found
         self._ground = ground
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         self.asked.append((query, limit))
+        self.scopes.add(within)
         return list(self._found.get(query, self._ground))[:limit]
 
 
@@ -116,6 +118,20 @@ async def test_answers_at_once_without_encoding(store, passages):
     assert events[0].summary.startswith("probe: ")
     assert events[-2].summary.startswith("answer: ")
     assert events[-1].summary == f"reason: {events[-1].detail['reason']}"
+
+
+async def test_every_search_stays_within_the_scope_of_the_question(store, passages):
+    scope = Scope(documents=frozenset({"d0"}))
+    replies = {
+        "answer": [DECLINED, ANSWERED],
+        "encode": lambda _: {"cue": "cue"},
+        "probe": [{"probes": ["where is the keeper"]}],
+    }
+    recall = three(passages, first=[0, 1], where_is_the_keeper=[2])
+    model = ScriptedModel(replies)
+    await conversation(build(store, model, recall), replace(QUESTION, within=scope))
+    assert [len(shelves.asked) for shelves in recall.values()] == [2, 2, 2]
+    assert [shelves.scopes for shelves in recall.values()] == [{scope}] * 3
 
 
 async def test_the_first_failure_is_encoded_then_probed_then_consolidated(store, passages):

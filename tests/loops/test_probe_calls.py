@@ -21,7 +21,7 @@ from tomewise.loops.selection import NewestFirst
 from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import document_of, put_document
-from tomewise.types import Answer, Event, Evidence, Question
+from tomewise.types import Answer, Event, Evidence, Question, Scope
 from tomewise.working.pool import Pool
 
 EMBEDDER = HashEmbedder(64)
@@ -48,7 +48,7 @@ class Shelves:
             for query, numbers in found.items()
         }
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         return list(self._found.get(query, ()))[:limit]
 
 

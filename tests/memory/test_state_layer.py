@@ -14,8 +14,8 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import build
+from tomewise.store.lifetimes import Lifetime
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.store.write import Lifetime
 from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
 from tomewise.types import Change, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 

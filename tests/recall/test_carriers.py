@@ -108,7 +108,7 @@ async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store)
     (piece,) = await Dense(store, EMBEDDER).retrieve(QUERY, 1)
 
     class Gone:
-        async def retrieve(self, query, limit):
+        async def retrieve(self, query, limit, *, within=None):
             return [piece]
 
     home = next(passage.document for passage in store.passages().values() if passage.id == piece.node)
@@ -117,6 +117,7 @@ async def test_evidence_that_is_not_a_passage_of_this_tome_stays_as_it_is(store)
 
 
 async def test_contract(store):
-    await check_retriever(WithGists(Dense(store, EMBEDDER), store), QUERY)
+    await check_retriever(WithGists(Dense(store, EMBEDDER), store), QUERY, store)
+    await check_retriever(select_facts(store), QUERY, store)
     await check_retriever(WithGists(Dense(store, EMBEDDER), store, only_new_sentences=True), QUERY)
     await check_retriever(select_facts(store), "Tom met")

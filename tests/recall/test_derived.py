@@ -124,4 +124,4 @@ async def test_without_nodes_there_is_nothing(store):
 
 
 async def test_contract(store):
-    await check_retriever(DenseDerived(store, HashEmbedder(64), LAYER), "Ada and the town")
+    await check_retriever(DenseDerived(store, HashEmbedder(64), LAYER), "Ada and the town", store)

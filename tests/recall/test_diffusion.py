@@ -105,7 +105,7 @@ async def test_one_step_is_what_seeds_hand_to_their_passages_and_what_passages_k
     seeds = {"ada marsh": 0.5, "boat": 0.25, "d3": 1.0, "d9": 2.0, "nothing of note": 2.0}
     where = np.array([names.index(name) for name in seeds])
     weights = np.array(list(seeds.values()))
-    reached = walk_one_step(index, where, weights)
+    reached = walk_one_step(index, where, weights, index.is_passage)
     graph = index.walk.graph
     slow = {}
     for a, b, weight in zip(*(array.tolist() for array in graph.edges()), strict=True):
@@ -146,7 +146,7 @@ class Nowhere:
 class UnknownFact:
     """Hits of a fact that the index does not have."""
 
-    async def find_hits(self, query, vector):
+    async def find_hits(self, query, vector, within=None):
         return Hits(np.array([10**6]), ("x",), np.ones(1), np.ones(1))
 
 
@@ -200,7 +200,7 @@ class FixedLists:
         self.lists = lists
         self.asked = []
 
-    async def retrieve(self, query, limit):
+    async def retrieve(self, query, limit, *, within=None):
         self.asked.append(query)
         return [piece(node, 1 - rank / 10 - (query != "p") / 100) for rank, node in enumerate(self.lists[query])][
             :limit
@@ -268,7 +268,7 @@ async def test_contract(store, kind):
         "cognirank": lambda: CogniRank(store, diffusion(store)),
         "decomposed": lambda: DecomposedRecall(CogniRank(store, diffusion(store)), parts("Who sold?", "What boat?")),
     }[kind]()
-    await check_retriever(retriever, QUERY)
+    await check_retriever(retriever, QUERY, store)
     everything = await retriever.retrieve(QUERY, 50)
     assert len(everything) == len(TEXTS)
     order = [(-piece.score, piece.node) for piece in everything]

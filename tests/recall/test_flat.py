@@ -38,7 +38,7 @@ def retrievers(store):
 
 @pytest.mark.parametrize("name", ["dense", "lexical", "fused", "everything"])
 async def test_contract(store, name):
-    await check_retriever(retrievers(store)[name], QUERY)
+    await check_retriever(retrievers(store)[name], QUERY, store)
 
 
 async def test_dense_is_the_exact_ranking_by_cosine(store):
@@ -70,7 +70,7 @@ async def test_fusion_by_hand():
         def __init__(self, *nodes):
             self._nodes = nodes
 
-        async def retrieve(self, query, limit):
+        async def retrieve(self, query, limit, *, within=None):
             return [piece(node) for node in self._nodes][:limit]
 
     found = await Fused([Fixed("a", "b", "c"), Fixed("b", "d")], k=1).retrieve("q", 3)

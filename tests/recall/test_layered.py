@@ -8,7 +8,7 @@ import pytest
 
 from tomewise.errors import ModelUnavailable
 from tomewise.recall.layered import LayeredRecall
-from tomewise.types import Evidence
+from tomewise.types import Evidence, Scope
 
 
 class Layer:
@@ -21,7 +21,7 @@ class Layer:
         self._name = name
         self._delay = 0.02 / Layer.made
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         await asyncio.sleep(self._delay)
         ids = [f"{self._name}:{query}:{rank}" for rank in range(limit)]
         return [Evidence(node=node, layer=self._name, text=node, score=1.0, sources=()) for node in ids]
@@ -33,13 +33,13 @@ class Meeting:
     def __init__(self, expected: int) -> None:
         self._barrier = asyncio.Barrier(expected)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         async with self._barrier:
             return []
 
 
 class Away:
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         raise ModelUnavailable("gone")
 
 

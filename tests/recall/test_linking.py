@@ -74,7 +74,7 @@ async def test_the_only_fact_counts_in_full(tmp_path):
 class Fixed:
     """The same three hits for every question."""
 
-    async def find_hits(self, query, vector):
+    async def find_hits(self, query, vector, within=None):
         return Hits(np.array([4, 7, 9]), ("a", "b", "c"), np.array([0.9, 0.8, 0.7]), np.array([1.0, 0.5, 0.25]))
 
 

@@ -52,8 +52,8 @@ def store(tmp_path: Path) -> SqliteStore:
 
 
 async def test_retrievers_keep_the_contract(store: SqliteStore) -> None:
-    await check_retriever(CollapsedTree(store, EMBEDDER), "Who sold the boat in the harbour?")
-    await check_retriever(TreeTraversal(store, EMBEDDER), "Who sold the boat in the harbour?")
+    await check_retriever(CollapsedTree(store, EMBEDDER), "Who sold the boat in the harbour?", store)
+    await check_retriever(TreeTraversal(store, EMBEDDER), "Who sold the boat in the harbour?", store)
 
 
 async def test_the_collapsed_tree_ranks_all_levels_as_one(store: SqliteStore) -> None:

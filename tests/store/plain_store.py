@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.store.plain_write import SOURCES, Content, PlainWrite
+from tests.store.plain_scope import find_keys_within
+from tests.store.plain_write import Content, PlainWrite
 
 from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.close_rows import Pairs
+from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.nearest import Nearest
 from tomewise.store.records import PASSAGES, DocumentRecord, Intake
-from tomewise.types import Document, Node, Passage
+from tomewise.types import Document, Node, Passage, Scope
 
 _WORD = re.compile(r"[^\W_]+")
 _ENOUGH = 8  # replies needed for a mean
@@ -210,8 +212,8 @@ class PlainStore:
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         content = self._read()
         found: dict[int, list[int]] = {key: [] for key in keys}
-        for prefix in SOURCES.values():
-            for a, b in content.edges.get(f"{prefix}:{layer}", {}):
+        for space in list_source_spaces(layer):
+            for a, b in content.edges.get(space, {}):
                 if a in found:
                     found[a].append(b)
         return {key: sorted(below, key=lambda source: _place(content, source)) for key, below in found.items()}
@@ -222,6 +224,11 @@ class PlainStore:
             if b in found:
                 found[b].append(a)
         return found
+
+    def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> np.ndarray | None:
+        if scope is None or scope == Scope():
+            return None
+        return np.array(sorted(find_keys_within(self._read(), scope, layer)), np.int64)
 
     # ------------------------------------------------------------ spaces
 
@@ -272,7 +279,7 @@ class PlainStore:
 
     # ------------------------------------------------------------ words
 
-    def lexical(self, query: str, limit: int, *, among: np.ndarray | None = None) -> list[tuple[int, float]]:
+    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
         words = {key: Counter(_split(passage.content)) for key, passage in self._read().passages.items()}
         mean = sum(counts.total() for counts in words.values()) / max(1, len(words))
         scores: Counter[int] = Counter()
@@ -282,6 +289,7 @@ class PlainStore:
             for key in holders:
                 count, length = words[key][term], words[key].total()
                 scores[key] += weight * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length / mean))
+        among = self.keys_within(within)
         allowed = None if among is None else set(among.tolist())
         found = [(key, score) for key, score in scores.items() if allowed is None or key in allowed]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]

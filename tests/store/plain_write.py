@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
-from tomewise.store.write import Lifetime
 from tomewise.types import Document, Node, Passage
 
 Edge = tuple[int, int]
-SOURCES: dict[Lifetime, str] = {"all": "made-of", "any": "seen-in", "layer": "drawn-from"}  # prefixes of spaces
 
 
 @dataclass
@@ -93,9 +92,8 @@ class PlainWrite:
             key = keys[node.id]
             self._content.nodes[key] = replace(node, sources=())
             wanted = {self._content.keys[source] for source in node.sources}
-            for prefix in SOURCES.values():
-                space = f"{prefix}:{node.layer}"
-                kept = wanted if prefix == SOURCES[lifetime] else set()
+            for space in list_source_spaces(node.layer):
+                kept = wanted if space == name_source_space(node.layer, lifetime) else set()
                 lost = [(a, b) for a, b in self._content.edges.get(space, {}) if a == key and b not in kept]
                 self.remove_edges(space, np.array(lost, np.int64).reshape(-1, 2))
             self._add_sources(node, lifetime)
@@ -227,7 +225,7 @@ class PlainWrite:
     def _add_sources(self, node: Node, lifetime: Lifetime) -> None:
         keys = self._content.keys
         edges = [(keys[node.id], keys[source], 1.0) for source in node.sources]
-        self._add_edges(f"{SOURCES[lifetime]}:{node.layer}", edges)
+        self._add_edges(name_source_space(node.layer, lifetime), edges)
 
     def _find_key(self, node: Node) -> int | None:
         key = self._content.keys.get(node.id)

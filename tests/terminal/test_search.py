@@ -47,3 +47,27 @@ def test_evidence_from_derived_layers_names_its_passages(command, log_in_tome):
 def test_it_refuses_a_query_without_words_and_a_limit_of_nothing(command, log_in_tome):
     assert command("search", " ").code == 2
     assert command("search", "light", "--limit", "0").code == 2
+
+
+def test_it_looks_into_one_document(command, log_in_tome):
+    ran = command("search", "put out the light", "--document", "more.txt")
+    assert ran.out.splitlines()[0] == "within more.txt"
+    assert LOG not in ran.out
+    ran = command("search", "light", "--document", "mroe.txt")
+    assert ran.code != 0
+    assert "did you mean 'more.txt'" in ran.err
+
+
+def test_a_question_is_narrowed_by_metadata(command, here):
+    rows = [{"id": "a", "text": LOG, "year": 1911}, {"id": "b", "text": "Tom Hale put out the light.", "year": 1950}]
+    (here / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert command("add", here / "rows.jsonl").code == 0
+    asked = command("ask", "Who put out the light?", "--where", "year<1950", "--where", "year!=1900")
+    assert "within year<1950, year!=1900" in asked.out
+    assert "Ada Marsh" in asked.out
+    answer = json.loads(command("ask", "Who put out the light?", "--where", "year>=1950", "--json").out)
+    assert answer["within"]["where"] == [{"field": "year", "operator": ">=", "value": 1950}]
+    assert [citation["document"] for citation in answer["citations"]] == ["b"]
+    assert "within year<1950" in command("log", "1").out
+    empty = command("ask", "Who?", "--where", "year>2000")
+    assert "no passage is within the scope (year>2000)" in empty.err

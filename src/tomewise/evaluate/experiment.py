@@ -20,6 +20,7 @@ from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
 from tomewise.evaluate.metrics import Metric, remember_metric
 from tomewise.systems.spec import Variant, choose_variants
+from tomewise.tome.scopes import scope_json
 from tomewise.types import Embedder, LanguageModel
 
 DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 documents of several passages each
@@ -74,7 +75,15 @@ class Experiment:
 
     def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
-        question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
+        question: list[object] = [
+            item.id,
+            item.question.text,
+            item.question.options,
+            item.question.instructions,
+            documents,
+        ]
+        if scope := scope_json(item.question.within):
+            question.append(scope)
         system = [variant.system, dict(variant.settings), prompts, *self._common()]
         if code := recipe_digest(variant.outside_recipe):
             system.append(code)

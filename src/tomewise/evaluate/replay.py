@@ -13,12 +13,12 @@ import numpy as np
 from tomewise.embedding.forwarding import ForwardingEmbedder
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.language.forwarding import Forwarding
-from tomewise.types import Passage
+from tomewise.types import Passage, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Keys, Store
+    from tomewise.store.contract import Store
     from tomewise.types import In, Out, Role
 
 
@@ -29,7 +29,7 @@ class Memo:
     replies: dict[tuple[str, str], Any] = field(default_factory=dict)
     rows: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     passages: dict[int, Passage] = field(default_factory=dict)
-    lexical: dict[tuple[str, int, bytes], list[tuple[int, float]]] = field(default_factory=dict)
+    lexical: dict[tuple[str, int, Scope | None], list[tuple[int, float]]] = field(default_factory=dict)
     replaying: bool = False
 
 
@@ -123,12 +123,12 @@ class ReplayedStore:
         memo.passages |= self._store.passages(missing) if missing else {}
         return {key: memo.passages[key] for key in dict.fromkeys(wanted) if key in memo.passages}
 
-    def lexical(self, query: str, limit: int, *, among: Keys | None = None) -> list[tuple[int, float]]:
+    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
         """Search for words as the store does."""
         memo = _memo.get()
         if memo is None:
-            return self._store.lexical(query, limit, among=among)
-        key = (query, limit, b"" if among is None else among.tobytes())
+            return self._store.lexical(query, limit, within=within)
+        key = (query, limit, within)
         if not memo.replaying or key not in memo.lexical:
-            memo.lexical[key] = self._store.lexical(query, limit, among=among)
+            memo.lexical[key] = self._store.lexical(query, limit, within=within)
         return list(memo.lexical[key])

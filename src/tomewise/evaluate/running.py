@@ -268,9 +268,10 @@ class _Run:
         self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
     ) -> Mapping[str, Any]:
         """The fields of a row: the answer of a system, and the ranking of its retriever where the item has gold."""
+        retrieve = system.retriever.retrieve
         if self._experiment.retrieval_only:
             with count_fallbacks() as fallbacks:
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH)
+                evidence = await retrieve(item.question.text, DEPTH, within=item.question.within)
             fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
             prediction = Prediction()
         else:
@@ -281,7 +282,7 @@ class _Run:
             if not (item.supporting or item.spans):
                 return fields
             with replay():
-                evidence = await system.retriever.retrieve(item.question.text, DEPTH)
+                evidence = await retrieve(item.question.text, DEPTH, within=item.question.within)
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
         ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
         return {**fields, "prediction": replace(prediction, ranked=ranked)}

@@ -33,7 +33,7 @@ class Once:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
-        found = await self._retriever.retrieve(question.text, self._limit)
+        found = await self._retriever.retrieve(question.text, self._limit, within=question.within)
         given = partial(make_answer_input, question, may_decline=not question.force)
         evidence = await asyncio.to_thread(self._fit, found, given)
         summary = list_facts(found=len(found), cut=len(found) - len(evidence))

@@ -38,7 +38,7 @@ from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
 from tomewise.loops.skipped import Skipped
 from tomewise.recall.layered import LayeredRecall
-from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question
+from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _KEPT = "supported only partly, so the loop goes on"
@@ -107,7 +107,7 @@ class Probe:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer."""
         pool = self._new_pool()
-        units = await self._search([question.text], pool)
+        units = await self._search([question.text], pool, question.within)
         course = _Course(question, pool, self._contexts(question), units, tried=[question.text])
         for step in range(self._bounds.cycles + 1):
             course.step = step
@@ -138,7 +138,7 @@ class Probe:
         probes = await course.skipped.usable(asked, list[str]())
         summary = list_facts(probes="; ".join(probes) or "none")
         yield Event(name="probed", step=course.step, summary=summary, detail={"probes": probes})
-        course.units = await self._search(probes, course.pool)
+        course.units = await self._search(probes, course.pool, course.question.within)
         if not any(unit.evidence for unit in course.units):
             course.end = "no new evidence was found" if probes else "no new probe was thought of"
             return
@@ -199,9 +199,9 @@ class Probe:
         yield _make_attempt_event("forced", course.step, context, reply, answer)
         yield replace(answer, forced=True)
 
-    async def _search(self, probes: Sequence[str], pool: Pool) -> list[Unit]:
+    async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
         """One unit a probe and layer, holding the evidence that no earlier step has read."""
-        found = await self._recall.retrieve(probes, self._bounds.limit + pool.size)
+        found = await self._recall.retrieve(probes, self._bounds.limit + pool.size, within=within)
         for by_layer in found:
             for layer, ranked in by_layer.items():
                 pool.credit(layer, ranked)

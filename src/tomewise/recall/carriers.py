@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalise_name
 from tomewise.recall.linking import Hits, Linking
-from tomewise.types import Embedder, Evidence, Retriever
+from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -33,9 +35,9 @@ class WithGists:
         self._layer = layer
         self._only_new_sentences = only_new_sentences
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """Passages with their gists; a passage without a gist is returned as it is."""
-        passages = await self._retriever.retrieve(query, limit)
+        passages = await self._retriever.retrieve(query, limit, within=within)
         return await asyncio.to_thread(self._add_gists, passages)
 
     def _add_gists(self, passages: Sequence[Evidence]) -> list[Evidence]:
@@ -51,7 +53,8 @@ class WithGists:
 class SelectedFacts:
     """The facts that match the question, in place of passages (CogitoRAG, table 12, "Triples-as-Carrier").
 
-    Each fact is one piece of evidence, and its sources are all passages that state it. `linking` finds the facts.
+    Each fact is one piece of evidence, and its sources are all passages that state it, in a scope all of those within.
+    `linking` finds the facts.
     """
 
     def __init__(self, store: Texts, embedder: Embedder, linking: Linking, graph: str) -> None:
@@ -60,16 +63,18 @@ class SelectedFacts:
         self._linking = linking
         self._layer = f"facts:{graph}"
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The first `limit` facts; scores are cosines."""
         (vector,) = await asyncio.to_thread(self._embedder.embed, [query])
-        hits = await self._linking.find_hits(query, vector)
-        return await asyncio.to_thread(self._make_evidence, hits, limit)
+        hits = await self._linking.find_hits(query, vector, within)
+        return await asyncio.to_thread(self._make_evidence, hits, limit, within)
 
-    def _make_evidence(self, hits: Hits, limit: int) -> list[Evidence]:
+    def _make_evidence(self, hits: Hits, limit: int, within: Scope | None) -> list[Evidence]:
         keys = hits.keys[:limit].tolist()
         nodes, sources = self._store.nodes_at(keys), self._store.sources(keys, self._layer)
-        passages = self._store.passages({source for fact_sources in sources.values() for source in fact_sources})
+        found = np.array(sorted({source for fact_sources in sources.values() for source in fact_sources}), np.int64)
+        among = self._store.keys_within(within)
+        passages = self._store.passages((found if among is None else found[np.isin(found, among)]).tolist())
         return [
             Evidence(
                 node=nodes[key].id,

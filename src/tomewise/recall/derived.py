@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tomewise.memory.grounds import find_grounds
-from tomewise.types import Embedder, Evidence, PassageId
+from tomewise.store.lifetimes import list_source_spaces
+from tomewise.types import Embedder, Evidence, PassageId, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Readable
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 class DenseDerived:
     """Nodes of one layer, ranked by cosine with the query; all levels together (RAPTOR's collapsed tree).
 
-    `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence.
+    `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence. A node is
+    within a scope if all passages that it was made from are.
     """
 
     def __init__(self, store: Readable, embedder: Embedder, layer: str) -> None:
@@ -25,12 +27,13 @@ class DenseDerived:
         self._layer = layer
         self._grounds = Grounds(store, layer)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest nodes, each with the passages it was made from as sources; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
-        found = self._store.nearest(self._layer, self._embedder.embed([query])[0], limit)
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        among = self._store.keys_within(within, self._layer)
+        found = self._store.nearest(self._layer, self._embedder.embed([query])[0], limit, among=among)
         nearest = dict(zip(found.keys.tolist(), found.cosines.tolist(), strict=True))
         nodes = self._store.nodes_at(nearest)
         order = sorted(nodes, key=lambda key: (-round(nearest[key], 6), nodes[key].id))[:limit]
@@ -53,15 +56,15 @@ class Grounds:
     def __init__(self, store: Readable, layer: str) -> None:
         self._store = store
         self._layer = layer
-        self._cache: tuple[int, dict[int, tuple[PassageId, ...]]] = (0, {})  # the layer's version, passages by node
+        self._cache: tuple[Mapping[str, int], dict[int, tuple[PassageId, ...]]] = ({}, {})  # versions, passages by node
 
     def passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
         """For each node the passages at the bottom of its tree, however many levels down, in document order."""
         wanted = list(keys)
-        (version,) = self._store.versions([f"edges/made-of:{self._layer}"]).values()
-        if self._cache[0] != version:
-            self._cache = (version, {})
-        cache = self._cache[1]  # stays correct for `version` even if another thread now replaces `self._cache`
+        versions = self._store.versions(f"edges/{space}" for space in list_source_spaces(self._layer))
+        if self._cache[0] != versions:
+            self._cache = (versions, {})
+        cache = self._cache[1]  # stays correct for `versions` even if another thread now replaces `self._cache`
         cache.update(self._read([key for key in wanted if key not in cache]))
         return {key: cache[key] for key in wanted}
 

@@ -22,14 +22,15 @@ from tomewise.recall.seeding import GraphQuestion, Seeding
 from tomewise.recall.walk import VisitedNodes, Walk
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, LanguageModel, Retriever
+from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.contract import Readable
 
-Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]"], VisitedNodes]
+# From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
+Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.bool_]"], VisitedNodes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,19 +38,25 @@ class ReachedPassages:
     """The passages that a question's walk reached, in no order; empty if no fact was hit.
 
     `masses` are divided by the greatest mass, since masses are tiny on a large graph. `vector` is the question's.
+    `among` are the keys of the passages within its scope, None for all.
     """
 
     keys: NDArray[np.int64]
     masses: NDArray[np.float64]
     vector: NDArray[np.float32]
+    among: NDArray[np.int64] | None = None
 
 
-def walk_to_end(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> VisitedNodes:
+def walk_to_end(
+    index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64], is_wanted: NDArray[np.bool_]
+) -> VisitedNodes:
     """Walk until the mass has settled."""
-    return index.walk.push(vertices, weights, among=index.is_passage)
+    return index.walk.push(vertices, weights, among=is_wanted)
 
 
-def walk_one_step(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64]) -> VisitedNodes:
+def walk_one_step(
+    index: GraphIndex, vertices: NDArray[np.int64], weights: NDArray[np.float64], is_wanted: NDArray[np.bool_]
+) -> VisitedNodes:
     """Without diffusion (CogitoRAG, table 8): one step of equation 16, so mass moves along at most one edge.
 
     A seed passage keeps the `restart` share of its mass. A seed entity passes the other share on to its neighbours.
@@ -63,7 +70,7 @@ def walk_one_step(index: GraphIndex, vertices: NDArray[np.int64], weights: NDArr
         row = slice(graph.indptr[vertex], graph.indptr[vertex + 1])
         if row.start < row.stop:
             mass[graph.indices[row]] += weight * graph.weights[row] / graph.weights[row].sum()
-    reached = np.flatnonzero(index.is_passage & (mass > 0))
+    reached = np.flatnonzero(is_wanted & (mass > 0))
     return VisitedNodes(reached.astype(np.int32), mass[reached].astype(np.float32))
 
 
@@ -72,6 +79,9 @@ class Diffusion:
 
     If the question hits no fact there are no seeds, and passages are ranked by cosine alone. If the walk reaches fewer
     passages than the limit, the nearest of the other passages follow.
+
+    In a scope, the seeds are facts, entities and passages within it, and only passages within it are returned. The mass
+    itself flows through the whole graph, since what connects two passages may lie in a third.
     """
 
     def __init__(
@@ -91,38 +101,40 @@ class Diffusion:
         self._seeding = seeding
         self._spreading = spreading
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
-        reached = await self.spread(query)
+        reached = await self.spread(query, within)
         best = find_top(reached.masses, limit)
         return await asyncio.to_thread(_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit)
 
-    async def spread(self, query: str) -> ReachedPassages:
-        """All passages that the walk from this question reaches. If there are none, this records a fallback."""
-        reached = await self._walk(query)
+    async def spread(self, query: str, within: Scope | None = None) -> ReachedPassages:
+        """All passages within that the walk from this question reaches. If there are none, this records a fallback."""
+        reached = await self._walk(query, within)
         if not len(reached.keys):
             record_fallback(NO_WALK)
         return reached
 
-    async def _walk(self, query: str) -> ReachedPassages:
+    async def _walk(self, query: str, within: Scope | None) -> ReachedPassages:
         # The first question loads an embedder, an index and compiled code: load them concurrently.
         (vector,), index, _ = await asyncio.gather(
             asyncio.to_thread(self._embedder.embed, [query]),
             asyncio.to_thread(self._indexes.current),
             asyncio.to_thread(_load_walk),
         )
-        nowhere = ReachedPassages(np.empty(0, np.int64), np.empty(0), vector)
-        hits = await self._linking.find_hits(query, vector)
+        among = await asyncio.to_thread(self._store.keys_within, within) if within else None
+        nowhere = ReachedPassages(np.empty(0, np.int64), np.empty(0), vector, among)
+        hits = await self._linking.find_hits(query, vector, within)
         if not len(hits.keys):
             return nowhere
-        vertices, weights = await self._seeding.find_seeds(GraphQuestion(query, vector, hits), index)
+        vertices, weights = await self._seeding.find_seeds(GraphQuestion(query, vector, hits, within), index)
         if not weights.sum() > 0:
             return nowhere
-        visited = await asyncio.to_thread(self._spreading, index, vertices, weights)
+        visited = await asyncio.to_thread(self._spreading, index, vertices, weights, _flag_passages(index, among))
         if not visited.nodes.size:
             return nowhere
         masses = visited.values.astype(np.float64)
-        return ReachedPassages(index.passages[visited.nodes - len(index.entities)], masses / masses.max(), vector)
+        keys = index.passages[visited.nodes - len(index.entities)]
+        return ReachedPassages(keys, masses / masses.max(), vector, among)
 
 
 class CogniRank:
@@ -138,9 +150,9 @@ class CogniRank:
         self._blend = blend
         self._candidates = candidates
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
-        return await asyncio.to_thread(self._rank, await self._diffusion.spread(query), limit)
+        return await asyncio.to_thread(self._rank, await self._diffusion.spread(query, within), limit)
 
     def _rank(self, reached: ReachedPassages, limit: int) -> list[Evidence]:
         candidates = find_top(reached.masses, max(self._candidates, limit))
@@ -165,10 +177,10 @@ class DecomposedRecall:
         self._model = model
         self._parts = parts
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages over all parts; each passage has its best score."""
         parts = await self._decompose(query)
-        rankings = await asyncio.gather(*(self._retriever.retrieve(part, limit) for part in parts))
+        rankings = await asyncio.gather(*(self._retriever.retrieve(part, limit, within=within) for part in parts))
         if len(rankings) == 1:
             return rankings[0]
         found = {piece.node: piece for ranking in reversed(rankings) for piece in ranking}
@@ -185,6 +197,15 @@ class DecomposedRecall:
         return parts if len(parts) > 1 else [query]
 
 
+def _flag_passages(index: GraphIndex, among: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """A flag for each vertex: whether it is a passage with one of these keys, or any passage for None."""
+    if among is None:
+        return index.is_passage
+    is_wanted = np.zeros_like(index.is_passage)
+    is_wanted[len(index.entities) :] = np.isin(index.passages, among)
+    return is_wanted
+
+
 @cache
 def _load_walk() -> None:
     """Load the compiled kernels by walking on a graph of two nodes; the first call takes half a second."""
@@ -194,11 +215,12 @@ def _load_walk() -> None:
 def _evidence(
     store: Readable, reached: ReachedPassages, keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
 ) -> list[Evidence]:
-    """The best passages; if they are fewer than `limit`, the nearest of the passages not reached follow."""
+    """The best passages; if they are fewer than `limit`, the nearest of those within that were not reached follow."""
     found = rank_passages(store, keys.tolist(), scores.tolist(), limit)
     if len(found) >= limit:
         return found
-    nearest = store.nearest(PASSAGES, reached.vector, limit - len(found) + len(reached.keys))
+    wanted = limit - len(found) + len(reached.keys)
+    nearest = store.nearest(PASSAGES, reached.vector, wanted, among=reached.among)
     other_keys, other_scores = nearest.keys, nearest.cosines
     if len(reached.keys):
         not_reached = ~np.isin(other_keys, reached.keys)

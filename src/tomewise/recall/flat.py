@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tomewise.recall.ranking import as_evidence, rank_passages
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, Retriever
+from tomewise.types import Embedder, Evidence, Passage, Retriever, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Readable, Texts
@@ -23,13 +25,14 @@ class Dense:
         self._store = store
         self._embedder = embedder
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest passages; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
-        found = self._store.nearest(PASSAGES, vector, limit)
+        among = self._store.keys_within(within)
+        found = self._store.nearest(PASSAGES, vector, limit, among=among)
         return rank_passages(self._store, found.keys.tolist(), found.cosines.tolist(), limit)
 
 
@@ -39,13 +42,13 @@ class Lexical:
     def __init__(self, store: Readable) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best passages; scores are BM25, higher is better."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         # 16 more than asked for, so that ties at the limit are broken by id and not by the order of insertion.
-        found = self._store.lexical(query, limit + 16)
+        found = self._store.lexical(query, limit + 16, within=within)
         return rank_passages(self._store, [key for key, _ in found], [score for _, score in found], limit)
 
 
@@ -61,10 +64,12 @@ class Fused:
         self._k = k
         self._depth = depth
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
         depth = max(limit, self._depth)
-        lists = await asyncio.gather(*(retriever.retrieve(query, depth) for retriever in self._retrievers))
+        lists = await asyncio.gather(
+            *(retriever.retrieve(query, depth, within=within) for retriever in self._retrievers)
+        )
         scores: dict[str, float] = defaultdict(float)
         found: dict[str, Evidence] = {}
         for ranking in lists:
@@ -81,7 +86,14 @@ class Everything:
     def __init__(self, store: Texts) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
-        """The first `limit` passages of the tome."""
-        passages = list((await asyncio.to_thread(self._store.passages)).values())
-        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages[:limit], start=1)]
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The first `limit` passages of the tome, or of the scope."""
+        passages = (await asyncio.to_thread(self._list_passages, limit, within)).values()
+        return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages, start=1)]
+
+    def _list_passages(self, limit: int, within: Scope | None) -> dict[int, Passage]:
+        keys = np.array(self._store.node_keys(PASSAGES), np.int64)
+        among = self._store.keys_within(within)
+        if among is not None:
+            keys = keys[np.isin(keys, among)]
+        return self._store.passages(keys[:limit].tolist())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from tomewise.types import Evidence, Retriever
+from tomewise.types import Evidence, Retriever, Scope
 
 Found = Mapping[str, list[Evidence]]
 
@@ -20,10 +20,14 @@ class LayeredRecall:
     def layers(self) -> tuple[str, ...]:
         return tuple(self._retrievers)
 
-    async def retrieve(self, queries: Sequence[str], limit: int) -> list[Found]:
-        """For each query the evidence from each layer, best first."""
+    async def retrieve(self, queries: Sequence[str], limit: int, *, within: Scope | None = None) -> list[Found]:
+        """For each query the evidence from each layer, best first. All of it is within the scope."""
         lists = await asyncio.gather(
-            *(retriever.retrieve(query, limit) for query in queries for retriever in self._retrievers.values())
+            *(
+                retriever.retrieve(query, limit, within=within)
+                for query in queries
+                for retriever in self._retrievers.values()
+            )
         )
         width = len(self._retrievers)
         return [

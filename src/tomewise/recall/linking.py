@@ -12,7 +12,7 @@ from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
 from tomewise.store.nearest import DECIMALS
-from tomewise.types import LanguageModel
+from tomewise.types import LanguageModel, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts."""
+    """Facts that a question hits, best first: keys, texts, cosines, and scores scaled to 0..1 over all facts
+    (of the scope)."""
 
     keys: NDArray[np.int64]
     texts: tuple[str, ...]
@@ -37,9 +38,9 @@ class Hits:
 
 
 class Linking(Protocol):
-    """Finds the facts that a question hits."""
+    """Finds the facts that a question hits; in a scope, among the facts that a passage within states."""
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits: ...
+    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits: ...
 
 
 class NearestFacts:
@@ -50,12 +51,13 @@ class NearestFacts:
         self._space = f"facts:{graph}"
         self._limit = limit
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
         """Facts ranked by cosine, ties by id."""
-        return await asyncio.to_thread(self._nearest, vector)
+        return await asyncio.to_thread(self._nearest, vector, within)
 
-    def _nearest(self, vector: NDArray[np.float32]) -> Hits:
-        found = self._store.nearest(self._space, vector, self._limit)
+    def _nearest(self, vector: NDArray[np.float32], within: Scope | None) -> Hits:
+        among = self._store.keys_within(within, self._space)
+        found = self._store.nearest(self._space, vector, self._limit, among=among)
         keys, cosines = found.keys.tolist(), found.cosines.tolist()
         nodes = self._store.nodes_at(keys)
         order = sorted(
@@ -78,9 +80,9 @@ class RecognisedFacts:
         self._linking = linking
         self._model = model
 
-    async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
+    async def find_hits(self, query: str, vector: NDArray[np.float32], within: Scope | None = None) -> Hits:
         """The facts that the model keeps, the most useful first."""
-        found = await self._linking.find_hits(query, vector)
+        found = await self._linking.find_hits(query, vector, within)
         if not found.texts:
             return found
         try:

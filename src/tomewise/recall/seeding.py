@@ -18,12 +18,12 @@ from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
 from tomewise.store.key_places import find_places, find_places_of_known
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder
+from tomewise.types import Embedder, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Readable, Spaces, Texts
+    from tomewise.store.contract import Readable, Texts
 
 Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
 _LONGEST = 10  # words of the longest entity names that are looked for in a question
@@ -31,11 +31,12 @@ _LONGEST = 10  # words of the longest entity names that are looked for in a ques
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphQuestion:
-    """A question with its vector and the facts that it hits."""
+    """A question with its vector and the facts that it hits. Seeds come from what is within its scope."""
 
     text: str
     vector: NDArray[np.float32]
     hits: Hits
+    within: Scope | None = None
 
 
 class Seeding(Protocol):
@@ -84,6 +85,8 @@ class MentionSeeds:
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The entities named; calls no model."""
         keys = np.array(sorted(await asyncio.to_thread(self._find_mentions, question.text)), np.int64)
+        among = await asyncio.to_thread(self._store.keys_within, question.within, self._names.entities)
+        keys = keys if among is None else keys[np.isin(keys, among)]
         vertices = find_places(keys, index.entities)
         return vertices, self._weight / np.maximum(1, index.spread[vertices])
 
@@ -109,7 +112,7 @@ class PassageSeeds:
     mass everywhere, and make a local walk visit the whole graph.
     """
 
-    def __init__(self, store: Spaces, *, weight: float = 0.05, keep: int = 200) -> None:
+    def __init__(self, store: Readable, *, weight: float = 0.05, keep: int = 200) -> None:
         self._store = store
         self._weight = weight
         self._keep = keep
@@ -117,7 +120,7 @@ class PassageSeeds:
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The nearest passages; calls no model."""
         nearest = partial(_nearest_passages, self._store, keep=self._keep)
-        vertices, scores = await asyncio.to_thread(nearest, index, question.vector)
+        vertices, scores = await asyncio.to_thread(nearest, index, question.vector, question.within)
         return vertices, self._weight * scores
 
 
@@ -145,7 +148,7 @@ class ExpandedPassageSeeds:
         vectors = question.vector
         if expansions := self._expansions(question, index):
             vectors = np.vstack((vectors, self._embedder.embed(expansions)))
-        vertices, scores = _nearest_passages(self._store, index, vectors, keep=self._keep)
+        vertices, scores = _nearest_passages(self._store, index, vectors, question.within, keep=self._keep)
         return vertices, self._weight * scores
 
     def _expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
@@ -180,9 +183,11 @@ def _ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
 
 
-def _nearest_passages(store: Spaces, index: GraphIndex, vectors: NDArray[np.float32], *, keep: int) -> Seeds:
-    """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all."""
-    nearest = store.nearest(PASSAGES, vectors, keep)
+def _nearest_passages(
+    store: Readable, index: GraphIndex, vectors: NDArray[np.float32], within: Scope | None, *, keep: int
+) -> Seeds:
+    """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
+    nearest = store.nearest(PASSAGES, vectors, keep, among=store.keys_within(within))
     vertices, is_known = find_places_of_known(nearest.keys, index.passages)
     return vertices + len(index.entities), nearest.scale()[is_known]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import as_evidence
-from tomewise.types import Embedder, Evidence
+from tomewise.types import Embedder, Evidence, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,15 +34,15 @@ class CollapsedTree:
         self._embedder = embedder
         self._grounds = Grounds(store, _TREE)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest passages and summaries; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         best: dict[int, float] = {}
         for space in (_PASSAGES, _TREE):
-            nearest = self._store.nearest(space, vector, limit)
+            nearest = self._store.nearest(space, vector, limit, among=self._store.keys_within(within, space))
             best.update(zip(nearest.keys.tolist(), nearest.cosines.tolist(), strict=True))
         return sorted(_evidence(self._store, self._grounds, best).values(), key=_rank)[:limit]
 
@@ -52,7 +52,8 @@ class TreeTraversal:
 
     The search begins at the highest level that exists; without summaries these are the passages. Evidence comes from
     all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
-    should make a parent failed, its children cannot be reached until the next build.
+    should make a parent failed, its children cannot be reached until the next build. In a scope, the search begins at
+    all nodes within that have no parent within.
     """
 
     def __init__(self, store: Readable, embedder: Embedder, *, top_k: int = 5) -> None:
@@ -61,14 +62,14 @@ class TreeTraversal:
         self._top_k = top_k
         self._grounds = Grounds(store, _TREE)
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The best `limit` of all nodes kept on the way down; scores are cosines."""
-        return await asyncio.to_thread(self._retrieve, query, limit)
+        return await asyncio.to_thread(self._retrieve, query, limit, within)
 
-    def _retrieve(self, query: str, limit: int) -> list[Evidence]:
+    def _retrieve(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
         vector = self._embedder.embed([query])[0]
         kept: dict[int, Evidence] = {}
-        candidates = self._roots()
+        candidates = self._roots(within)
         while candidates:
             found = _evidence(self._store, self._grounds, self._scores(candidates, vector))
             best = dict(sorted(found.items(), key=lambda item: _rank(item[1]))[: self._top_k])
@@ -85,7 +86,13 @@ class TreeTraversal:
             found.update(zip(keys.tolist(), cosines.tolist(), strict=True))
         return found
 
-    def _roots(self) -> list[int]:
+    def _roots(self, within: Scope | None) -> list[int]:
+        passages, summaries = (self._store.keys_within(within, space) for space in (_PASSAGES, _TREE))
+        if passages is not None and summaries is not None:
+            parents, children = self._store.edges(f"made-of:{_TREE}").rows[:, :2].astype(np.int64).T
+            has_parent = children[np.isin(parents, summaries)]
+            keys: list[int] = np.setdiff1d(np.union1d(passages, summaries), has_parent).tolist()
+            return keys
         nodes = self._store.nodes(_TREE)
         highest = max((node.level for node in nodes.values()), default=0)
         return [key for key, node in nodes.items() if node.level == highest] or self._store.node_keys(_PASSAGES)

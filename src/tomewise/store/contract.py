@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
+from tomewise.store.records import PASSAGES
+from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +89,15 @@ class Texts(Protocol):
         """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         ...
 
+    def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
+        """The keys of the nodes of a layer within a scope, ascending; None if the scope is the whole tome.
+
+        A node that was made from others (a gist, a summary) or drawn from them is within if all these are; a node that
+        lives as long as any of its sources (an entity, a fact) if one of the passages that it is seen in is. The keys
+        may not be changed.
+        """
+        ...
+
     def find_derived(self, keys: Iterable[int], space: str) -> dict[int, list[int]]:
         """For each node, the keys of the nodes that were made from it; `space` is such as `made-of:gists`."""
         ...
@@ -156,8 +166,8 @@ class Spaces(Protocol):
 class Words(Protocol):
     """Search for the words of passages."""
 
-    def lexical(self, query: str, limit: int, *, among: Keys | None = None) -> list[tuple[int, float]]:
-        """Keys of passages with their BM25 scores, best first; only `among` these sorted keys, if given."""
+    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
+        """Keys of the passages within a scope with their BM25 scores over the whole tome, best first."""
         ...
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tomewise.store.lifetimes import Lifetime
 from tomewise.types import Document, DocumentId, Node, Passage
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     Keys = NDArray[np.int64]
     Vectors = NDArray[np.float32]
-
-Lifetime: TypeAlias = Literal["all", "any", "layer"]  # see `Write.put_nodes`
 
 
 class Write(Protocol):

@@ -22,7 +22,7 @@ from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resum
 if TYPE_CHECKING:
     from tomewise.settings import Settings
     from tomewise.tome.tome import Tome
-    from tomewise.types import Answer, Event, Passage
+    from tomewise.types import Answer, Event, Passage, Scope
 
 
 app = typer.Typer(
@@ -52,6 +52,20 @@ BaseUrl = Annotated[
 MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")]
 MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
+Documents = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--document",
+        metavar="ID",
+        help="Look only into this document (id, title, file name); give it again for more.",
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 System = Annotated[
     str,
@@ -195,6 +209,8 @@ def ask(
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
     instructions: Annotated[str, typer.Option(help="How to answer; only the answering call sees it.")] = "",
+    document: Documents = None,
+    where: Where = None,
     force: Annotated[
         bool, typer.Option("--force", help="Guess instead of declining where the memory lacks the answer.")
     ] = False,
@@ -212,11 +228,12 @@ def ask(
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
     from tomewise.systems.spec import parse_variant
     from tomewise.terminal import render
-    from tomewise.tome import reports
+    from tomewise.tome import reports, scopes
 
     variant = parse_variant(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
         on_event = None if as_json or not trace else _show_event
         with show_status(f"asking {variant.name}"):
             answer = book.ask(
@@ -227,12 +244,13 @@ def ask(
                 fresh=fresh,
                 system=variant,
                 on_event=on_event,
+                within=scope,
             )
         nearest = reports.find_nearest(answer, book.store)
     if as_json:
-        _print_answer_json(answer, nearest, trace)
+        _print_answer_json(answer, nearest, scope, trace=trace)
         return
-    render.print_answer(answer, nearest, console())
+    render.print_answer(answer, nearest, console(), scope)
     if answer.model == "extractive":
         console(stderr=True).print(f"[dim]{render.EXTRACTIVE_NOTE}[/dim]")
 
@@ -396,11 +414,12 @@ def open_tome(
         yield book
 
 
-def _print_answer_json(answer: Answer, nearest: Sequence[Passage], trace: bool) -> None:
+def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:
     from tomewise.tome.reports import as_json, nearest_json
+    from tomewise.tome.scopes import scope_json
 
     events = {"trace": [asdict(event) for event in answer.events]} if trace else {}
-    print_json({**as_json(answer), "nearest": nearest_json(nearest), **events})
+    print_json({**as_json(answer), "within": scope_json(scope), "nearest": nearest_json(nearest), **events})
 
 
 def _show_event(event: Event) -> None:

@@ -75,6 +75,6 @@ def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
         answer = book.ask(trace.question, system=variant, fresh=True)
     nearest = find_nearest(answer, book.store)
     if as_json:
-        _print_answer_json(answer, nearest, trace=False)
+        _print_answer_json(answer, nearest, trace.question.within, trace=False)
     else:
-        render.print_answer(answer, nearest, console())
+        render.print_answer(answer, nearest, console(), trace.question.within)

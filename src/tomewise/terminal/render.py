@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich import markup
 from rich.table import Table
 
+from tomewise.tome.scopes import describe_scope
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from tomewise.systems.spec import Variant
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Citation, Event, Passage, Usage
+    from tomewise.types import Answer, Citation, Event, Passage, Scope, Usage
 
 EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which only quotes. "
@@ -36,7 +38,7 @@ def escape(text: str) -> str:
     return markup.escape(text.translate(_CONTROLS))
 
 
-def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> None:
+def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
     """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:
         missing = answer.missing or "the evidence does not say"
@@ -58,7 +60,9 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> No
         )
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
-    out.print(f"[dim]{escape(answer.system)} · {escape(answer.model)} · {usage_line(answer.usage)}[/dim]")
+    within = f"within {_brief(describe_scope(scope))} · " if scope else ""
+    made_with = f"{answer.system} · {within}{answer.model}"
+    out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
 
 
 def _passage_lines(passage: Passage) -> str:
@@ -123,8 +127,10 @@ def _brief(value: object, length: int = 300) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def print_evidence(pieces: Sequence[dict[str, Any]], out: Console) -> None:
+def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope | None = None) -> None:
     """What `tome search` prints: each piece of evidence with its score, its layer and the passages it rests on."""
+    if scope:
+        out.print(f"[dim]within {escape(_brief(describe_scope(scope)))}[/dim]")
     if not pieces:
         out.print("[yellow]nothing found[/yellow]")
     for number, piece in enumerate(pieces, start=1):
@@ -229,7 +235,7 @@ def print_trace(trace: Trace, out: Console) -> None:
         out.print(f"  [cyan]{chr(ord('A') + number)}.[/cyan] {escape(option)}")
     for event in trace.answer.events:
         print_event(event, out)
-    print_answer(trace.answer, (), out)
+    print_answer(trace.answer, (), out, question.within)
     if trace.cut:
         out.print(f"[dim]cut, to keep the trace small (setting trace_bytes): {'; '.join(trace.cut)}[/dim]")
 

@@ -8,6 +8,7 @@ import typer
 
 from tomewise.terminal.commands import (
     BaseUrl,
+    Documents,
     Json,
     MaxCalls,
     MaxCost,
@@ -15,6 +16,7 @@ from tomewise.terminal.commands import (
     Model,
     System,
     TomeFile,
+    Where,
     app,
     open_tome,
 )
@@ -27,6 +29,8 @@ def search(
     tome: TomeFile = None,
     system: System = "hybrid",
     limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
+    document: Documents = None,
+    where: Where = None,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -38,11 +42,13 @@ def search(
     from tomewise.systems.spec import parse_variant
     from tomewise.terminal import render
     from tomewise.tome.reports import evidence_json
+    from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        scope = find_scope(book.store, documents=document or (), where=where or ())
         with show_status(f"searching with {variant.name}"):
-            found = book.search(query, system=variant, limit=limit)
+            found = book.search(query, system=variant, limit=limit, within=scope)
         pieces = evidence_json(found, book.store)
-    print_json(pieces) if as_json else render.print_evidence(pieces, console())
+    print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)

@@ -19,6 +19,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError, UsageError
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
+from tomewise.store.contract import Store
 from tomewise.testing.layers import check_layer, check_state_layer
 from tomewise.testing.stores import (
     check_calls,
@@ -43,6 +44,7 @@ from tomewise.types import (
     Question,
     Retriever,
     Role,
+    Scope,
 )
 
 __all__ = [
@@ -111,19 +113,45 @@ async def check_language_model(model: LanguageModel, role: Role[In, Out], given:
     raise AssertionError("an unknown role must raise")
 
 
-async def check_retriever(retriever: Retriever, query: str) -> None:
-    """Check the ranking: best first, no more than the limit, no node twice, the same result every time."""
+async def check_retriever(retriever: Retriever, query: str, store: Store | None = None) -> None:
+    """Check the ranking: best first, no more than the limit, no node twice, the same result every time.
+
+    With the store that it searches, also check scopes of one document: all evidence lies within, and what can be found
+    is found.
+    """
     found = await retriever.retrieve(query, 5)
     assert found, "the query must find something"
-    assert len(found) <= 5, f"{len(found)} pieces of evidence are more than the limit of 5"
-    _check_evidence(found)
-    order = [(-piece.score, piece.node) for piece in found]
-    assert order == sorted(order), "best first, ties by node"
+    _check_ranking(found, 5)
     assert await retriever.retrieve(query, 5) == found, "the same query must find the same"
     assert (await retriever.retrieve(query, 1))[0].node == found[0].node, "any limit gives the same first"
     assert await retriever.retrieve(query, 0) == [], "a limit of 0 must give nothing"
     rankings = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
     assert all(ranking == found for ranking in rankings), "searches at the same time must give the same"
+    assert await retriever.retrieve(query, 5, within=Scope()) == found, "an empty scope is the whole tome"
+    assert await retriever.retrieve(query, 5, within=Scope(documents=frozenset())) == [], "no document, no evidence"
+    if store is not None:
+        for document in store.documents():
+            await _check_scope(retriever, query, document.id, store)
+
+
+async def _check_scope(retriever: Retriever, query: str, document: str, store: Store) -> None:
+    """Check the ranking within one document."""
+    scope = Scope(documents=frozenset({document}))
+    own = {passage.id for passage in store.passages_of([document]).values()}
+    found = await retriever.retrieve(query, 5, within=scope)
+    _check_ranking(found, 5)
+    assert all(own.issuperset(piece.sources) for piece in found), f"evidence must rest on {document!r} alone"
+    everything = await retriever.retrieve(query, 1000)
+    known = {piece.node for piece in everything if own.issuperset(piece.sources)}
+    assert len(found) >= min(5, len(known)), f"{len(known)} pieces rest on {document!r}, but {len(found)} were found"
+    assert await retriever.retrieve(query, 5, within=scope) == found, "the same query must find the same within a scope"
+
+
+def _check_ranking(found: Sequence[Evidence], limit: int) -> None:
+    assert len(found) <= limit, f"{len(found)} pieces of evidence are more than the limit of {limit}"
+    _check_evidence(found)
+    order = [(-piece.score, piece.node) for piece in found]
+    assert order == sorted(order), "best first, ties by node"
 
 
 async def check_loop(loop: Loop, question: Question) -> Answer:

@@ -13,7 +13,7 @@ from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.contract import Calls, Store
 from tomewise.store.export import export
 from tomewise.store.records import PASSAGES
-from tomewise.types import Document, Embedder, Node, Passage, content_id
+from tomewise.types import Document, Embedder, Node, Passage, Scope, content_id
 
 _EMBEDDER = HashEmbedder(16)
 _TEXTS = {"b": "A dog swam in the cold sea.", "a": "A cat sat on a mat.", "c": "A cat saw the sea and the boats."}
@@ -124,7 +124,7 @@ def check_words(store: Store) -> None:
     assert [key for key, _ in store.lexical("dog", 5)] == [keys["b"]]
     assert all(score > 0 for _, score in store.lexical("dog", 5)), "higher is better"
     assert len(store.lexical("cat", 1)) == 1
-    assert [key for key, _ in store.lexical("cat", 5, among=np.array([keys["c"]]))] == [keys["c"]]
+    assert [key for key, _ in store.lexical("cat", 5, within=Scope(documents=frozenset("c")))] == [keys["c"]]
     assert store.lexical('"', 5) == store.lexical("", 5) == [], "signs are not words"
     with store.write() as change:
         change.remove_document("b")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import ReadingError, UnknownName, UsageError
 from tomewise.memory.passages import LostDocuments
+from tomewise.names import suggest
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import find_unstorable, select_plain
@@ -148,4 +149,11 @@ def find_document(name: str, store: Store) -> DocumentRecord:
         if matches:
             examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
             raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
-    raise UnknownName(f"no document {name!r} in {store.address}: `tome show` lists the documents")
+    raise UnknownName(f"no document {name!r} in {store.address}: {suggest_document(name, store)}")
+
+
+def suggest_document(name: str, store: Store) -> str:
+    """The remedy for a document that does not exist: the nearest id, title or file name, and where all are listed."""
+    records = store.documents()
+    known = {spelling for record in records for spelling in (record.id, record.id.rsplit("/", 1)[-1], record.title)}
+    return f"{suggest(name, known - {''})}`tome show` lists the documents"

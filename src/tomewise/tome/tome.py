@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.language.cached import Cached, ask_anew
@@ -36,6 +36,7 @@ from tomewise.tome.inputs import Claims, check_prefix, check_question, find_docu
 from tomewise.tome.open_store import open_store
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
+from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import (
     TRACE_BYTES,
@@ -354,12 +355,15 @@ class Tome:
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
+        **narrowing: Unpack[Narrowing],
     ) -> Answer:
         """Answer a question, free or multiple-choice, or decline it.
 
         `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
         (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`. `settings` holds further
         settings for the recipe.
+        `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
+        `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
         says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
         repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
@@ -374,6 +378,7 @@ class Tome:
             system=system,
             settings=settings,
             on_event=on_event,
+            **narrowing,
         )
         return self._wait(work)
 
@@ -388,6 +393,7 @@ class Tome:
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
+        **narrowing: Unpack[Narrowing],
     ) -> Answer:
         """See `ask`."""
         if isinstance(question, str):
@@ -397,6 +403,7 @@ class Tome:
         elif force:
             question = replace(question, force=True)
         check_question(question)
+        question = await narrow(question, self._store, **narrowing)
         name, choice = choose_system(system, settings)
         with meter() as used, ask_anew(token_hex(8) if fresh else ""):
             answer = await answer_question(await self._systems.prepare(choice), question, on_event)
@@ -414,13 +421,14 @@ class Tome:
         fresh: bool = False,
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
+        **narrowing: Unpack[Narrowing],
     ) -> AsyncGenerator[Event | Answer, None]:
         """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
 
         To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
         """
         more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
-        return stream_answer(self._prepare_asking(system, settings, **more), question)
+        return stream_answer(self._prepare_asking(system, settings, narrowing, **more), question)
 
     @overload
     def ask_many(
@@ -431,6 +439,7 @@ class Tome:
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[False] = False,
+        **narrowing: Unpack[Narrowing],
     ) -> list[Answer]: ...
 
     @overload
@@ -442,6 +451,7 @@ class Tome:
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[True],
+        **narrowing: Unpack[Narrowing],
     ) -> list[Answer | Exception]: ...
 
     def ask_many(
@@ -452,6 +462,7 @@ class Tome:
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: bool = False,
+        **narrowing: Unpack[Narrowing],
     ) -> list[Answer] | list[Answer | Exception]:
         """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
 
@@ -459,7 +470,7 @@ class Tome:
         answer instead.
         """
         self._store.check()
-        ask = self._prepare_asking(system, settings, fresh=fresh)
+        ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
         return self._wait(answer_many(ask, questions, return_exceptions=return_exceptions))
 
     @overload
@@ -471,6 +482,7 @@ class Tome:
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[False] = False,
+        **narrowing: Unpack[Narrowing],
     ) -> list[Answer]: ...
 
     @overload
@@ -482,6 +494,7 @@ class Tome:
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[True],
+        **narrowing: Unpack[Narrowing],
     ) -> list[Answer | Exception]: ...
 
     async def aask_many(
@@ -492,15 +505,20 @@ class Tome:
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: bool = False,
+        **narrowing: Unpack[Narrowing],
     ) -> list[Answer] | list[Answer | Exception]:
         """See `ask_many`."""
         self._store.check()
-        ask = self._prepare_asking(system, settings, fresh=fresh)
+        ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
-    def _prepare_asking(self, system: Choice | System, settings: Mapping[str, Any] | None, **arguments: Any) -> Ask:
+    def _prepare_asking(
+        self, system: Choice | System, settings: Mapping[str, Any] | None, narrowing: Narrowing, **arguments: Any
+    ) -> Ask:
         """A function that asks one question of this system, with further arguments of `aask`."""
-        _, choice = choose_system(system, settings)  # once for all questions
+        _, choice = choose_system(system, settings)  # once for all questions, and so is the scope
+        if scope := find_scope(self._store, **narrowing):
+            arguments["within"] = scope
 
         def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
             return self.aask(question, system=choice, on_event=on_event, **arguments)
@@ -529,13 +547,15 @@ class Tome:
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         limit: int = 10,
+        **narrowing: Unpack[Narrowing],
     ) -> list[Evidence]:
         """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
 
         Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
-        `system` and `settings` are those of `ask`. Raises UsageError, UnknownName, NotBuilt, ModelError.
+        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
+        ModelError.
         """
-        return self._wait(self.asearch(query, system=system, settings=settings, limit=limit))
+        return self._wait(self.asearch(query, system=system, settings=settings, limit=limit, **narrowing))
 
     async def asearch(
         self,
@@ -544,14 +564,16 @@ class Tome:
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         limit: int = 10,
+        **narrowing: Unpack[Narrowing],
     ) -> list[Evidence]:
         """See `search`."""
-        check_question(Question(text=query))
+        check_question(question := Question(text=query))
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
+        question = await narrow(question, self._store, **narrowing)
         _, choice = choose_system(system, settings)
         ready = await self._systems.prepare(choice)
-        return await ready.retriever.retrieve(query, limit)
+        return await ready.retriever.retrieve(query, limit, within=question.within)
 
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.tome.reports import as_json
+from tomewise.tome.scopes import read_scope, scope_json
 from tomewise.types import Answer, Citation, Event, Question, Spent, Usage
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Trace:
 
     def as_json(self) -> dict[str, Any]:
         """The object that `tome log N --json` prints."""
-        question = asdict(self.question)
+        question = asdict(self.question) | {"within": scope_json(self.question.within)}
         events = [asdict(event) for event in self.answer.events]
         asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
         return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
@@ -56,6 +57,7 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     it can be asked again.
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
+    within = scope_json(question.within)
     whole = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
     record: dict[str, Any] = json.loads(json.dumps(whole))
     cut: list[str] = []
@@ -64,7 +66,7 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
             break
         shorten(record)
         cut.append(what)
-    return {**record, **asked, "cut": cut}
+    return {**record, **asked, "within": within, "cut": cut}
 
 
 def find_traces(store: Store, limit: int) -> list[Trace]:
@@ -96,6 +98,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         options=tuple(row.get("options", ())),
         instructions=row.get("instructions", ""),
         force=row.get("force", False),
+        within=read_scope(row.get("within")),
     )
     known = {field.name for field in fields(Answer)} - {"evidence", "text", "citations", "events", "usage"}
     answer = Answer(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from tomewise.store.sqlite.mirror import Keys
+from tomewise.store.sqlite.scope import select_passages
+from tomewise.types import Scope
 
 # Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because FTS5 would treat
 # a whole run as one word.
@@ -22,6 +22,10 @@ _COMMON = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i if in is it its me my not of "
     "on or our she so than that the their them then there these they this to was we were what when where which who "
     "whom whose why will with would you your".split()
+)
+_SEARCH = (
+    "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ? {is_within} "
+    "ORDER BY score DESC, rowid LIMIT ?"
 )
 
 
@@ -47,20 +51,17 @@ def forget(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         )
 
 
-def search(connection: Connection, query: str, limit: int, among: Keys | None = None) -> list[tuple[int, float]]:
+def search(connection: Connection, query: str, limit: int, within: Scope | None = None) -> list[tuple[int, float]]:
     """The best node keys with their BM25 scores (higher is better). A text needs to contain only one of the words.
 
-    Common words count only if the query has no other words. Only the node keys `among` are found, if given.
+    Common words count only if the query has no other words. Only passages within the scope are found, if there is one.
     """
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(add_spaces(query))))
     terms = [word for word in words if word not in _COMMON] or words
     if not terms:
         return []
     match = " OR ".join(f'"{word}"' for word in terms[:64])
-    allowed = "" if among is None else "AND rowid IN (SELECT value FROM json_each(:among))"
-    found = connection.exec_driver_sql(
-        f"SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH :match {allowed} "
-        "ORDER BY score DESC, rowid LIMIT :limit",
-        {"match": match, "limit": limit} | ({} if among is None else {"among": json.dumps(among.tolist())}),
-    )
+    test, values = ("", []) if within is None else select_passages(connection, within)
+    is_within = f"AND EXISTS ({test} AND nodes.key = lexical.rowid)" if test else ""
+    found = connection.exec_driver_sql(_SEARCH.format(is_within=is_within), (match, *values, limit))
     return [(int(key), float(score)) for key, score in found]

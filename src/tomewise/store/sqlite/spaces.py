@@ -34,13 +34,15 @@ class StoredSpaces(Session):
     def nearest(self, space: str, queries: NDArray[np.float32], limit: int, *, among: Keys | None = None) -> Nearest:
         """The vectors nearest to any of the queries."""
         columns = self.vectors(space)
-        keys, cosines = columns.stored_keys, _multiply(columns.stored_rows, queries)
-        is_searched = columns.live
-        if among is not None:
+        keys = columns.stored_keys
+        if among is None:
+            cosines = _multiply(columns.stored_rows, queries)
+            if columns.live is not None:
+                keys, cosines = keys[columns.live], cosines[columns.live]
+        else:
             is_among = find_places_of_known(keys, among)[1]
-            is_searched = is_among if is_searched is None else is_searched & is_among
-        if is_searched is not None:
-            keys, cosines = keys[is_searched], cosines[is_searched]
+            places = np.flatnonzero(is_among if columns.live is None else is_among & columns.live)
+            keys, cosines = keys[places], _multiply_at(columns.stored_rows, places, queries)
         best = find_top(cosines, limit)
         return Nearest(keys[best], cosines[best], float(cosines.min()) if len(cosines) else 0.0)
 
@@ -55,7 +57,7 @@ class StoredSpaces(Session):
             places = found if places is None else places[found]
         if places is None:
             return columns.keys, _multiply(columns.stored_rows, query)
-        return columns.stored_keys[places], _multiply(columns.stored_rows[places], query)
+        return columns.stored_keys[places], _multiply_at(columns.stored_rows, places, query)
 
     def rows(self, space: str, keys: Iterable[int]) -> NDArray[np.float32]:
         """The vectors of these keys."""
@@ -106,6 +108,14 @@ class StoredSpaces(Session):
         with self.read() as connection:
             found = connection.execute(select(table.space, table.version).where(table.space.in_(names)))
             return dict.fromkeys(names, 0) | {row[0]: row[1] for row in found}
+
+
+def _multiply_at(
+    rows: NDArray[np.float32], places: NDArray[np.int64], queries: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The cosines of the rows at these places. Works in blocks, so that a large scope is not copied whole."""
+    blocks = [places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK)]
+    return np.concatenate([np.empty(0, np.float32), *(_multiply(rows[block], queries) for block in blocks)])
 
 
 def _multiply(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ from uuid import uuid4
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import Arrays
 from tomewise.store.sqlite.calls import StoredCalls
@@ -17,10 +18,12 @@ from tomewise.store.sqlite.database import begin_write, connect, translate_error
 from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.records import StoredRecords
 from tomewise.store.sqlite.schema import meta
+from tomewise.store.sqlite.scope import ScopeKeys
 from tomewise.store.sqlite.snapshot import StoredSnapshot
 from tomewise.store.sqlite.spaces import StoredSpaces
 from tomewise.store.sqlite.texts import StoredTexts
 from tomewise.store.sqlite.write import Write
+from tomewise.types import Scope
 
 
 class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
@@ -29,6 +32,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
     def __init__(self, path: Path, engine: Engine, identity: str) -> None:
         super().__init__(path, engine)
         self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
+        self._scopes = ScopeKeys(self.read, self.edges)
         self.calls = StoredCalls(self.read, None if self.read_only else self._begin_write)
 
     @classmethod
@@ -56,10 +60,14 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         with self.read() as connection:
             yield StoredSnapshot(connection)
 
-    def lexical(self, query: str, limit: int, *, among: Keys | None = None) -> list[tuple[int, float]]:
+    def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
+        """The keys of the nodes of a layer within a scope. They are kept until what decides about them changes."""
+        return None if scope is None or scope == Scope() else self._scopes.find(scope, layer)
+
+    def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
         """Passage keys with their BM25 scores, best first."""
         with self.read() as connection:
-            return lexical.search(connection, query, limit, among)
+            return lexical.search(connection, query, limit, within)
 
     def _finish(self) -> None:
         self.calls.close()

@@ -10,11 +10,12 @@ import numpy as np
 from sqlalchemy import func, select
 
 from tomewise.errors import UnknownName
+from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.records import PASSAGES, DocumentRecord
 from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.schema import documents, edges, nodes
 from tomewise.store.sqlite.session import Session
-from tomewise.store.sqlite.write import among, list_source_spaces
+from tomewise.store.sqlite.write import among
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import edges_after, version_of
@@ -20,10 +21,8 @@ from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
 from tomewise.store.sqlite.removals import log_removals
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
-from tomewise.store.write import Lifetime
 from tomewise.types import Document, DocumentId, Node, Passage
 
-_SOURCES: Mapping[Lifetime, str] = {"all": "made-of", "any": "seen-in", "layer": "drawn-from"}  # prefixes of spaces
 _NODE = ("key", "id", "layer", "level", "position", "document", "start", "end", "text", "data")
 _BATCH = 10_000  # vectors written at a time
 _NODES = (
@@ -35,11 +34,6 @@ _NODES = (
 def among(values: Iterable[Any]) -> Select[tuple[Any]]:
     """Keys or ids for an IN clause. They are one parameter of the statement, however many they are."""
     return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
-
-
-def list_source_spaces(layer: str) -> list[str]:
-    """The spaces of edges from the nodes of a layer to what they were made from, one for each lifetime."""
-    return [f"{prefix}:{layer}" for prefix in _SOURCES.values()]
 
 
 class Write(BuildRecords):
@@ -182,7 +176,7 @@ class Write(BuildRecords):
         source_keys = self._keys_of({source for node in made for source in node.sources})
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
-            space = f"{_SOURCES[lifetime]}:{node.layer}"
+            space = name_source_space(node.layer, lifetime)
             pairs[space].update(((keys[node.id], source_keys[source]), None) for source in node.sources)
         return pairs
 

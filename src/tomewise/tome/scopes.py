@@ -1,0 +1,166 @@
+"""Scopes as people state them: names of documents and conditions such as `year>=1911`; and scopes as plain data."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
+
+from tomewise.errors import UnknownName, UsageError
+from tomewise.names import suggest
+from tomewise.tome.inputs import find_document, suggest_document
+from tomewise.types import Condition, Question, Scalar, Scope
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+
+Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+
+_CONDITION = re.compile(r"\s*([^=!<>]*[^=!<>\s])\s*(!=|<=|>=|==?|<|>)\s*(.*?)\s*", re.DOTALL)
+_OPERATORS: Mapping[str, Operator] = {**{sign: sign for sign in get_args(Operator)}, "==": "="}
+_INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+_SHOWN = 3  # documents named in a description
+
+
+class Narrowing(TypedDict, total=False):
+    """How a question or a search is narrowed: `within` a scope, or by `documents` and `where`.
+
+    `documents` are ids, paths, titles, or parts of an id that no other id has. `where` are conditions, as texts
+    (`"year>=1911"`, see `parse_condition`) or as `Condition`.
+    """
+
+    within: Scope | None
+    documents: str | Sequence[str]
+    where: str | Condition | Sequence[str | Condition]
+
+
+def find_scope(
+    store: Store,
+    *,
+    within: Scope | None = None,
+    documents: str | Sequence[str] = (),
+    where: str | Condition | Sequence[str | Condition] = (),
+) -> Scope | None:
+    """The scope that a caller states, None for the whole tome.
+
+    Raises UnknownName for a document that does not exist, and UsageError for a condition that cannot be read and for a
+    scope without a passage.
+    """
+    names = (documents,) if isinstance(documents, str) else tuple(documents)
+    stated = (where,) if isinstance(where, str | Condition) else tuple(where)
+    if names or stated:
+        if within is not None:
+            raise UsageError("give either a Scope or documents and conditions: a Scope has places for both")
+        ids = frozenset(find_document(name, store).id for name in names)
+        conditions = tuple(parse_condition(text) if isinstance(text, str) else text for text in stated)
+        within = Scope(documents=ids if names else None, where=conditions)
+    if within is None or within == Scope():
+        return None
+    _check_scope(within, store)
+    return within
+
+
+async def narrow(question: Question, store: Store, **narrowing: Any) -> Question:
+    """The question with the scope that its caller states; for `narrowing` see `Narrowing`. Raises like `find_scope`."""
+    if not narrowing and question.within is None:
+        return question
+    if question.within is not None:
+        if any(narrowing.values()):
+            raise UsageError("a Question has its own scope: put documents and conditions there")
+        narrowing = {"within": question.within}
+    return replace(question, within=await asyncio.to_thread(find_scope, store, **narrowing))
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition from `FIELD OPERATOR VALUE`; the operators are =, !=, <, <=, > and >=.
+
+    A value that looks like a number, `true` or `false` is one; in quotation marks it is a text.
+    """
+    parts = _CONDITION.fullmatch(text)
+    if parts is None:
+        raise UsageError(
+            f'cannot read the condition {text!a}: give a field, an operator and a value, such as "year>=1911"'
+        )
+    field, operator, value = parts.groups()
+    return Condition(field, _OPERATORS[operator], _parse_value(value))
+
+
+def _parse_value(text: str) -> Scalar:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def describe_scope(scope: Scope) -> str:
+    """A scope in one line, for people."""
+    facts = []
+    if scope.documents is not None:
+        names = [name.rstrip("/").rsplit("/", 1)[-1] for name in sorted(scope.documents)]
+        facts.append(", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""))
+    facts += [f"{test.field}{test.operator}{_write_value(test.value)}" for test in scope.where]
+    if scope.entities is not None:
+        facts.append(f"entities seen: {len(scope.entities)}")
+    if scope.without_entities:
+        facts.append(f"entities left out: {len(scope.without_entities)}")
+    return ", ".join(facts)
+
+
+def _write_value(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def scope_json(scope: Scope | None) -> dict[str, Any] | None:
+    """A scope as plain data, with sets as sorted lists."""
+    if scope is None:
+        return None
+    return {
+        "documents": None if scope.documents is None else sorted(scope.documents),
+        "where": [asdict(condition) for condition in scope.where],
+        "entities": None if scope.entities is None else sorted(scope.entities),
+        "without_entities": sorted(scope.without_entities),
+    }
+
+
+def read_scope(plain: Mapping[str, Any] | None) -> Scope | None:
+    """The scope of which `scope_json` made this."""
+    if plain is None:
+        return None
+    return Scope(
+        documents=None if plain["documents"] is None else frozenset(plain["documents"]),
+        where=tuple(Condition(**condition) for condition in plain["where"]),
+        entities=None if plain["entities"] is None else frozenset(plain["entities"]),
+        without_entities=frozenset(plain["without_entities"]),
+    )
+
+
+def _check_scope(scope: Scope, store: Store) -> None:
+    """Raise UnknownName for an unknown document, and UsageError for a scope without a passage: before any call."""
+    for document in sorted(scope.documents or ()):
+        if store.digest(document) is None:
+            raise UnknownName(f"no document {document!a} in {store.address}: {suggest_document(document, store)}")
+    for condition in scope.where:
+        if _holds_surrogate(condition.field) or _holds_surrogate(str(condition.value)):
+            raise UsageError(f"the condition on {condition.field!a} holds bytes that are not UTF-8: type it again")
+    keys = store.keys_within(scope)
+    if keys is not None and not len(keys):
+        raise UsageError(f"no passage is within the scope ({describe_scope(scope)}): {_explain_empty(scope, store)}")
+
+
+def _holds_surrogate(text: str) -> bool:
+    return any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+def _explain_empty(scope: Scope, store: Store) -> str:
+    known = {field for record in store.documents() for field in record.metadata}
+    for condition in scope.where:
+        if condition.field not in known:
+            near = suggest(condition.field, known)
+            return f"no document has the field {condition.field!r}; {near}`tome show` lists the fields"
+    return "widen it; `tome show` lists the documents with their fields"
