@@ -23,10 +23,9 @@ _TESTS = {
 
 def find_keys_within(content: Content, scope: Scope, layer: str) -> set[int]:
     """The keys of the nodes of one layer within the scope."""
-    within: dict[int, bool] = {}
-    return {
-        key for key, node in content.nodes.items() if node.layer == layer and _is_within(content, scope, key, within)
-    }
+    known: dict[int, bool] = {}
+    own = [key for key, node in content.nodes.items() if node.layer == layer]
+    return {key for key in own if _is_within(content, scope, key, known)}
 
 
 def _is_within(content: Content, scope: Scope, key: int, known: dict[int, bool]) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.store.plain_store import make_opener
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.store.sqlite.store import SqliteStore
@@ -34,9 +35,9 @@ VALUES = [1911, 1899.5, 9, 10, "1900", "1911-05-02", "sea", "law", "light", 3, T
 FIELDS = ["year", "date", "tags", "open", 'odd "field".[0]', "none"]
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    made = SqliteStore.open(tmp_path_factory.mktemp("scope") / "a.tome")
+@pytest.fixture(scope="module", params=[SqliteStore.open, make_opener()], ids=["sqlite", "plain"])
+def store(request, tmp_path_factory):
+    made = request.param(tmp_path_factory.mktemp("scope") / "a.tome")
     for name, metadata in METADATA.items():
         put_document(made, EMBEDDER, Document(id=name, text=f"The text of {name}.", metadata=metadata))
     home = {passage.document: passage.id for passage in made.passages().values()}
@@ -45,11 +46,13 @@ def store(tmp_path_factory):
         layer = "entities:passages-triples"
         for name, seen_in in entities.items():
             sources = tuple(home[document] for document in seen_in)
-            change.put_nodes([Node(id=name, layer=layer, text=name, sources=sources)], shared=True)
+            change.put_nodes([Node(id=name, layer=layer, text=name, sources=sources)], lifetime="any")
         summary = Node(id="low", layer="tree", text="low", sources=(home["a"], home["b"]), level=1)
         change.put_nodes([summary, Node(id="alone", layer="tree", text="alone", sources=(home["c"],), level=1)])
         change.put_nodes([Node(id="high", layer="tree", text="high", sources=("low", "alone"), level=2)])
         change.put_nodes([Node(id="note", layer="notes", text="note", sources=("low",))])
+        group = Node(id="group", layer="groups", text="group", sources=(home["a"], home["d"]))
+        change.put_nodes([group, Node(id="empty", layer="groups", text="empty", sources=())], lifetime="layer")
     yield made
     made.close()
 
@@ -125,6 +128,23 @@ def test_a_derived_node_is_within_if_all_it_rests_on_is(store):
     assert nodes_within(store, Scope(documents=frozenset("d")), "no such layer") == set()
 
 
+def test_a_node_that_lives_until_its_layer_removes_it_is_within_if_all_it_rests_on_is(store):
+    assert nodes_within(store, Scope(documents=frozenset("ad")), "groups") == {"group"}
+    assert nodes_within(store, Scope(documents=frozenset("ab")), "groups") == set()
+
+
+def test_words_are_looked_for_within(store):
+    def find(scope):
+        return [store.passages([key])[key].document for key, _ in store.lexical("text", 9, within=scope)]
+
+    assert sorted(find(None)) == sorted(find(Scope())) == list("abcde")
+    assert sorted(find(Scope(documents=frozenset("ad")))) == ["a", "d"]
+    assert find(Scope(where=(Condition("year", "<", 1900), Condition("open", "=", value=True)))) == ["b"]
+    assert sorted(find(Scope(entities=frozenset({"ada"})))) == ["a", "b"]
+    assert sorted(find(Scope(without_entities=frozenset({"ada"})))) == list("bcde")
+    assert find(Scope(documents=frozenset())) == []
+
+
 def test_a_shared_node_is_within_if_one_passage_is(store):
     assert nodes_within(store, Scope(documents=frozenset("bd")), "entities:passages-triples") == {"ada", "tom", "ida"}
     assert nodes_within(store, Scope(documents=frozenset("e")), "entities:passages-triples") == set()
@@ -141,12 +161,12 @@ def test_keys_follow_changes_and_are_kept_between_them(tmp_path):
     put_document(store, EMBEDDER, Document(id="a", text="One.", metadata={"year": 2}))
     assert documents_within(store, scope) == "b"
     with store.write() as change:
-        change.put_nodes([Node(id="ada", layer="entities:g", text="ada", sources=())], shared=True)
+        change.put_nodes([Node(id="ada", layer="entities:g", text="ada", sources=())], lifetime="any")
     seen = Scope(entities=frozenset({"ada"}))
     assert documents_within(store, seen) == ""
     passage = next(passage.id for passage in store.passages().values() if passage.document == "a")
     with store.write() as change:
-        change.put_nodes([Node(id="ada", layer="entities:g", text="ada", sources=(passage,))], shared=True)
+        change.put_nodes([Node(id="ada", layer="entities:g", text="ada", sources=(passage,))], lifetime="any")
     assert documents_within(store, seen) == "a"
     for number in range(100):
         store.keys_within(Scope(where=(Condition("year", "=", number),)))

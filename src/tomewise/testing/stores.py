@@ -56,7 +56,8 @@ def check_texts(store: Store) -> None:
     placed, documents, positions = store.passage_order()
     assert placed.tolist() == order, "passages must be in document order"
     assert len(set(documents.tolist())) == 3, "each document has a number of its own"
-    assert (positions.tolist(), placed.dtype) == ([0, 0, 0], np.int64)
+    assert positions.tolist() == [0, 0, 0]
+    assert {column.dtype for column in (placed, documents, positions)} == {np.dtype(np.int64)}
     passage = store.passages_of(["b"])[keys["b"]]
     assert passage.text == _TEXTS["b"]
     assert store.keys_of([passage.id, "no such node"]) == {passage.id: keys["b"]}
