@@ -23,6 +23,7 @@ from tomewise.store.contract import Store
 from tomewise.testing.layers import check_layer, check_state_layer
 from tomewise.testing.stores import (
     check_calls,
+    check_changes,
     check_records,
     check_spaces,
     check_store,
@@ -51,6 +52,7 @@ __all__ = [
     "HashEmbedder",
     "ScriptedModel",
     "check_calls",
+    "check_changes",
     "check_embedder",
     "check_language_model",
     "check_layer",

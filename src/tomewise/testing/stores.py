@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.contract import Calls, Store
 from tomewise.store.export import export
 from tomewise.store.records import PASSAGES
-from tomewise.types import Document, Embedder, Node, Passage, Scope, content_id
+from tomewise.types import Condition, Document, Embedder, Node, Passage, Scope, content_id
 
 _EMBEDDER = HashEmbedder(16)
+_GUEST = Node(id="guest", layer="groups", text="guest", sources=())
 _TEXTS = {"b": "A dog swam in the cold sea.", "a": "A cat sat on a mat.", "c": "A cat saw the sea and the boats."}
 
 
@@ -24,7 +26,7 @@ def check_store(make: Callable[[Path], Store], path: Path) -> None:
 
     Starts an event loop of its own for the calls.
     """
-    checks = (check_texts, check_spaces, check_words, check_records, check_transactions)
+    checks = (check_texts, check_spaces, check_words, check_records, check_changes, check_transactions)
     stores = [make(path.with_name(f"{path.stem}-{check.__name__}{path.suffix}")) for check in checks]
     for check, store in zip(checks, stores, strict=True):
         check(store)
@@ -66,6 +68,13 @@ def check_texts(store: Store) -> None:
     assert store.nodes_at([10**9, gist])[gist] == Node(id="g", layer="gists", text="both", sources=(), data={"n": [1]})
     assert store.sources([gist], "gists") == {gist: [keys["a"], keys["b"]]}, "sources must be in document order"
     assert store.find_derived([keys["a"], keys["c"]], "made-of:gists") == {keys["a"]: [gist], keys["c"]: []}
+    assert store.keys_within(Scope()) is None, "an empty scope is the whole tome"
+    scope = Scope(documents=frozenset("bc"))
+    assert _list_within(store, scope, PASSAGES) == sorted((keys["b"], keys["c"])), "a scope names documents"
+    assert _list_within(store, scope, "gists") == [], "a gist is within if all that it was made from is"
+    assert _list_within(store, Scope(documents=frozenset("ab")), "gists") == [gist]
+    year = Condition("year", ">", 1911)
+    assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
     try:
         store.document("no such document")
     except UnknownName:
@@ -180,6 +189,72 @@ async def check_calls(calls: Calls) -> None:
     assert calls.mean_reply_bytes("gist", "another model") is None
 
 
+def check_changes(store: Store) -> None:
+    """Check on an empty store that nodes live as long as they should, and that nodes and edges change in place."""
+    keys = _fill(store)
+    ids = {name: store.passages([key])[key].id for name, key in keys.items()}
+    word, group = (
+        Node(id=name, layer=f"{name}s", text=name, sources=(ids["a"], ids["b"])) for name in ("word", "group")
+    )
+    with store.write() as change:
+        places = change.put_nodes([word], lifetime="any") | change.put_nodes([group], lifetime="layer")
+        change.record_intake("above", [*places.values(), *keys.values()])
+        change.record_build("above", {})
+        change.record_writes("above", ["x", "y"])
+    assert store.builds()["above"] == {"writes": ["x", "y"]}
+    both = Scope(documents=frozenset("ab"))
+    assert [_list_within(store, both, layer) for layer in ("words", "groups")] == [[places["word"]], [places["group"]]]
+    changed = replace(group, text="other", level=1, data={"n": 2}, sources=(ids["b"], ids["c"]))
+    with store.write() as change:
+        assert change.update_nodes([changed], lifetime="layer") == {"group": places["group"]}, "an update keeps the key"
+    assert store.nodes("groups") == {places["group"]: replace(changed, sources=())}
+    assert store.sources([places["group"]], "groups") == {places["group"]: [keys["b"], keys["c"]]}
+    assert store.find_removed_ids("above") == ("group",), "a new text is a removal for the layers above"
+    assert places["group"] in store.find_pending_keys("above", ["groups"]), "and an addition"
+    with store.write() as change:
+        change.remove_document("b")
+    assert store.nodes("gists") == {}, "a node goes with any of its sources"
+    assert list(store.nodes("words")) == [places["word"]], "a node that lives with any source stays while one does"
+    with store.write() as change:
+        change.remove_document("a")
+        change.remove_document("c")
+    assert store.nodes("words") == {}, "and goes with the last"
+    assert store.sources(store.nodes("groups"), "groups") == {places["group"]: []}, "only its layer removes it"
+    assert store.find_removed_ids("above") == tuple(sorted((*ids.values(), "group", "word")))
+    with store.write() as change:
+        change.record_build("above", {"model": "m"})
+    assert store.find_removed_ids("above") == (), "a build has followed the removals"
+    assert store.builds()["above"] == {"model": "m", "writes": ["x", "y"]}
+    _check_rows_that_change(store, places["group"])
+
+
+def _check_rows_that_change(store: Store, key: int) -> None:
+    rows = _EMBEDDER.embed(["first", "second"])
+    pairs = np.array([[key, 1], [key, 2], [key, 3]])
+    with store.write() as change:
+        change.replace_vectors("groups", [key], rows[:1])
+        change.replace_vectors("groups", [key], rows[1:])
+        change.put_edges("pairs", pairs[:, 0], pairs[:, 1], np.array([0.1, 0.2, 0.3]))
+    assert np.allclose(store.rows("groups", [key]), rows[1:]), "a vector is replaced"
+    with store.write() as change:
+        change.reweight_edges("pairs", pairs[:2], np.array([0.5, 0.6]))
+        change.remove_edges("pairs", np.array([[key, 3], [key, 9]]))
+    assert sorted(store.edges("pairs").rows.tolist()) == [[key, 1, 0.5], [key, 2, 0.6]], "edges change by their pairs"
+    for refused in (
+        lambda: change.reweight_edges("pairs", pairs[2:], np.ones(1)),
+        lambda: change.update_nodes([_GUEST]),
+    ):
+        try:
+            with store.write() as change:
+                refused()
+        except ValueError:
+            continue
+        raise AssertionError("what does not exist cannot be changed: raise ValueError")
+    with store.write() as change:
+        change.remove_edges("pairs")
+    assert not len(store.edges("pairs").keys)
+
+
 def check_transactions(store: Store) -> None:
     """Check on an empty store that failures leave nothing, keys are never used again, and nodes go with their sources.
 
@@ -262,6 +337,12 @@ def _fill(store: Store) -> dict[str, int]:
         change.record_intake("gists", [keys["a"]], {keys["b"]: "refused"})
         change.record_build("gists", {"model": "m"})
     return keys
+
+
+def _list_within(store: Store, scope: Scope, layer: str) -> list[int]:
+    keys = store.keys_within(scope, layer)
+    assert keys is not None, "only an empty scope is the whole tome"
+    return [int(key) for key in keys]
 
 
 def _as_dict(keys: np.ndarray, cosines: np.ndarray) -> dict[int, float]:
