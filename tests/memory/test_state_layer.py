@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.store.plain_store import PlainStore
 
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import build
+from tomewise.store.contract import Store
 from tomewise.store.lifetimes import Lifetime
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
@@ -35,7 +37,7 @@ class Groups:
     writes = ("groups",)
     lifetime: Lifetime = "layer"
 
-    def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
+    def __init__(self, store: Store, model: LanguageModel) -> None:
         self._store = store
         self._model = model
 
@@ -116,7 +118,7 @@ def weigh(pairs: np.ndarray, weights: Pairs) -> np.ndarray:
     return np.array([weights[a, b] for a, b in pairs.tolist()], np.float64)
 
 
-def check_groups(store: SqliteStore) -> None:
+def check_groups(store: Store) -> None:
     """No summary is stale, links are those of the members, and no group is empty."""
     groups, passages = store.nodes("groups"), store.passages()
     for key, node in groups.items():
@@ -129,21 +131,21 @@ def check_groups(store: SqliteStore) -> None:
     assert rows == count_shared(groups)
 
 
-@pytest.fixture
-def stores(tmp_path: Path) -> Callable[[], SqliteStore]:
+@pytest.fixture(params=["sqlite", "plain"])
+def stores(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
     numbers = count()
-    return lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome")
+    return PlainStore if request.param == "plain" else lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome")
 
 
-def make_groups(store: SqliteStore, kind: type[Groups] = Groups) -> list[Groups]:
+def make_groups(store: Store, kind: type[Groups] = Groups) -> list[Groups]:
     return [kind(store, Cached(ScriptedModel({"summarise": summarise}), Prompts(), store.calls))]
 
 
-async def test_groups_are_a_state(stores: Callable[[], SqliteStore]) -> None:
+async def test_groups_are_a_state(stores: Callable[[], Store]) -> None:
     await check_state_layer(make_groups, stores, EMBEDDER, check_groups)
 
 
-async def test_a_group_keeps_its_key_while_its_members_change(stores: Callable[[], SqliteStore]) -> None:
+async def test_a_group_keeps_its_key_while_its_members_change(stores: Callable[[], Store]) -> None:
     store = stores()
     for name in ("d0", "d1"):
         put_document(store, EMBEDDER, document_of(name, f"Ada saw {name}."))
@@ -208,20 +210,20 @@ class Single(Groups):
         (Single, "batches of one or two passages"),
     ],
 )
-async def test_what_is_no_state_is_refused(kind: type[Groups], message: str, stores: Callable[[], SqliteStore]) -> None:
+async def test_what_is_no_state_is_refused(kind: type[Groups], message: str, stores: Callable[[], Store]) -> None:
     with pytest.raises(AssertionError, match=message):
         await check_state_layer(lambda store: make_groups(store, kind), stores, EMBEDDER, lambda _: None)
 
 
-async def test_a_model_that_forgets_its_replies_is_noticed(stores: Callable[[], SqliteStore]) -> None:
+async def test_a_model_that_forgets_its_replies_is_noticed(stores: Callable[[], Store]) -> None:
     with pytest.raises(AssertionError, match="repeat no finished call"):
         await check_state_layer(
             lambda store: [Groups(store, ScriptedModel({"summarise": summarise}))], stores, EMBEDDER, check_groups
         )
 
 
-async def test_an_unsound_state_is_noticed_at_its_commit(stores: Callable[[], SqliteStore]) -> None:
-    def refuse(store: SqliteStore) -> None:
+async def test_an_unsound_state_is_noticed_at_its_commit(stores: Callable[[], Store]) -> None:
+    def refuse(store: Store) -> None:
         assert len(store.nodes("groups")) < 3, "too many groups"
 
     with pytest.raises(AssertionError, match="too many groups"):

@@ -14,6 +14,7 @@ from tomewise.errors import Locked, StoreError, UnknownName
 from tomewise.store.contract import Calls, Store
 from tomewise.store.export import export
 from tomewise.store.records import PASSAGES
+from tomewise.store.write import Write
 from tomewise.types import Condition, Document, Embedder, Node, Passage, Scope, content_id
 
 _EMBEDDER = HashEmbedder(16)
@@ -193,9 +194,8 @@ def check_changes(store: Store) -> None:
     """Check on an empty store that nodes live as long as they should, and that nodes and edges change in place."""
     keys = _fill(store)
     ids = {name: store.passages([key])[key].id for name, key in keys.items()}
-    word, group = (
-        Node(id=name, layer=f"{name}s", text=name, sources=(ids["a"], ids["b"])) for name in ("word", "group")
-    )
+    word = Node(id="word", layer="words", text="word", sources=(ids["a"], ids["b"]))
+    group = replace(word, id="group", layer="groups", text="group")
     with store.write() as change:
         places = change.put_nodes([word], lifetime="any") | change.put_nodes([group], lifetime="layer")
         change.record_intake("above", [*places.values(), *keys.values()])
@@ -230,29 +230,32 @@ def check_changes(store: Store) -> None:
 
 def _check_rows_that_change(store: Store, key: int) -> None:
     rows = _EMBEDDER.embed(["first", "second"])
-    pairs = np.array([[key, 1], [key, 2], [key, 3]])
     with store.write() as change:
+        others = change.put_nodes([replace(_GUEST, id=name) for name in "xyz"], lifetime="layer")
+        x, y, z = others.values()
+        pairs = np.array([[key, x], [key, y], [key, z]])
         change.replace_vectors("groups", [key], rows[:1])
         change.replace_vectors("groups", [key], rows[1:])
         change.put_edges("pairs", pairs[:, 0], pairs[:, 1], np.array([0.1, 0.2, 0.3]))
     assert np.allclose(store.rows("groups", [key]), rows[1:]), "a vector is replaced"
     with store.write() as change:
         change.reweight_edges("pairs", pairs[:2], np.array([0.5, 0.6]))
-        change.remove_edges("pairs", np.array([[key, 3], [key, 9]]))
-    assert sorted(store.edges("pairs").rows.tolist()) == [[key, 1, 0.5], [key, 2, 0.6]], "edges change by their pairs"
-    for refused in (
-        lambda: change.reweight_edges("pairs", pairs[2:], np.ones(1)),
-        lambda: change.update_nodes([_GUEST]),
-    ):
-        try:
-            with store.write() as change:
-                refused()
-        except ValueError:
-            continue
-        raise AssertionError("what does not exist cannot be changed: raise ValueError")
+        change.remove_edges("pairs", np.array([[key, z], [z, key]]))
+    assert sorted(store.edges("pairs").rows.tolist()) == [[key, x, 0.5], [key, y, 0.6]], "edges change by their pairs"
+    _check_refusal(store, lambda change: change.reweight_edges("pairs", pairs[2:], np.ones(1)))
+    _check_refusal(store, lambda change: change.update_nodes([_GUEST]))
     with store.write() as change:
         change.remove_edges("pairs")
     assert not len(store.edges("pairs").keys)
+
+
+def _check_refusal(store: Store, make: Callable[[Write], object]) -> None:
+    try:
+        with store.write() as change:
+            make(change)
+    except ValueError:
+        return
+    raise AssertionError("what does not exist cannot be changed: raise ValueError")
 
 
 def check_transactions(store: Store) -> None:
