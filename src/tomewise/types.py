@@ -246,8 +246,8 @@ class Event:
 
     `summary` is one line of plain text for people, made by the loop that emits the event. `detail` is plain JSON data.
     A reader needs to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces
-    with `layer`, `score`, `title`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of plain
-    values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
+    with `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of
+    plain values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
     """
 
     name: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
+from itertools import takewhile
 from operator import itemgetter
-from os.path import commonprefix
 from typing import TypeAlias
 
 from tomewise.types import Document, Place
@@ -15,9 +16,7 @@ from tomewise.types import Document, Place
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
 
 _FENCE = r"(?P<fence>`{3,}|~{3,})"
-_HEADING_OR_FENCE = re.compile(
-    rf"^ {{0,3}}(?:{_FENCE}|(?P<level>#{{1,6}})(?:[ \t]+(?P<words>[^\n]*))?$)", re.MULTILINE
-)
+_HEADING_OR_FENCE = re.compile(rf"^ {{0,3}}(?:{_FENCE}|(?P<level>#{{1,6}})(?:[ \t]+(?P<words>[^\n]*))?$)", re.MULTILINE)
 _CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
 _MARKUP = re.compile(r"(?<!\\)[*_`]+|\\(?=[^\w\s])")
 _SPEAKER = re.compile(r"^(?P<name>[^\W\d_][\w.’' -]{0,39}?)[ \t]*:[ \t]", re.MULTILINE)
@@ -91,22 +90,28 @@ class PlaceFinder:
         """The place at `start` of a passage that ends at `end`.
 
         `last_page` is its last page, if it has several. Of a passage that goes on in another section the chapter holds
-        only the headings that both have; headings at its beginning with nothing below them do not count as sections.
+        only the headings that both have; headings of which the passage has no text do not count.
         """
         first = bisect_right(self._starts, start) - 1
         last = bisect_left(self._starts, end) - 1
         if first < 0:
             return Place()
-        while first < last and self._is_bare(start, first):
-            first += 1
-        here, there = self._marks[first][1], self._marks[last][1]
-        if first == last:
-            return here
-        chapter = commonprefix([place.chapter for _, place in self._marks[first : last + 1]])
-        return replace(here, chapter=tuple(chapter), last_page=there.page if there.page != here.page else None)
+        there = self._marks[last][1]
+        seen = [self._marks[at][1] for at in range(first, last + 1) if not self._is_bare(at, start, end)]
+        here = seen[0] if seen else self._marks[first][1]
+        chapter = _find_common({place.chapter for place in seen or (here,)})
+        return replace(here, chapter=chapter, last_page=there.page if there.page != here.page else None)
 
-    def _is_bare(self, start: int, at: int) -> bool:
-        """Whether the passage has only a heading between `start` and the mark after `at`."""
-        here, following = self._marks[at], self._marks[at + 1]
-        piece = self._text[max(start, here[0]) : following[0]].strip()
-        return here[1].chapter != following[1].chapter and start <= here[0] and "\n" not in piece
+    def _is_bare(self, at: int, start: int, end: int) -> bool:
+        """Whether this passage has only a heading of what the mark is for."""
+        heading = self._marks[at][0]
+        if heading < start or self._marks[at][1].chapter == (self._marks[at - 1][1].chapter if at else ()):
+            return False
+        following = self._starts[at + 1] if at + 1 < len(self._starts) else end
+        return "\n" not in self._text[heading : min(end, following)].strip()
+
+
+def _find_common(chapters: Collection[tuple[str, ...]]) -> tuple[str, ...]:
+    """The outer headings that all the paths have."""
+    levels = takewhile(lambda headings: len(set(headings)) == 1, zip(*chapters, strict=False))
+    return tuple(headings[0] for headings in levels)

@@ -71,9 +71,7 @@ class Write:
             return []
         columns = (nodes.c.key, nodes.c.data, nodes.c.text)
         found = self._connection.execute(select(*columns).where(nodes.c.document == row.key)).all()
-        lexical.forget(
-            self._connection, [(key, join_indexed_text(row.title, data, text)) for key, data, text in found]
-        )
+        lexical.forget(self._connection, [(key, join_indexed_text(row.title, data, text)) for key, data, text in found])
         gone = self.remove_nodes([key for key, _, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
         return gone
