@@ -94,6 +94,7 @@ def locate(quote: str, passage: Passage) -> Citation | None:
                 end=passage.start + end,
                 quote=passage.text[start:end],
                 title=passage.title,
+                place=passage.place,
             )
     return None
 

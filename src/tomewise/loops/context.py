@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.evidence import FENCE, Count, Shelf, share_budget
+from tomewise.loops.evidence import FENCE, Count, Shelf, describe_source, share_budget
 from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
@@ -140,4 +140,5 @@ class Contexts:
 
 
 def _text(piece: Evidence) -> str:
-    return f"{piece.title}\n{piece.text}" if piece.title else piece.text
+    source = describe_source(piece)
+    return f"{source}\n{piece.text}" if source else piece.text

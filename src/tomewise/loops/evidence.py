@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import Shown
+from tomewise.place import describe_place
 from tomewise.types import Embedder, Evidence, In, LanguageModel, Out
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def make_token_counter(embedder: Embedder) -> Count:
 def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
     """The first pieces that fit together; one that is too long for what is left is passed over, not cut."""
     kept: list[Evidence] = []
-    texts = [f"{piece.title}\n{piece.text}" for piece in evidence]
+    texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
     for piece, tokens in zip(evidence, count(texts), strict=True):
         if tokens + FENCE <= budget:
             kept.append(piece)
@@ -57,9 +58,16 @@ def fit_to_window(
 def as_prompt_items(evidence: Sequence[Evidence]) -> list[Shown]:
     """Evidence as a prompt shows it: E1, E2, ... in the order given."""
     return [
-        Shown(label=f"E{number}", text=piece.text, title=piece.title, kind=piece.layer)
+        Shown(
+            label=f"E{number}", text=piece.text, title=piece.title, place=describe_place(piece.place), kind=piece.layer
+        )
         for number, piece in enumerate(evidence, start=1)
     ]
+
+
+def describe_source(piece: Evidence) -> str:
+    """The stated title and the place of a passage: "The Tide, ch. 3, p. 37"."""
+    return ", ".join(filter(None, (piece.title, describe_place(piece.place))))
 
 
 def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -16,6 +16,7 @@ from tomewise.reading.folder import Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import FORMATS
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import find_unstorable, read_front_matter
+from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
 
@@ -156,15 +157,18 @@ def _read_text(path: Path, name: str) -> Document:
             f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
         )
     title = fields.pop("title", "")
+    marks = mark_headings(text) if path.suffix.lower() in _MARKDOWN else mark_speakers(text)
     # The front matter stays in the text, so that places in the text are places in the file.
-    return Document(id=name, text=text, title=" ".join(str(title).split()), source=name, metadata=fields)
+    title = " ".join(str(title).split())
+    return Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
 
 
 def _read_stdin() -> Source:
     if sys.stdin is None:
         raise ReadingError("standard input is closed: pipe text into the command, or name a file")
     text = decode_text(sys.stdin.buffer.read(), "standard input")
-    document = Document(id=f"stdin-{sha256(text.encode()).hexdigest()[:12]}", text=text, source="stdin")
+    id = f"stdin-{sha256(text.encode()).hexdigest()[:12]}"
+    document = Document(id=id, text=text, source="stdin", marks=mark_speakers(text))
     return Source(document.source, (document.id,), (document,), is_file=False)
 
 

@@ -15,4 +15,5 @@ class Shown(BaseModel):
     label: str
     text: str
     title: str = ""
+    place: str = ""
     kind: str = "passage"

@@ -22,6 +22,7 @@ from tomewise.store.sqlite.arrays import Arrays, version_of
 from tomewise.store.sqlite.calls import StoredCalls
 from tomewise.store.sqlite.database import begin_write, connect, is_read_only, translate_errors
 from tomewise.store.sqlite.mirror import Columns
+from tomewise.store.sqlite.passage_data import read_passage_place
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.sqlite.write import PASSAGES, Write, among
 from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
@@ -205,11 +206,11 @@ class SqliteStore:
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
         """Passages by node key, in the order of the keys given, or all in document order."""
         columns = (nodes.c.key, nodes.c.id, documents.c.id.label("document"), nodes.c.position, nodes.c.start)
-        query = select(*columns, nodes.c.end, nodes.c.text, documents.c.title).join(
+        query = select(*columns, nodes.c.end, nodes.c.text, nodes.c.data, documents.c.title).join(
             documents, documents.c.key == nodes.c.document
         )
         found = self._by_key(query, keys, (documents.c.id, nodes.c.position))
-        return {row.pop("key"): Passage(**row) for row in found}
+        return {row.pop("key"): Passage(place=read_passage_place(row.pop("data")), **row) for row in found}
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
         """All passages of the documents `wanted`, in document order."""
