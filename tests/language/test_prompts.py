@@ -24,7 +24,10 @@ GIVEN: dict[str, list[BaseModel]] = {
     ],
     "gist": [roles.GistIn(text=HOSTILE, title="T", before=HOSTILE), roles.GistIn(text=HOSTILE, avoid=[HOSTILE])],
     "extract_entities": [roles.PassageIn(text=HOSTILE, before=HOSTILE)],
-    "extract_triples": [roles.ExtractIn(text=HOSTILE, entities=["Mara\n2. Tom"]), roles.ExtractIn(text=HOSTILE, before=HOSTILE)],
+    "extract_triples": [
+        roles.ExtractIn(text=HOSTILE, entities=["Mara\n2. Tom"]),
+        roles.ExtractIn(text=HOSTILE, before=HOSTILE),
+    ],
     "extract_facts": [roles.ExtractIn(text=HOSTILE, entities=["Mara"]), roles.ExtractIn(text=HOSTILE, before=HOSTILE)],
     "extract_relations": [roles.PassageIn(text=HOSTILE, before=HOSTILE)],
     "merge_descriptions": [roles.DescriptionsIn(name="Mara", descriptions=[HOSTILE, "b"])],

@@ -176,7 +176,10 @@ def test_within_keeps_the_longest_beginning():
     pieces = [piece(str(n), "x" * 400) for n in range(50)]
     for window in (768, 1000, 1500, 3000, 10**6):
         model = ScriptedModel({}, window=window)
-        slow = max((n for n in range(51) if model.reckon(ANSWER, make_input(pieces[:n])) + ANSWER.output_tokens <= window), default=0)
+        slow = max(
+            (n for n in range(51) if model.reckon(ANSWER, make_input(pieces[:n])) + ANSWER.output_tokens <= window),
+            default=0,
+        )
         assert len(fit_to_window(pieces, model, ANSWER, make_input)) == slow
 
 

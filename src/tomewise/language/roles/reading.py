@@ -11,7 +11,6 @@ from tomewise.language.roles.fields import Text
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import Role
 
-
 _WORDS_PER_TOKEN = 0.7
 _LEAST_WORDS = 30  # of a bound: less says nothing
 
