@@ -61,7 +61,7 @@ async def test_an_answer_says_how_far_it_is_supported(store):
 
 def once(store, *replies, window=128_000, budget=None, limit=20, retriever=None):
     model = ScriptedModel({"answer": list(replies)}, window=window)
-    loop = Once(retriever or Everything(store), model, Citer(store), COUNT, limit=limit, budget=budget)
+    loop = Once(retriever or Everything(store), model, Citer(store), Shelf(store), COUNT, limit=limit, budget=budget)
     return model, loop
 
 
