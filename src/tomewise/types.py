@@ -307,8 +307,9 @@ class Answer:
     For a multiple-choice question, `choice` is the letter of the chosen option (A, B, ...) and `text` its wording.
     `resolved` is False if the loop could not answer; `forced` is True if the model then had to guess.
     `supported` says how far the evidence holds the answer. If the question was declined, `missing` says what the
-    evidence lacks. `dropped_quotes` counts quotations of the model that were found in none of the passages; they are
-    not among the citations.
+    evidence lacks. Quotations of the model that were found in none of the passages are not among the citations:
+    `derived_quotes` counts those of evidence that was made from passages, such as a summary, `dropped_quotes` those
+    found nowhere.
     """
 
     text: str
@@ -320,6 +321,7 @@ class Answer:
     supported: Support = "full"
     missing: str = ""
     dropped_quotes: int = 0
+    derived_quotes: int = 0
     system: str = ""
     model: str = ""
     events: tuple[Event, ...] = ()

@@ -209,7 +209,7 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
     """The retriever, which asks the model, runs twice; the model and the embedder answer once."""
     from tomewise.language.roles import DECOMPOSE, DecomposeIn
     from tomewise.loops.citing import Citer
-    from tomewise.loops.evidence import make_token_counter
+    from tomewise.loops.evidence import Shelf, make_token_counter
     from tomewise.loops.once import Once
     from tomewise.recall.flat import Dense
     from tomewise.systems.kit import System
@@ -224,7 +224,15 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
 
     def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)
-        loop = Once(retriever, kit.model, Citer(kit.store), make_token_counter(kit.embedder), limit=1, budget=500)
+        loop = Once(
+            retriever,
+            kit.model,
+            Citer(kit.store),
+            Shelf(kit.store),
+            make_token_counter(kit.embedder),
+            limit=1,
+            budget=500,
+        )
         return System(loop=loop, retriever=retriever)
 
     monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble_decomposing)

@@ -13,8 +13,8 @@ from tomewise.types import Answer, Citation, Event, Evidence, Question, Support,
 
 JsonObject = Mapping[str, Any]
 _PLAIN = (
-    "key", "system", "resolved", "forced", "supported", "missing", "dropped_quotes", "texts", "usage", "fallbacks",
-    "error", "asked", "characters",
+    "key", "system", "resolved", "forced", "supported", "missing", "dropped_quotes", "derived_quotes", "texts", "usage",
+    "fallbacks", "error", "asked", "characters",
 )  # fmt: skip
 _LISTS = ("citations", "evidence", "events")
 
@@ -39,6 +39,7 @@ class Row:
     supported: Support = "full"
     missing: str = ""
     dropped_quotes: int = 0
+    derived_quotes: int = 0
     citations: tuple[JsonObject, ...] = ()
     evidence: tuple[JsonObject, ...] = ()
     events: tuple[JsonObject, ...] = ()
@@ -72,6 +73,7 @@ def fields_of(answer: Answer) -> dict[str, Any]:
         "supported": answer.supported,
         "missing": answer.missing,
         "dropped_quotes": answer.dropped_quotes,
+        "derived_quotes": answer.derived_quotes,
         "citations": tuple(asdict(citation) for citation in answer.citations),
         "evidence": tuple(_piece(piece, texts) for piece in answer.evidence),
         "events": tuple(_event(event, texts) for event in answer.events),

@@ -17,7 +17,7 @@ from string import ascii_uppercase
 from tomewise.errors import UsageError
 
 TAGS = (
-    "evidence", "note", "question", "options", "instructions", "passage", "names", "name", "description",
+    "evidence", "note", "question", "options", "instructions", "passage", "before", "names", "name", "description",
     "text", "items", "tried", "finding", "missing", "probe", "reference", "prediction",
 )  # fmt: skip
 # Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.

@@ -240,7 +240,8 @@ class Probe:
         return course.contexts.context(ranked, cued, fused)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
-        given = make_answer_input(question, context.evidence, notes=context.notes, may_decline=may_decline)
+        shown = await asyncio.to_thread(self._shelf.show, context.evidence)
+        given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
         return await self._model.ask(ANSWER, given)
 
     async def _answer(self, question: Question, context: Context, reply: AnswerOut, *, may_decline: bool) -> Answer:

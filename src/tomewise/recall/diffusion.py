@@ -13,6 +13,7 @@ import numpy as np
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
+from tomewise.recall.clauses import has_one_clause
 from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
@@ -154,7 +155,7 @@ class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
     `cognirank.merge` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that the
-    model cannot decompose is searched as a whole.
+    model cannot decompose is searched as a whole. Ours: so is one of a single clause, without a call (`clauses`).
     """
 
     def __init__(self, retriever: Retriever, model: LanguageModel, *, parts: int = 2) -> None:
@@ -173,6 +174,8 @@ class DecomposedRecall:
         return [replace(found[node], score=score) for node, score in best]
 
     async def _decompose(self, query: str) -> Sequence[str]:
+        if has_one_clause(query):
+            return [query]
         try:
             reply = await self._model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self._parts))
         except (BadReply, Refused):

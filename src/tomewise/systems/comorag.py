@@ -74,7 +74,10 @@ def comorag(
     shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
     probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
-    consolidating: Mapping[str, Consolidating] = {"cues": Consolidation(kit.model), "none": NoConsolidation()}
+    consolidating: Mapping[str, Consolidating] = {
+        "cues": Consolidation(kit.model, Shelf(kit.store)),
+        "none": NoConsolidation(),
+    }
     best = probing[regulation], consolidating[consolidation], BestSoFar()
     published = WithoutMissing(best[0]), WithoutKnown(best[1]), NewestFirst()
     workspaces: Mapping[str, _Workspace] = {"best so far": best, "as published": published}
@@ -101,7 +104,7 @@ def probe(
 ) -> System:
     """ComoRAG's loop."""
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model), BestSoFar()
+    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model, Shelf(kit.store)), BestSoFar()
     return probe_loop(kit, {"passages": system.retriever}, best, bounds, system.layers)
 
 

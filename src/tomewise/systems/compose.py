@@ -10,15 +10,15 @@ from tomewise.errors import UsageError
 from tomewise.systems.kit import Kit, Recipe, System
 from tomewise.systems.recipe_settings import list_settings, read_types
 
-# Every recipe has these for its own loop. In a composed system the loop's values go to both.
-_OF_ANSWERS = frozenset(("limit", "context"))
+# Recipes have these for their own loop. In a composed system the loop's values go to both.
+_OF_ANSWERS = frozenset(("limit", "context", "neighbours"))
 Loop = Callable[..., System]  # a function of a kit, a system whose recall and layers it uses, and settings
 
 
 def compose(name: str, recall: Recipe, loop: Loop, prepare: Callable[[Kit], Kit]) -> Recipe:
     """The recipe of `recall` inside `loop`, with the settings of both; `prepare` makes the kit that both use.
 
-    Raises UsageError for a setting that both have, except `limit` and `context`, which are the loop's.
+    Raises UsageError for a setting that both have, except `limit`, `context` and `neighbours`, which are the loop's.
     """
     of_recall, of_loop = _list_typed(recall), _list_typed(loop, skip=1)
     both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from pydantic import Field
 
 from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.evidence import Shelf, make_token_counter
+from tomewise.loops.neighbours import Neighbours
 from tomewise.loops.once import Once
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
@@ -42,14 +43,28 @@ class System:
 Recipe = Callable[..., System]
 
 
-def once(kit: Kit, system: System, *, limit: Count = 20, context: Count = CONTEXT) -> System:
-    """One answer from what was retrieved once."""
-    return answer_once(kit, system.retriever, limit, context, system.layers)
+def once(kit: Kit, system: System, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT) -> System:
+    """One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as well."""
+    return answer_once(kit, system.retriever, limit, context, system.layers, neighbours)
 
 
 def answer_once(
-    kit: Kit, retriever: Retriever, limit: int, context: int | None, layers: tuple[Layer, ...] = ()
+    kit: Kit,
+    retriever: Retriever,
+    limit: int,
+    context: int | None,
+    layers: tuple[Layer, ...] = (),
+    neighbours: int = 0,
 ) -> System:
-    """A system that retrieves once and then answers."""
-    loop = Once(retriever, kit.model, Citer(kit.store), make_token_counter(kit.embedder), limit=limit, budget=context)
+    """A system that retrieves once and then answers; `neighbours` passages around each hit are shown as well."""
+    loop = Once(
+        retriever,
+        kit.model,
+        Citer(kit.store),
+        Shelf(kit.store),
+        make_token_counter(kit.embedder),
+        limit=limit,
+        budget=context,
+        neighbours=Neighbours(kit.store, neighbours) if neighbours else None,
+    )
     return System(loop=loop, retriever=retriever, layers=layers)

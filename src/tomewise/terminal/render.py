@@ -58,6 +58,10 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> No
         out.print(
             f"[yellow]{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.[/yellow]"
         )
+    if answer.derived_quotes:
+        out.print(
+            f"[yellow]{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.[/yellow]"
+        )
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
     out.print(f"[dim]{escape(answer.system)} · {escape(answer.model)} · {usage_line(answer.usage)}[/dim]")

@@ -75,6 +75,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "model": answer.model,
         "citations": [{**asdict(citation), "place": as_plain_data(citation.place)} for citation in answer.citations],
         "dropped_quotes": answer.dropped_quotes,
+        "derived_quotes": answer.derived_quotes,
         "usage": usage_json(answer.usage),
     }
 

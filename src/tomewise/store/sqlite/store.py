@@ -258,6 +258,25 @@ class SqliteStore:
             found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
             return {passage: (document, position) for passage, document, position in found}
 
+    def count_passages(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, int]:
+        """How many passages each of the documents has."""
+        query = select(documents.c.id, func.count()).join(nodes, documents.c.key == nodes.c.document)
+        with self.read() as connection:
+            found = connection.execute(query.where(documents.c.id.in_(among(wanted))).group_by(documents.c.id))
+            return {row[0]: row[1] for row in found}
+
+    def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
+        """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
+        other = nodes.alias()
+        gap = other.c.position - nodes.c.position
+        query = select(nodes.c.key, other.c.key).join(other, other.c.document == nodes.c.document)
+        query = query.where(nodes.c.key.in_(among(keys)), gap.between(-distance, distance), gap != 0)
+        around: dict[int, list[int]] = {}
+        with self.read() as connection:
+            for key, neighbour in connection.execute(query.order_by(nodes.c.key, func.abs(gap), gap.desc())):
+                around.setdefault(key, []).append(neighbour)
+        return around
+
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         wanted = list(keys)
