@@ -10,6 +10,7 @@ A metric or a judge of one's own is a `Metric` or a `Judge`.
 
 from __future__ import annotations
 
+from tomewise.calls import CallCount
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
@@ -25,11 +26,12 @@ from tomewise.recall.derived import DenseDerived
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
-from tomewise.systems.kit import Count, Kit, Recipe, System, Weight, answer_once, once
+from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, answer_once, once
 from tomewise.types import Answer, Event, Evidence, Layer, Loop, Question, Retriever, Role
 
 __all__ = [
     "Answer",
+    "CallCount",
     "Citer",
     "CollapsedTree",
     "Count",
@@ -54,6 +56,7 @@ __all__ = [
     "Once",
     "Outcome",
     "Question",
+    "Recall",
     "Recipe",
     "Retriever",
     "Role",

@@ -17,6 +17,10 @@ from tomewise.names import suggest
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "systems": "a recipe: a function of a Kit that returns a System",
+        "recalls": "a function of a Kit that returns a Recall, to name before the + of RECALL+LOOP",
+        "loops": "a function of a Kit, a Recall and keyword settings that returns a System, to name after the +",
+        "roles": "a Role, under its own name",
+        "readers": "a function of a path that returns Documents, under the suffix of its files without the dot",
         "layouts": "a function of a folder (a Path) that returns a Dataset",
         "metrics": "a Metric",
         "judges": "a Judge",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 from tomewise.language.prompts import PACKAGED
 from tomewise.memory.passages import digest_document
-from tomewise.systems.kit import Recipe
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
@@ -44,8 +43,8 @@ def memory_code_digest() -> str:
     return _files_digest(PACKAGE, _ABOVE_MEMORY)
 
 
-def recipe_digest(recipe: Recipe | None) -> str:
-    """The digest of the module that defines a recipe, and of arguments that `partial` fixed; empty without a recipe.
+def recipe_digest(recipe: Callable[..., object]) -> str:
+    """The digest of the module that defines a recipe, a recall or a loop, and of arguments that `partial` fixed.
 
     Where Python cannot find the source, as in an interactive session, the compiled function stands for it.
     """
@@ -54,8 +53,6 @@ def recipe_digest(recipe: Recipe | None) -> str:
     while isinstance(function, partial):
         fixed += [function.args, sorted(function.keywords.items())]
         function = function.func
-    if function is None:
-        return ""
     file = inspect.getsourcefile(function) if inspect.isroutine(function) or inspect.isclass(function) else None
     if file is not None and Path(file).is_file():
         return digest_of(sha256(Path(file).read_bytes()).hexdigest(), function.__qualname__, *fixed)

@@ -68,7 +68,7 @@ class Experiment:
         made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
         made_with += [
             memory_code_digest(),
-            *sorted({recipe_digest(variant.outside_recipe) for variant in self.variants} - {""}),
+            *sorted({recipe_digest(part) for variant in self.variants for part in variant.outside_parts}),
         ]
         return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
 
@@ -76,8 +76,7 @@ class Experiment:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
         question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
         system = [variant.system, dict(variant.settings), prompts, *self._common()]
-        if code := recipe_digest(variant.outside_recipe):
-            system.append(code)
+        system += map(recipe_digest, variant.outside_parts)
         return digest_of(*question, *system)[:32]
 
     def _common(self) -> list[object]:
