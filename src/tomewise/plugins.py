@@ -45,10 +45,15 @@ def register(kind: str, name: str, part: object) -> None:
     """Make a part known under a name in this process; a part registered earlier under this name is replaced.
 
     `KINDS` says what a part of each kind is. Raises UnknownName for a kind that does not exist, and UsageError for a
-    name that the notation for systems cannot hold.
+    name that the notation for systems cannot hold, and for a reader, which only a package can bring.
     """
     if kind not in KINDS:
         raise UnknownName(f"{kind!r} is not a kind of part: {suggest(kind, KINDS)}known are {', '.join(KINDS)}")
+    if kind == "readers":
+        raise UsageError(
+            f"the reader {name!r} cannot be registered, because it runs in a process of its own: "
+            "name it in the entry points tomewise.readers of a package"
+        )
     if not name or any(character.isspace() or character in ":=+@" for character in name):
         raise UsageError(f"{name!r} cannot name a part: write it without blanks and without any of : = + @")
     _registered[kind, name] = part

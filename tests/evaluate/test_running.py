@@ -308,9 +308,9 @@ async def test_gold_evidence_added_later_needs_a_ranking(experiment, tmp_path, d
 
 
 async def test_a_system_under_two_names_is_asked_once(experiment, tmp_path):
-    await run(experiment(("comorag:without regulation",), retrieval_only=True, metrics=RANKED), tmp_path)
-    results = await run(experiment(("comorag regulation=none",), retrieval_only=True, metrics=RANKED), tmp_path)
-    assert results.systems == ("comorag regulation=none",)
+    await run(experiment(("hipporag2:without recognition",), retrieval_only=True, metrics=RANKED), tmp_path)
+    results = await run(experiment(("hipporag2 recognition=none",), retrieval_only=True, metrics=RANKED), tmp_path)
+    assert results.systems == ("hipporag2 recognition=none",)
     assert [row.item.id for row in results.rows] == ["q0", "q1", "q2", "q3"]
 
 

@@ -133,5 +133,6 @@ def test_the_command_shows_one_system(command):
     assert [layer["name"] for layer in shown["layers"]] == ["gists", "graph:gists-triples"]
     assert shown["ablations"]["without diffusion"] == {"spreading": "one step"}
     settings = {setting["name"]: setting for setting in shown["settings"]}
-    assert settings["alpha"] == {"name": "alpha", "type": "number from 0", "default": 2.0, "required": False, "value": 2.0}  # fmt: skip
+    alpha = {"name": "alpha", "type": "number from 0", "default": 2.0, "required": False, "value": 2.0}
+    assert settings["alpha"] == alpha
     assert command("systems", "comorga").code == 2

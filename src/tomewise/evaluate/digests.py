@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.language.prompts import PACKAGED
+from tomewise.language.roles.outside import find_outside_roles
 from tomewise.memory.passages import digest_document
 from tomewise.types import Document
 
@@ -24,12 +25,18 @@ def documents_digest(documents: Sequence[Document]) -> str:
 
 
 def prompts_digest(folder: Path | None) -> str:
-    """The digest of the prompts, without those of judges; a prompt in `folder` replaces the packaged one."""
+    """The digest of the prompts, those of plugins included, without those of judges.
+
+    A prompt in `folder` replaces the packaged one, or the one that a plugin brings.
+    """
     texts = []
     for packaged in sorted(PACKAGED.glob("*.md")):
         own = folder / packaged.name if folder else packaged
         if not packaged.name.startswith("judge_"):
             texts.append((own if own.is_file() else packaged).read_bytes())
+    for role in find_outside_roles():
+        replacement = (folder or PACKAGED) / f"{role.name}.md"
+        texts.append(replacement.read_bytes() if replacement.is_file() else role.prompt.encode())
     return digest_of(*(sha256(text).hexdigest() for text in texts))
 
 

@@ -25,6 +25,7 @@ from tomewise.types import Document, Evidence, PassageId, Report
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
+NO_RETRIEVER = "it has no retriever of its own, or several, so only its answers can be measured"
 _DECIMALS = 6  # cosines that differ by less tie
 
 
@@ -57,6 +58,15 @@ class Memory:
             scores |= self._cosines(question, below)
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         return tuple(self.places[id] for id in scores if id in self.places)[:depth]
+
+    def rank_sources(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
+        """The passages that evidence rests on, each once, by their own cosine with the question.
+
+        For evidence of several retrievers, whose scores cannot be compared.
+        """
+        scores = self._cosines(question, {source for piece in evidence for source in piece.sources})
+        best = sorted(scores, key=lambda id: (-scores[id], id))
+        return tuple(self.places[id] for id in best if id in self.places)[:depth]
 
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
         """The passages whose own text is in the evidence; a summary does not show its passages."""
@@ -113,7 +123,10 @@ async def open_memory(
 def _explain_refusals(experiment: Experiment, systems: Mapping[str, System]) -> dict[str, str]:
     """The systems whose rankings cannot be compared with the others', with the reason."""
     openie = experiment.dataset.openie
-    reasons = {name: explain_refusal(system.layers, openie) for name, system in systems.items()}
+    reasons = {
+        name: NO_RETRIEVER if system.retriever is None else explain_refusal(system.layers, openie)
+        for name, system in systems.items()
+    }
     return {name: reason for name, reason in reasons.items() if reason}
 
 

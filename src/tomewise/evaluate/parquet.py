@@ -44,6 +44,7 @@ def _flat(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
         "choice": prediction.choice,
         "ranked": [passage.document for passage in prediction.ranked],
         "shown": [passage.document for passage in prediction.shown],
+        "ranked_by": row.ranked_by,
         "resolved": row.resolved,
         "forced": row.forced,
         "supported": row.supported,

@@ -267,8 +267,13 @@ class _Run:
     async def _answer_and_rank(
         self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
     ) -> Mapping[str, Any]:
-        """The fields of a row: the answer of a system, and the ranking of its retriever where the item has gold."""
+        """The fields of a row: the answer of a system, and a ranking where the item has gold.
+
+        The ranking is that of the system's retriever, or of what the answering call was shown.
+        """
         if self._experiment.retrieval_only:
+            if system.retriever is None:
+                raise RuntimeError("a system without a retriever is refused before its first question")
             with count_fallbacks() as fallbacks:
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH)
             fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
@@ -280,9 +285,12 @@ class _Run:
             fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
+            prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
+            if system.retriever is None:
+                ranked = await asyncio.to_thread(memory.rank_sources, item.question.text, answer.evidence, DEPTH)
+                return {**fields, "prediction": replace(prediction, ranked=ranked), "ranked_by": "shown"}
             with replay():
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH)
-            prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
         ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 

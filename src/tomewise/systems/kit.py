@@ -61,7 +61,7 @@ def find_recall(name: str, found: object) -> Recall:
     if not isinstance(found, System):
         raise UsageError(f"the recall {name} returned {found!r}: a recall returns a Recall or a System")
     if found.retriever is None:
-        raise UsageError(f"{name} has no single retriever, so no other loop can use its recall: name another system")
+        raise UsageError(f"{name} has no retriever of its own to search with, or several: name a system with one")
     return Recall(retriever=found.retriever, layers=found.layers)
 
 
