@@ -12,7 +12,7 @@ import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.recall.ranking import as_evidence, find_top, rank_passages
-from tomewise.types import Embedder, Evidence, Retriever
+from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ class Everything:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The first `limit` passages of the tome."""
         passages = list((await asyncio.to_thread(self._store.passages)).values())
         return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages[:limit], start=1)]
