@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from tests.installed_plugin import SOURCES, install_plugin
 
-from tomewise import plugins
+from tomewise import Experiment, plugins
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UnknownName, UsageError
+from tomewise.evaluate.digests import prompts_digest
+from tomewise.evaluate.items import Dataset, Item
 from tomewise.language.choose_model import check_models
 from tomewise.language.roles.outside import find_outside_roles
 from tomewise.language.scripted import ScriptedModel
@@ -158,10 +160,38 @@ async def test_its_layer_rests_on_the_graph(site, here):
         assert sum(report.added for report in rebuilt.layers) == 0
 
 
+def test_an_experiment_compares_its_systems(site, here):
+    items = (Item(id="q", question=Question(text="Who kept light 3 of six?"), answers=("Ada",), supporting=("d3",)),)
+    documents = tuple(Document(id=f"d{n}", text=f"Ada kept light {n} of six.") for n in range(6))
+    experiment = Experiment(
+        ["opening+doubted first=1", "opening+once"],
+        Dataset(name="lights", documents=documents, items=items),
+        ["brevity", "recall@2"],
+        model=ScriptedModel({"answer": lambda _: {"answer": "Ada"}}),
+        embedder=HashEmbedder(),
+        out=here / "out",
+    )
+    experiment.run()
+    first, second = experiment.table(baseline="opening+once").lines
+    assert first.cells["brevity"].value == second.cells["brevity"].value == 1 - 3 / 200
+    assert first.cells["recall@2"].value == 1.0
+    (variant, _) = experiment.design.variants
+    assert [part.__module__ for part in variant.outside_parts] == [
+        "tomewise_harbour.retriever",
+        "tomewise_harbour.loop",
+    ]
+
+
 def test_its_role_may_have_a_model_of_its_own(site):
     check_models("extractive", {"retell_fact": "extractive"}, None)
     with pytest.raises(UnknownName, match="did you mean 'retell_fact'"):
         check_models("extractive", {"retell_facts": "extractive"}, None)
+
+
+def test_the_folder_of_prompts_counts_the_prompt_of_its_role(site, tmp_path):
+    packaged = prompts_digest(tmp_path)
+    (tmp_path / "retell_fact.md").write_text("Mine: {{ fact }}", encoding="utf-8")
+    assert prompts_digest(tmp_path) != packaged
 
 
 def test_a_recall_needs_a_loop(site):

@@ -335,7 +335,7 @@ from tomewise.evaluate.running import run
 asyncio.run(run(experiment(latency=0.05, log=Path(sys.argv[2])), Path(sys.argv[1])))
 """
 EXPERIMENT = """
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.systems.spec import parse_variants
@@ -353,7 +353,7 @@ def experiment(latency, log):
         documents=(Document(id="d", text="The tide turned at nine."),),
         items=tuple(Item(id=str(n), question=Question(text=f"Did {n} turn?"), answers=("yes",)) for n in range(40)),
     )
-    return Experiment(
+    return Design(
         dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
         model=ScriptedModel({"answer": reply}, latency=latency), metrics=(metric_named("em"),),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from tomewise.errors import ModelError
 from tomewise.evaluate.builds import Build, build_layers, explain_refusal
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
 from tomewise.store.sqlite.write import PASSAGES
@@ -85,7 +85,7 @@ OnBuild = Callable[[Variant, Build], None]
 
 
 async def open_memory(
-    experiment: Experiment,
+    experiment: Design,
     variants: Sequence[Variant],
     documents: Sequence[Document],
     path: Path,
@@ -120,7 +120,7 @@ async def open_memory(
         raise
 
 
-def _explain_refusals(experiment: Experiment, systems: Mapping[str, System]) -> dict[str, str]:
+def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict[str, str]:
     """The systems whose rankings cannot be compared with the others', with the reason."""
     openie = experiment.dataset.openie
     reasons = {
@@ -130,7 +130,7 @@ def _explain_refusals(experiment: Experiment, systems: Mapping[str, System]) -> 
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _open(experiment: Experiment, path: Path) -> Tome:
+def _open(experiment: Design, path: Path) -> Tome:
     settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
     # `replay` answers the ranking from these. They also leave the model open when the tome closes.
     model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)
