@@ -131,7 +131,7 @@ def test_parts_are_found_by_their_names(package, tmp_path):
 def test_a_broken_reader_names_its_package(command, package, here):
     about = package / "mine_parts-1.0.dist-info" / "entry_points.txt"
     about.write_text("[tomewise.readers]\nodd = mine_parts:nowhere\nthree = mine_parts:length\n")
-    for suffix, message in (("odd", "update or uninstall mine-parts"), ("three", "is no function of a path")):
+    for suffix, message in (("odd", "update or uninstall mine-parts"), ("three", "not a function of a path")):
         (here / f"a.{suffix}").write_text("Ada kept the light.")
         ran = command("add", f"a.{suffix}")
         assert (ran.code, ran.err.count("\n")) == (5, 1)

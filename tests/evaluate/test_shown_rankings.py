@@ -49,8 +49,8 @@ async def test_rankings_of_two_kinds_are_not_tested_against_each_other(experimen
     made = experiment(
         (), variants=("naive", "naive limit=1", several), dataset=replace(dataset, items=items), metrics=metrics
     )
-    _, one, shown = tabulate(await run(made, tmp_path), baseline="naive").lines
-    assert one.cells["recall@2"].p is not None
+    _, limited, shown = tabulate(await run(made, tmp_path), baseline="naive").lines
+    assert limited.cells["recall@2"].p is not None
     assert shown.cells["recall@2"].p is None
     assert shown.cells["f1"].p is not None
 

@@ -65,6 +65,6 @@ def _load_outside_reader(format: str) -> Reader:
         raise MissingDependency(str(error)) from error
     if not callable(reader):
         raise MissingDependency(
-            f"the reader of {format} files is no function of a path, but {reader!r}: update its package"
+            f"the reader of {format} files is {reader!r}, not a function of a path: update its package"
         )
     return reader

@@ -22,8 +22,8 @@ class RetoldLayer:
         facts = self._find_facts(change)
         inputs = {key: FactIn(fact=node.text) for key, node in facts.items()}
         replies = await ask_each(self._kit.model, RETELL_FACT, inputs, report, "facts retold")
-        told = [(facts[key].id, reply.sentence) for key, reply in replies.items()]
-        nodes = [Node(id=content_id("h", *pair), layer="retold", text=pair[1], sources=pair[:1]) for pair in told]
+        pairs = [(facts[key].id, reply.sentence) for key, reply in replies.items()]
+        nodes = [Node(id=content_id("h", *pair), layer="retold", text=pair[1], sources=pair[:1]) for pair in pairs]
         with self._kit.store.write() as write:
             write.put_nodes(nodes)
             write.record_intake(self.name, set(change.added) - replies.failed.keys(), replies.failed)

@@ -29,7 +29,7 @@ class Doubted:
             yield replace(output, step=1) if isinstance(output, Event) else output
 
 
-def doubted(kit: Kit, recall: Recall, *, first: Count = 1, limit: Count = 20, context: Count = 6000) -> System:
+def doubt_first(kit: Kit, recall: Recall, *, first: Count = 1, limit: Count = 20, context: Count = 6000) -> System:
     """Answer from the first pieces of evidence, and from all where that fails."""
     little, much = (answer_once(kit, recall.retriever, most, context).loop for most in (first, limit))
     return System(loop=Doubted(little, much), retriever=recall.retriever, layers=recall.layers)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tomewise.parts import Count, Evidence, GraphLayer, Kit, Retriever, Scope, System, answer_once
 from tomewise_harbour.layer import RetoldLayer
-from tomewise_harbour.retriever import opening
+from tomewise_harbour.retriever import find_openings
 
 
 class WithRetold:
@@ -31,4 +31,4 @@ class WithRetold:
 def harbour(kit: Kit, *, limit: Count = 5, words: Count = 50) -> System:
     """Answer from passages and from what was retold of their facts."""
     graph, retold = GraphLayer(kit.store, kit.model, kit.embedder), RetoldLayer(kit)
-    return answer_once(kit, WithRetold(opening(kit, words=words).retriever, kit), limit, 6000, (graph, retold))
+    return answer_once(kit, WithRetold(find_openings(kit, words=words).retriever, kit), limit, 6000, (graph, retold))

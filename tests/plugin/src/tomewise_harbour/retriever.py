@@ -32,6 +32,6 @@ class Openings:
         ]
 
 
-def opening(kit: Kit, *, words: Count = 50) -> Recall:
+def find_openings(kit: Kit, *, words: Count = 50) -> Recall:
     """Passages whose openings share words with the question."""
     return Recall(retriever=Openings(Everything(kit.store), words))
