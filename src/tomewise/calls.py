@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """The calls of one use of a part: a layer counts for each passage, a retriever for each search, a loop for each
-    question. Repairs and retries of a call come on top.
+    """The calls of one use of a part, without repairs and retries of a call.
 
-    `formula` is for people. `most` is the upper limit, None if the part states none.
+    A layer counts for each passage, a retriever for each search, a loop for each question. `formula` is for people. `most` is the upper limit, None if the part states none.
     """
 
     formula: str

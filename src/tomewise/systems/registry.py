@@ -74,7 +74,7 @@ def find_outside_recipe(name: str) -> Recipe | None:
 def find_outside_parts(name: str) -> list[Callable[..., object]]:
     """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
     recall, _, loop = name.partition("+")
-    parts = [find_outside_recipe(recall) or find_plugin("recalls", recall)]
+    parts = [None if recall in RECIPES else find_outside_recipe(recall) or find_plugin("recalls", recall)]
     parts += [None if loop in LOOPS else find_plugin("loops", loop)]
     return [part for part in parts if callable(part)]
 
