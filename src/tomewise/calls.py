@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class CallCount:
     """The calls of one use of a part, without repairs and retries of a call.
 
-    A layer counts for each passage, a retriever for each search, a loop for each question. `formula` is for people. `most` is the upper limit, None if the part states none.
+    A layer counts for each passage, a retriever for each search, a loop for each question. `formula` is for people.
+    `most` is the upper limit, None if the part states none.
     """
 
     formula: str
