@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.language.roles import ENCODE, FUSE, EncodeIn, FuseIn
 from tomewise.loops.evidence import Shelf, find_labelled
 from tomewise.types import Evidence, LanguageModel, NodeId
@@ -36,6 +37,8 @@ class Consolidating(Protocol):
 class Consolidation:
     """Asks the model for both."""
 
+    calls = CallCount("1", 1)  # for one cue, and for one fusion
+
     def __init__(self, model: LanguageModel, shelf: Shelf) -> None:
         self._model = model
         self._shelf = shelf
@@ -63,6 +66,8 @@ class Consolidation:
 class NoConsolidation:
     """Leaves evidence as it is (table 2, without metacognition)."""
 
+    calls = NO_CALLS
+
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
@@ -83,6 +88,10 @@ class WithoutKnown:
 
     def __init__(self, consolidating: Consolidating) -> None:
         self._consolidating = consolidating
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._consolidating)
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]

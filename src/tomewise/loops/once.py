@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.answering import make_answer_input, read_answer
 from tomewise.loops.citing import Citer
@@ -42,6 +43,10 @@ class Once:
         self._count = count
         self._limit = limit
         self._budget = budget
+
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls([CallCount("1", 1), read_calls(self._retriever)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tomewise.calls import CallCount
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import GIST, GistIn
@@ -51,6 +52,7 @@ class GistsLayer:
 
     name = NAME
     needs = ("passages",)
+    calls = CallCount("1 a passage and 1 more if its gist invents names, at most 2 a passage", 2)
 
     def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store

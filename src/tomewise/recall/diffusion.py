@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
@@ -91,6 +92,10 @@ class Diffusion:
         self._seeding = seeding
         self._spreading = spreading
 
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._linking)
+
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
         reached = await self.spread(query)
@@ -138,6 +143,10 @@ class CogniRank:
         self._blend = blend
         self._candidates = candidates
 
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._diffusion)
+
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
         return await asyncio.to_thread(self._rank, await self._diffusion.spread(query), limit)
@@ -162,6 +171,10 @@ class DecomposedRecall:
         self._retriever = retriever
         self._model = model
         self._parts = parts
+
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls([CallCount("1", 1), read_calls(self._retriever).repeat(self._parts)])
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best passages over all parts; each passage has its best score."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
+from tomewise.errors import UsageError
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.neighbours import Neighbours
@@ -32,20 +33,45 @@ class Kit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What a loop searches: a retriever, and the memory layers that it needs, the lowest first."""
+
+    retriever: Retriever
+    layers: tuple[Layer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A way of answering: a loop over a retriever, and the memory layers that it needs, the lowest first."""
+    """A way of answering: a loop, and the memory layers that it needs, the lowest first.
+
+    `retriever` is the one with which the loop searches; a loop that has several, or none, leaves it out.
+    """
 
     loop: Loop
-    retriever: Retriever
+    retriever: Retriever | None = None
     layers: tuple[Layer, ...] = ()
 
 
 Recipe = Callable[..., System]
 
 
-def once(kit: Kit, system: System, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT) -> System:
+def find_recall(name: str, found: object) -> Recall:
+    """The recall of what a recipe returned. Raises UsageError for a system without one retriever."""
+    if isinstance(found, Recall):
+        return found
+    if not isinstance(found, System):
+        raise UsageError(f"the recall {name} returned {found!r}: a recall returns a Recall or a System")
+    if found.retriever is None:
+        raise UsageError(f"{name} has no retriever of its own to search with, or several: name a system with one")
+    return Recall(retriever=found.retriever, layers=found.layers)
+
+
+def once(
+    kit: Kit, recall: Recall | System, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT
+) -> System:
     """One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as well."""
-    return answer_once(kit, system.retriever, limit, context, system.layers, neighbours)
+    recall = find_recall("this System", recall)
+    return answer_once(kit, recall.retriever, limit, context, recall.layers, neighbours)
 
 
 def answer_once(

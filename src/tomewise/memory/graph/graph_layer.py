@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import func, select
 
+from tomewise.calls import CallCount
 from tomewise.errors import UsageError
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import (
@@ -108,6 +109,13 @@ class GraphLayer:
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.names.source,)
+
+    @property
+    def calls(self) -> CallCount:
+        text = "passage" if self.names.source == PASSAGES else f"text of {self.names.source}"
+        if self.names.style == "relations":
+            return CallCount(f"1 a {text} and 1 for every long description")
+        return CallCount(f"{self.names.calls} a {text}", self.names.calls)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Read the new texts. A text whose call failed is recorded, and the next build reads it again."""
