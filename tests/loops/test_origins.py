@@ -44,7 +44,7 @@ def hits(store, *positions):
     return [as_evidence(found[position], 1.0 / (1 + rank)) for rank, position in enumerate(positions)]
 
 
-def derived(store, layer, *positions, text="They met."):
+def make_derived(store, layer, *positions, text="They met."):
     sources = tuple(piece.node for piece in hits(store, *positions))
     return Evidence(node="n" + layer, layer=layer, text=text, score=1.0, sources=sources)
 
@@ -72,7 +72,7 @@ def test_a_place_is_said_in_parts_of_a_document():
 
 
 def test_a_prompt_says_what_and_where_a_piece_is(store):
-    shown = Shelf(store).show([*hits(store, 1), derived(store, "tree", 2, 3), derived(store, "stars")])
+    shown = Shelf(store).show([*hits(store, 1), make_derived(store, "tree", 2, 3), make_derived(store, "stars")])
     prompt = Prompts().render(ANSWER, make_answer_input(Question(text="Who?"), shown))
     assert '<evidence label="E1" kind="passage" document="story.md" place="part 2 of 6">' in prompt
     assert '<evidence label="E2" kind="summary" document="story.md" place="parts 3 to 4 of 6">' in prompt
@@ -84,23 +84,23 @@ def piece(node, text, layer="passages"):
     return Evidence(node=node, layer=layer, text=text, score=1.0, sources=(node,))
 
 
-def kept(*pieces):
+def keep(*pieces):
     return [found.node for found in drop_near_repeats(pieces)]
 
 
 def test_copies_are_shown_once_and_what_adds_a_word_stays():
-    assert kept(piece("a", TEXT), piece("b", TEXT.upper() + "!")) == ["a"]
-    assert kept(piece("a", f"At dawn: {TEXT} Then it rained."), piece("b", TEXT, "gists")) == ["a"]
-    assert kept(piece("a", TEXT), piece("b", TEXT.replace("fourth", "fifth"))) == ["a", "b"]
-    assert kept(piece("a", TEXT), piece("b", TEXT.replace("rowed", "never rowed"))) == ["a", "b"]
+    assert keep(piece("a", TEXT), piece("b", TEXT.upper() + "!")) == ["a"]
+    assert keep(piece("a", f"At dawn: {TEXT} Then it rained."), piece("b", TEXT, "gists")) == ["a"]
+    assert keep(piece("a", TEXT), piece("b", TEXT.replace("fourth", "fifth"))) == ["a", "b"]
+    assert keep(piece("a", TEXT), piece("b", TEXT.replace("rowed", "never rowed"))) == ["a", "b"]
     backwards = " ".join(reversed(TEXT.split()))
-    assert kept(piece("a", TEXT), piece("b", backwards)) == ["a", "b"]
-    assert kept(piece("a", "Ann met Bob."), piece("b", "Ann met Bob.")) == ["a", "b"], "short texts cost little"
+    assert keep(piece("a", TEXT), piece("b", backwards)) == ["a", "b"]
+    assert keep(piece("a", "Ann met Bob."), piece("b", "Ann met Bob.")) == ["a", "b"], "short texts cost little"
 
 
 def test_a_passage_makes_room_for_another_passage_only():
-    assert kept(piece("a", TEXT, "gists"), piece("b", TEXT)) == ["a", "b"]
-    assert kept(piece("b", TEXT), piece("a", TEXT, "gists")) == ["b"]
+    assert keep(piece("a", TEXT, "gists"), piece("b", TEXT)) == ["a", "b"]
+    assert keep(piece("b", TEXT), piece("a", TEXT, "gists")) == ["b"]
 
 
 def test_neighbours_follow_their_hit_and_no_passage_comes_twice(store):
@@ -113,7 +113,7 @@ def test_neighbours_follow_their_hit_and_no_passage_comes_twice(store):
     assert parts(0, 2) == [2]
     assert parts(1, 2, within=Scope(documents=frozenset({"/books/story.md"}))) == [2, 3, 1]
     assert parts(1, 2, within=Scope(entities=frozenset({"e"}))) == [2]
-    assert [e.node for e in Neighbours(store, 1).add([derived(store, "tree", 1)], None)] == ["ntree"]
+    assert [e.node for e in Neighbours(store, 1).add([make_derived(store, "tree", 1)], None)] == ["ntree"]
     assert {e.score for e in Neighbours(store, 1).add(hits(store, 2), None)} == {1.0}
 
 
@@ -135,7 +135,7 @@ async def ask(store, evidence, *quotes, budget=500, neighbours=0):
 
 
 async def test_a_quotation_of_a_summary_is_cited_from_a_passage_or_counted_apart(store):
-    summary = derived(store, "tree", 2, 3, text="Part 2 of the story. Then Ada met Tom at the lamp.")
+    summary = make_derived(store, "tree", 2, 3, text="Part 2 of the story. Then Ada met Tom at the lamp.")
     _, answer = await ask(store, [summary], ("E1", "Part 2 of the story"), ("E1", "Ada met Tom"), ("E1", "Ida met Poe"))
     assert [(c.position, c.quote) for c in answer.citations] == [(2, "Part 2 of the story")]
     assert (answer.derived_quotes, answer.dropped_quotes) == (1, 1)
@@ -145,7 +145,7 @@ async def test_the_loop_shows_neighbours_and_copies_once(store):
     calls, answer = await ask(store, hits(store, 4), neighbours=1)
     assert [shown.place for shown in calls[0].given.evidence] == ["part 5 of 6", "part 6 of 6", "part 4 of 6"]
     assert len(answer.evidence) == 3
-    copies = [derived(store, layer, 1, text=TEXT) for layer in ("tree", "episodes")]
+    copies = [make_derived(store, layer, 1, text=TEXT) for layer in ("tree", "episodes")]
     assert [shown.kind for shown in (await ask(store, copies))[0][0].given.evidence] == ["summary"]
     everything, _ = await ask(store, copies, budget=None)
     assert len(everything[0].given.evidence) == 2, "documents are shown as they are where all of them fit"

@@ -16,7 +16,7 @@ STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story" / "con
 
 
 @pytest.mark.parametrize(
-    ("question", "one"),
+    ("question", "is_one"),
     [
         ("Who sold the boat?", True),
         ("Where was the author of the book that Ada read at Sker born?", True),
@@ -35,8 +35,8 @@ STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story" / "con
         ("", False),
     ],
 )
-def test_a_clause_is_told_by_its_words(question, one):
-    assert has_one_clause(question) == one
+def test_a_clause_is_told_by_its_words(question, is_one):
+    assert has_one_clause(question) == is_one
 
 
 async def test_no_call_is_spent_on_one_clause():

@@ -69,8 +69,8 @@ class Once:
             best = fit_to_budget(found, self._budget, self._count)
         shown = self._shelf.show(best)
 
-        def given(evidence: Sequence[Evidence]) -> AnswerIn:
+        def make_input(evidence: Sequence[Evidence]) -> AnswerIn:
             return make_answer_input(question, shown[: len(evidence)], may_decline=not question.force)
 
-        evidence = fit_to_window(best, self._model, ANSWER, given)
-        return found, evidence, given(evidence)
+        evidence = fit_to_window(best, self._model, ANSWER, make_input)
+        return found, evidence, make_input(evidence)

@@ -21,7 +21,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`document` is the last part of its id, `place` as "part 12 of 59". Either is empty where there is none."""
+    """`document` is the last part of its id, `place` as "part 12 of 59". Both may be empty."""
 
     document: str = ""
     place: str = ""

@@ -21,11 +21,11 @@ class _Wording:
     runs: frozenset[tuple[str, ...]]
     is_passage: bool
 
-    def repeats(self, other: _Wording) -> bool:
-        """Whether the other text has all these words, nearly all in the same order."""
-        if (self.is_passage and not other.is_passage) or not self.words <= other.words:
+    def repeats(self, earlier: _Wording) -> bool:
+        """Whether the earlier text has all these words, nearly all in the same order."""
+        if (self.is_passage and not earlier.is_passage) or not self.words <= earlier.words:
             return False
-        return len(self.runs & other.runs) >= _SHARE * len(self.runs)
+        return len(self.runs & earlier.runs) >= _SHARE * len(self.runs)
 
 
 def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:

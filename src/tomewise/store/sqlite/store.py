@@ -267,9 +267,9 @@ class SqliteStore:
 
     def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
         """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
-        other = nodes.alias()
-        gap = other.c.position - nodes.c.position
-        query = select(nodes.c.key, other.c.key).join(other, other.c.document == nodes.c.document)
+        near = nodes.alias()
+        gap = near.c.position - nodes.c.position
+        query = select(nodes.c.key, near.c.key).join(near, near.c.document == nodes.c.document)
         query = query.where(nodes.c.key.in_(among(keys)), gap.between(-distance, distance), gap != 0)
         around: dict[int, list[int]] = {}
         with self.read() as connection:
