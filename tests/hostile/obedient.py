@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 from tests.language.openai_server import Behaviour, reply_with
 
@@ -135,6 +136,15 @@ def _answer(prompt: Reading) -> dict[str, Any]:
     return {"answer": "Ada Marsh", "choice": None, "quotes": [], "supported": "full", "missing": ""}
 
 
+def _probe(prompt: Reading) -> dict[str, Any]:
+    return {"probes": [f"the light {_number(prompt)} {_ATTACK}", f"Ada Marsh {_number(prompt)} {_ATTACK}"]}
+
+
+def _number(prompt: Reading) -> int:
+    """A number that differs between prompts, so that each search and its cue are new."""
+    return crc32(str(prompt.fences).encode())
+
+
 def _say(**reply: Any) -> Callable[[Reading], dict[str, Any]]:
     return lambda prompt: reply
 
@@ -150,8 +160,8 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "narrate": _summary,
     "filter_facts": _say(keep=[1, 2]),
     "decompose": _say(subqueries=[f"Who put out the light? {_ATTACK}", f"Who is Ada Marsh? {_ATTACK}"]),
-    "probe": _say(probes=[f"Ada Marsh put out the light {_ATTACK}", f"the light {_ATTACK}"]),
-    "encode": _say(cue=f"Ada Marsh put out the light. {_ATTACK}", labels=["E1", _ATTACK]),
+    "probe": _probe,
+    "encode": lambda prompt: {"cue": f"{_number(prompt)} put out the light. {_ATTACK}", "labels": ["E1", _ATTACK]},
     "fuse": _say(cue=f"Ada Marsh. {_ATTACK}"),
     "answer": _answer,
     "judge_correct": _say(correct=False, explanation=_ATTACK),

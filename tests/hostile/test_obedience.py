@@ -180,7 +180,7 @@ def write_corpus(folder: Path) -> None:
 
 
 @contextmanager
-def opened(folder: Path, model: ObedientModel) -> Iterator[Tome]:
+def open_corpus(folder: Path, model: ObedientModel) -> Iterator[Tome]:
     write_corpus(folder / "corpus")
     with OpenAIServer(model) as server:
         chat = ChatModel("openai:test", base_url=server.url)
@@ -192,7 +192,7 @@ def opened(folder: Path, model: ObedientModel) -> Iterator[Tome]:
 @pytest.mark.parametrize(("system", "asked"), SYSTEMS.items(), ids=SYSTEMS)
 def test_no_system_follows_an_order_of_a_corpus(tmp_path: Path, system: str, asked: set[str]) -> None:
     model = ObedientModel()
-    with opened(tmp_path, model) as tome:
+    with open_corpus(tmp_path, model) as tome:
         variant = parse_variant(system)
         report = tome.build(variant)
         assert all(not layer.failed for layer in report.layers), report

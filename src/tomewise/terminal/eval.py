@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise import settings as configuration
+from tomewise.terminal.options import MaxCalls, MaxCost, MaxTokens
 from tomewise.terminal.screen import console, print_json, show_progress
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def run(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
     baseline: Baseline = None,
     by: By = None,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")] = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""

@@ -6,18 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tomewise.terminal.commands import (
-    BaseUrl,
-    Json,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    Model,
-    System,
-    TomeFile,
-    app,
-    open_tome,
-)
+from tomewise.terminal.commands import app, open_tome
+from tomewise.terminal.options import BaseUrl, Json, MaxCalls, MaxCost, MaxTokens, Model, System, TomeFile
 from tomewise.terminal.screen import console, print_json, show_status
 
 
