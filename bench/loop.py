@@ -25,23 +25,26 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
+from unittest.mock import patch
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.language.usage import meter
+from tomewise.reading.places import PlaceFinder
+from tomewise.reading.splitter import PassageSplitter
 from tomewise.sample import STORY, SampleQuestion, questions
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.systems.spec import parse_variants
 from tomewise.tome.tome import Tome
-from tomewise.types import Embedder, In, LanguageModel, Out, Question, Role
+from tomewise.types import Document, Embedder, In, LanguageModel, Out, Passage, Question, Role, content_id
 
 MEMORY = Path(__file__).resolve().parents[2] / "shared" / "data" / "story" / "memory.jsonl"
 ONE_SHOT = ("naive", "hybrid", "hipporag2", "cogitorag", "associative", "raptor")
@@ -126,10 +129,28 @@ async def ask_all(tome: Tome, system: str, settings: Mapping[str, Any]) -> list[
     return [await ask_one(tome, system, settings, question) for question in questions()]
 
 
+def cut_as_recorded(document: Document) -> Iterator[Passage]:
+    """The passages of the story as they were cut when the replies were recorded, for they are found by their texts."""
+    lines = [json.loads(line) for line in MEMORY.read_text(encoding="utf-8").splitlines()]
+    texts = {line["texts"][0] for line in lines if line["role"] == "gist"}
+    for position, text in enumerate(sorted(texts, key=document.text.index)):
+        start = document.text.index(text)
+        end = start + len(text)
+        id = content_id("p", document.id, start, end, text)
+        place = PlaceFinder(document).find(start, end)
+        yield Passage(
+            id=id, document=document.id, position=position, start=start, end=end, text=text, title=document.title,
+            place=place,
+        )  # fmt: skip
+
+
 def build_memory(place: Path, embedder: Embedder) -> None:
     """Read the story and build every layer, from recorded replies where they exist."""
     model = ReplayModel(MEMORY, ExtractiveModel(embedder))
-    with Tome.open(place, model=model, embedder=embedder) as tome:
+    with (
+        patch.object(PassageSplitter, "stream", lambda _, document: cut_as_recorded(document)),
+        Tome.open(place, model=model, embedder=embedder) as tome,
+    ):
         tome.add(STORY)
         for system in ("comorag", "cogitorag", "raptor"):
             tome.build(system)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tomewise.errors import TomewiseError
+    from tomewise.evaluate.experiment import Experiment
     from tomewise.plugins import register
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Citation, Condition, Document, Event, Evidence, Question, Scope
@@ -20,6 +21,7 @@ __all__ = [
     "Document",
     "Event",
     "Evidence",
+    "Experiment",
     "Question",
     "Scope",
     "Tome",
@@ -27,7 +29,12 @@ __all__ = [
     "register",
 ]
 
-_HOMES = {"Tome": "tomewise.tome.tome", "TomewiseError": "tomewise.errors", "register": "tomewise.plugins"}
+_HOMES = {
+    "Experiment": "tomewise.evaluate.experiment",
+    "Tome": "tomewise.tome.tome",
+    "TomewiseError": "tomewise.errors",
+    "register": "tomewise.plugins",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -83,7 +83,7 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest() -> None:
     assert set(entity["properties"]) == {"name", "type", "description"}
     assert "title" not in schema
     assert "Lenient" not in schema_text(roles.TriplesOut)
-    assert "facts, each [subject, relation, object]" in schema_text(roles.TriplesOut)
+    assert "each: subject, relation, object" in schema_text(roles.TriplesOut)
 
 
 @pytest.mark.parametrize("text", ['{"probe1": "a", "why": "b"}', "{}", '{"probing": "a"}'])

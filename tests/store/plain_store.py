@@ -202,6 +202,24 @@ class PlainStore:
         found = (passage for passage in self._read().passages.values() if passage.id in wanted)
         return {passage.id: (passage.document, passage.position) for passage in found}
 
+    def count_passages(self, wanted: Iterable[str]) -> dict[str, int]:
+        counts = Counter(passage.document for passage in self._read().passages.values())
+        return {document: counts[document] for document in wanted if document in counts}
+
+    def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
+        passages = self._read().passages
+        around: dict[int, list[int]] = {}
+        for key in sorted(set(keys) & passages.keys()):
+            gaps = {
+                other: passage.position - passages[key].position
+                for other, passage in passages.items()
+                if passage.document == passages[key].document and other != key
+            }
+            near = [other for other in gaps if abs(gaps[other]) <= distance]
+            if near:
+                around[key] = sorted(near, key=lambda other: (abs(gaps[other]), -gaps[other]))
+        return around
+
     def passage_order(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         passages = self.passages()
         numbers = {name: number for number, name in enumerate(self._read().documents)}

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tomewise.calls import NO_CALLS
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.lifetimes import list_source_spaces
 from tomewise.types import Embedder, Evidence, PassageId, Scope
@@ -20,6 +21,8 @@ class DenseDerived:
     `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence. A node is
     within a scope if all passages that it was made from are.
     """
+
+    calls = NO_CALLS
 
     def __init__(self, store: Readable, embedder: Embedder, layer: str) -> None:
         self._store = store

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.recall.ranking import as_evidence, rank_passages
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Passage, Retriever, Scope
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 class Dense:
     """Passages ranked by cosine with the query: one exact matrix product over all vectors."""
+
+    calls = NO_CALLS
 
     def __init__(self, store: Readable, embedder: Embedder) -> None:
         self._store = store
@@ -38,6 +41,8 @@ class Dense:
 
 class Lexical:
     """Passages ranked by BM25 over stemmed words."""
+
+    calls = NO_CALLS
 
     def __init__(self, store: Readable) -> None:
         self._store = store
@@ -64,6 +69,10 @@ class Fused:
         self._k = k
         self._depth = depth
 
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls(map(read_calls, self._retrievers))
+
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
         depth = max(limit, self._depth)
@@ -82,6 +91,8 @@ class Fused:
 
 class Everything:
     """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
+
+    calls = NO_CALLS
 
     def __init__(self, store: Texts) -> None:
         self._store = store

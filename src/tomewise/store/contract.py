@@ -85,6 +85,14 @@ class Texts(Protocol):
         """
         ...
 
+    def count_passages(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, int]:
+        """How many passages each of the documents that exist has."""
+        ...
+
+    def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
+        """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
+        ...
+
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         """For each node of a layer, the keys of the nodes that it was made from, in document order."""
         ...

@@ -14,8 +14,20 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
-from tomewise.errors import MissingDependency, UsageError
+from tomewise.errors import UsageError
 from tomewise.terminal.eval import app as evaluation
+from tomewise.terminal.options import (
+    BaseUrl,
+    Documents,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Model,
+    System,
+    TomeFile,
+    Where,
+)
 from tomewise.terminal.screen import console, print_json, show_progress, show_status
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 
@@ -33,50 +45,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-TomeFile = Annotated[
-    str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
-]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive. "
-        "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o",
-    ),
-]
-BaseUrl = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model.")
-]
-MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")]
-MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
-Documents = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--document",
-        metavar="ID",
-        help="Look only into this document (id, title, file name); give it again for more.",
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where", metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-System = Annotated[
-    str,
-    typer.Option(
-        "--system",
-        "-s",
-        metavar="NAME",
-        help="How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: "
-        "'NAME:ABLATION'.",
-    ),
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -280,67 +248,6 @@ def export(tome: TomeFile = None) -> None:
     with open_tome(tome, create=False) as book:
         for line in book.export():
             typer.echo(line)
-
-
-@app.command()
-def systems(as_json: Json = False) -> None:
-    """List the systems, their ablations, and where they deviate from their papers."""
-    from rich.table import Table
-
-    from tomewise.systems.registry import DEFAULT, RECIPES, describe, describe_deviations, list_systems
-    from tomewise.systems.spec import list_ablations
-
-    def describe_row(name: str) -> dict[str, Any]:
-        try:
-            description, deviations = describe(name), describe_deviations(name)
-        except (MissingDependency, UsageError) as error:
-            if name in RECIPES:
-                raise
-            description, deviations = str(error), ""  # a broken plugin does not hide the other systems
-        return {
-            "name": name,
-            "description": description,
-            "default": name == DEFAULT,
-            "ablations": list(list_ablations(name)),
-            "deviations": deviations,
-        }
-
-    rows = [describe_row(name) for name in list_systems()]
-    if as_json:
-        print_json(rows)
-        return
-    table = Table("system", "what it does", box=None, pad_edge=False)
-    for row in rows:
-        more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
-        if row["deviations"]:
-            more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
-        name = f"[bold]{_safe(row['name'])}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
-        table.add_row(name, _safe(row["description"]) + "".join(more))
-    console().print(table)
-
-
-@app.command()
-def plugins(as_json: Json = False) -> None:
-    """List the parts that installed packages bring, each with its package, and those that cannot be imported."""
-    from tomewise.plugins import KINDS, list_plugins
-
-    rows: list[dict[str, Any]] = []
-    for plugin in (plugin for kind in KINDS for plugin in list_plugins(kind)):
-        problem = None
-        try:
-            plugin.load()
-        except MissingDependency as error:
-            problem = str(error)
-        rows.append({"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "problem": problem})
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        console().print(f"{row['kind']:<10} [bold]{_safe(row['name'])}[/bold] [dim]{_safe(row['package'])}[/dim]")
-        if row["problem"]:
-            console().print(f"[yellow]broken[/yellow] {_safe(row['problem'])}")
-    if not rows:
-        console().print("[dim]no installed package brings a part[/dim]")
 
 
 @app.command(epilog="Example: tome trust .")

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import UsageError
-from tomewise.terminal.commands import (
-    BaseUrl,
-    Json,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    Model,
-    TomeFile,
-    _print_answer_json,
-    open_tome,
-)
+from tomewise.terminal.commands import _print_answer_json, open_tome
+from tomewise.terminal.options import BaseUrl, Json, MaxCalls, MaxCost, MaxTokens, Model, TomeFile
 from tomewise.terminal.screen import console, print_json, show_status
 
 if TYPE_CHECKING:

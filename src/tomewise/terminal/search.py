@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tomewise.terminal.commands import (
+from tomewise.terminal.commands import app, open_tome
+from tomewise.terminal.options import (
     BaseUrl,
     Documents,
     Json,
@@ -17,8 +18,6 @@ from tomewise.terminal.commands import (
     System,
     TomeFile,
     Where,
-    app,
-    open_tome,
 )
 from tomewise.terminal.screen import console, print_json, show_status
 

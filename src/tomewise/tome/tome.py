@@ -26,7 +26,7 @@ from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.kit import Kit, System
+from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
@@ -571,9 +571,9 @@ class Tome:
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
         question = await narrow(question, self._store, **narrowing)
-        _, choice = choose_system(system, settings)
+        name, choice = choose_system(system, settings)
         ready = await self._systems.prepare(choice)
-        return await ready.retriever.retrieve(query, limit, within=question.within)
+        return await find_recall(name, ready).retriever.retrieve(query, limit, within=question.within)
 
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection, select
 
+from tomewise.store.sqlite.passage_data import read_passage_place
 from tomewise.store.sqlite.schema import documents, edges, intake, meta, nodes, vectors
 from tomewise.types import Document, Node, NodeId, Passage
 
@@ -33,9 +34,10 @@ class StoredSnapshot:
     def passages(self) -> Iterator[Passage]:
         """Passages with the titles of their documents."""
         columns = (nodes.c.id, nodes.c.position, nodes.c.start, nodes.c.end, nodes.c.text)
-        query = select(*columns, documents.c.id.label("document"), documents.c.title)
-        for row in self._connection.execute(query.join(documents, documents.c.key == nodes.c.document)).mappings():
-            yield Passage(**row)
+        query = select(*columns, nodes.c.data, documents.c.id.label("document"), documents.c.title)
+        for found in self._connection.execute(query.join(documents, documents.c.key == nodes.c.document)).mappings():
+            row = dict(found)
+            yield Passage(place=read_passage_place(row.pop("data")), **row)
 
     def nodes(self) -> Iterator[Node]:
         """Nodes without a document."""

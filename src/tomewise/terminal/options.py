@@ -1,0 +1,51 @@
+"""The options that several commands share, each defined once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+TomeFile = Annotated[
+    str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive. "
+        "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o",
+    ),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model.")
+]
+MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")]
+MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
+Documents = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--document",
+        metavar="ID",
+        help="Look only into this document (id, title, file name); give it again for more.",
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+System = Annotated[
+    str,
+    typer.Option(
+        "--system",
+        "-s",
+        metavar="NAME",
+        help="How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: "
+        "'NAME:ABLATION'.",
+    ),
+]
