@@ -33,7 +33,9 @@ WHEN 'true' THEN '[true]' WHEN 'false' THEN '[false]' ELSE json_array(field.valu
 _VERSIONS = """SELECT space, version FROM spaces
 WHERE space = 'vectors/passages' OR space LIKE 'edges/made-of:%' OR space LIKE 'edges/seen-in:%'
 OR space LIKE 'edges/drawn-from:%'"""
-_SEEN = "EXISTS (SELECT 1 FROM edges WHERE edges.b = nodes.key AND edges.space IN {spaces} AND edges.a {test} {keys})"
+_SEES = f"nodes.key IN (SELECT edges.b FROM edges WHERE edges.space IN {_LISTED} AND edges.a IN {_LISTED})"
+_SEES_OTHERS = f"""EXISTS (SELECT 1 FROM edges
+WHERE edges.b = nodes.key AND edges.space IN {_LISTED} AND edges.a NOT IN {_LISTED})"""
 
 
 class ScopeKeys:
@@ -127,12 +129,10 @@ def _list_entity_tests(connection: Connection, scope: Scope) -> Iterator[tuple[s
     """The tests of the entities that a passage sees, with their values."""
     if scope.entities is not None:
         keys, spaces = _find_entities(connection, scope.entities)
-        yield _SEEN.format(spaces=_LISTED, test="IN", keys=_LISTED), [spaces, keys]
+        yield _SEES, [spaces, keys]
     if scope.without_entities:
         keys, spaces = _find_entities(connection, scope.without_entities)
-        sees_these = _SEEN.format(spaces=_LISTED, test="IN", keys=_LISTED)
-        sees_others = _SEEN.format(spaces=_LISTED, test="NOT IN", keys=_LISTED)
-        yield f"NOT ({sees_these} AND NOT {sees_others})", [spaces, keys, spaces, keys]
+        yield f"NOT ({_SEES} AND NOT {_SEES_OTHERS})", [spaces, keys, spaces, keys]
 
 
 def _test_condition(condition: Condition) -> tuple[str, list[Any]]:
