@@ -48,7 +48,10 @@ def near(graph: EntityGraph, query: str, limit: int = 3, within: Scope = WHOLE) 
 
 def relate(graph: EntityGraph, query: str, *names: str, limit: int = 5, within: Scope = WHOLE) -> list[str]:
     nodes = [entity(name) for name in names]
-    return [piece.text for piece in graph.find_relations(EMBEDDER.embed([query])[0], nodes, limit, within)]
+    return [
+        f"{piece.title}. {piece.text}"
+        for piece in graph.find_relations(EMBEDDER.embed([query])[0], nodes, limit, within)
+    ]
 
 
 def test_entities_are_found_by_name_however_it_is_spelt(graph):
@@ -72,9 +75,9 @@ def test_neighbours_are_joined_by_a_fact(graph):
 
 
 def test_the_nearest_entities_are_found_by_name_and_by_what_is_written_of_them(graph):
-    assert [found.name for found in near(graph, "zat arras", 1)] == ["zat arras"]
+    assert [found.name for found in near(graph, "zat arras", 1)] == ["Zat Arras"]
     (nearest, *_) = near(graph, "a dator who was defeated", 2)
-    assert nearest.name == "xodar"
+    assert nearest.name == "Xodar"
     assert nearest.text == "a dator who was defeated in the ship\na slave of slaves", "the nearest mention comes first"
     assert near(graph, "slave of slaves", 1)[0].text.startswith("a slave of slaves")
     assert near(graph, "phaidor", 1)[0].text == "", "only a relationship names it"
@@ -86,9 +89,9 @@ def test_the_nearest_entities_are_found_by_name_and_by_what_is_written_of_them(g
 
 def test_entities_narrow_the_search_or_are_left_out(graph):
     few = Scope(entities=frozenset((entity("carter"), entity("phaidor"))))
-    assert {found.name for found in near(graph, "Xodar", 9, few)} == {"carter", "phaidor"}
+    assert {found.name.lower() for found in near(graph, "Xodar", 9, few)} == {"carter", "phaidor"}
     beyond = Scope(without_entities=frozenset((entity("xodar"), entity("carter"))))
-    assert {found.name for found in near(graph, "Xodar", 9, beyond)} == {
+    assert {found.name.lower() for found in near(graph, "Xodar", 9, beyond)} == {
         "issus",
         "phaidor",
         "dejah thoris",
@@ -99,10 +102,10 @@ def test_entities_narrow_the_search_or_are_left_out(graph):
 
 def test_documents_and_conditions_leave_only_what_their_passages_name(graph):
     ground = Scope(documents=frozenset(("d0", "d1")))
-    found = {each.name: each.text for each in near(graph, "a slave of slaves", 9, ground)}
+    found = {each.name.lower(): each.text for each in near(graph, "a slave of slaves", 9, ground)}
     assert found == {"xodar": "a dator who was defeated in the ship", "carter": "", "issus": "a goddess"}
     late = Scope(where=(Condition("number", ">=", 3),))
-    assert {each.name for each in near(graph, "Xodar", 9, late)} == {"carter", "dejah thoris", "zat arras"}
+    assert {each.name.lower() for each in near(graph, "Xodar", 9, late)} == {"carter", "dejah thoris", "zat arras"}
 
 
 def test_relations_of_entities_are_ranked_by_the_query(graph):
@@ -120,7 +123,7 @@ def test_relations_rest_on_passages_within_the_scope(graph, store):
     vector = EMBEDDER.embed(["slave"])[0]
     ground = Scope(documents=frozenset(("d1", "d2")))
     found = graph.find_relations(vector, [entity("xodar"), entity("carter")], 5, ground)
-    assert [piece.text for piece in found] == ["issus, xodar. Issus degraded Xodar to a slave"]
+    assert [f"{piece.title}. {piece.text}" for piece in found] == ["issus, xodar. Issus degraded Xodar to a slave"]
     passages = {passage.id: passage.document for passage in store.passages().values()}
     assert [passages[source] for piece in found for source in piece.sources] == ["d1"]
     assert found[0].layer == "facts"

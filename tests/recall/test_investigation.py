@@ -29,8 +29,8 @@ async def store(tmp_path):
 def texts_of(found: Findings) -> tuple[set[str], set[str], set[str]]:
     """The names of the entities, the words of the relations, the texts of the passages."""
     return (
-        {entity.name for entity in found.entities},
-        {piece.text.partition(". ")[2] for piece in found.relations},
+        {entity.name.lower() for entity in found.entities},
+        {piece.text for piece in found.relations},
         {piece.text for piece in found.passages},
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from tomewise.memory.graph.entities import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.ranking import find_top
 from tomewise.recall.similarity import cosines, cosines_at, find_places_of_known
-from tomewise.types import Evidence, NodeId, Scope
+from tomewise.types import Evidence, Node, NodeId, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +28,10 @@ _DECIMALS = 6
 
 @dataclass(frozen=True, slots=True)
 class FoundEntity:
-    """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples."""
+    """An entity near a query. `text` is what passages say of it, one line each; empty in a graph of triples.
+
+    `name` is the name in the passage that says what is nearest to the query.
+    """
 
     id: NodeId
     name: str
@@ -87,8 +89,16 @@ class EntityGraph:
         nodes = self._store.nodes_at(keys[best].tolist())
         nearest = dict(zip(keys[best].tolist(), scores[best].round(_DECIMALS).tolist(), strict=True))
         ranked = sorted(nodes, key=lambda key: (-nearest[key], nodes[key].id))[:limit]
-        texts = self._describe(ranked, mentions)
-        return [FoundEntity(nodes[key].id, nodes[key].text, nearest[key], texts.get(key, "")) for key in ranked]
+        described = self._describe(ranked, mentions)
+        return [
+            FoundEntity(
+                nodes[key].id,
+                next((name for name, _ in described[key]), nodes[key].text),
+                nearest[key],
+                "\n".join(dict.fromkeys(text for _, text in described[key] if text)),
+            )
+            for key in ranked
+        ]
 
     def find_relations(
         self, vector: NDArray[np.float32], entities: Collection[NodeId], limit: int, within: Scope
@@ -119,7 +129,8 @@ class EntityGraph:
             Evidence(
                 node=nodes[key].id,
                 layer="facts",
-                text=nodes[key].text,
+                text=nodes[key].data.get("description") or nodes[key].text,
+                title=_name_relation(nodes[key]),
                 score=scores[key],
                 sources=tuple(passages[source].id for source in sources[key] if source in allowed),
             )
@@ -136,17 +147,17 @@ class EntityGraph:
         among = self._store.keys_within(ground, self._names.mentions)
         return mentions if among is None else mentions.select(np.isin(mentions.keys, among))
 
-    def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, str]:
-        """For each entity what its nearest mentions say, each once, one a line."""
+    def _describe(self, entities: Sequence[int], mentions: _Mentions) -> dict[int, list[tuple[str, str]]]:
+        """For each entity the name and the description of its nearest mentions."""
         of_these = mentions.select(np.isin(mentions.entities, np.array(entities, np.int64)))
         order = np.lexsort((of_these.keys, -of_these.scores.round(_DECIMALS)))
         nodes = self._store.nodes_at(of_these.keys[order].tolist())
-        lines: dict[int, dict[str, None]] = defaultdict(dict)
+        found: dict[int, list[tuple[str, str]]] = {entity: [] for entity in entities}
         for key, entity in zip(of_these.keys[order].tolist(), of_these.entities[order].tolist(), strict=True):
             # A mention may have been removed after the search.
-            if key in nodes and nodes[key].data["description"] and len(lines[entity]) < _SHOWN_MENTIONS:
-                lines[entity][nodes[key].data["description"]] = None
-        return {entity: "\n".join(texts) for entity, texts in lines.items()}
+            if key in nodes and len(found[entity]) < _SHOWN_MENTIONS:
+                found[entity].append((nodes[key].data["name"], nodes[key].data["description"]))
+        return found
 
     def _select(self, keys: Keys, within: Scope) -> NDArray[np.bool_]:
         """A flag for each entity: whether the scope's entities let it be searched."""
@@ -175,6 +186,11 @@ class _Mentions:
 def _keep_ground(within: Scope) -> Scope:
     """The scope without its entities: what passages may be read at all."""
     return replace(within, entities=None, without_entities=frozenset())
+
+
+def _name_relation(fact: Node) -> str:
+    """The two ends of a relation, whose description may not name them; empty for a triple, which does."""
+    return f"{fact.data['head']}, {fact.data['tail']}" if fact.data.get("description") else ""
 
 
 def _raise_scores(keys: Keys, scores: Scores, mentions: _Mentions) -> None:
