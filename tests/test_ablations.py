@@ -24,7 +24,7 @@ from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
-from tomewise.types import Evidence, Question
+from tomewise.types import Event, Evidence, Question
 
 EMBEDDER = HashEmbedder()
 QUESTION = "Whom did Ada meet?"
@@ -42,6 +42,10 @@ class Ran:
     layers: tuple[str, ...]
     calls: Counter[str]
     evidence: tuple[Evidence, ...]
+    events: tuple[Event, ...]
+
+    def details(self, name: str) -> list[Mapping[str, Any]]:
+        return [event.detail for event in self.events if event.name == name]
 
     def score(self, text: str) -> float:
         return next(piece.score for piece in self.evidence if piece.text.startswith(text))
@@ -50,6 +54,24 @@ class Ran:
 def extract_lines(given: Any) -> dict[str, object]:
     lines = [line.split(" > ") for line in given.text.splitlines()]
     return {"entities": [], "triples": [line for line in lines if len(line) == 3]}
+
+
+def relate_lines(given: Any) -> dict[str, object]:
+    lines = [line.split(" > ") for line in given.text.splitlines()]
+    ends = [(line[0], line[2]) for line in lines if len(line) == 3]
+    return {"relationships": [{"source": head, "target": tail} for head, tail in ends]}
+
+
+def plan_once(given: Any) -> dict[str, object]:
+    concerns = [{"place": "local", "points": ["M1"], "subqueries": ["Ida"]}, {"subqueries": ["Xyz"]}]
+    return {"sufficient": len(given.searched) > 1, "concerns": concerns}
+
+
+def evolve_points(given: Any) -> dict[str, object]:
+    """Two points at first, then a change of the first one."""
+    if given.points:
+        return {"updates": [{"point": "M1", "description": "Sam met Ada.", "entities": ["Xyz"]}]}
+    return {"insertions": [{"description": f"{name} met Ada.", "entities": ["Ada", name]} for name in ("Sam", "Pip")]}
 
 
 def make_model() -> ScriptedModel:
@@ -65,6 +87,10 @@ def make_model() -> ScriptedModel:
             "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
             "encode": lambda given: {"cue": f"cue of {given.probe}"},
             "fuse": lambda _: {"cue": "fused"},
+            "extract_relations": relate_lines,
+            "plan": plan_once,
+            "evolve": evolve_points,
+            "merge_points": lambda _: {"merges": [{"points": ["M1", "M2"], "description": "Ada met both."}]},
             "answer": lambda given: {"answer": "*" if given.may_decline else "Tom"},
         }
     )
@@ -100,7 +126,7 @@ async def run(store: SqliteStore, name: str, settings: Mapping[str, Any]) -> Ran
     system = assemble(name, Kit(store, model, EMBEDDER), **settings)
     answer = await answer_question(system, Question(text=QUESTION, force=True))
     layers = tuple(layer.name for layer in system.layers)
-    return Ran(layers, Counter(call.role for call in model.calls), answer.evidence)
+    return Ran(layers, Counter(call.role for call in model.calls), answer.evidence, answer.events)
 
 
 def texts(ran: Ran) -> list[str]:
@@ -196,6 +222,36 @@ def as_published(full: Ran, ablated: Ran) -> None:
     assert full.calls["encode"] < ablated.calls["encode"], "a cue for each layer, not for each probe"
 
 
+def search_only(place: str) -> Callable[[Ran, Ran], None]:
+    def check(full: Ran, ablated: Ran) -> None:
+        assert [each["place"] for each in full.details("explored")] == ["global", "local", "global"]
+        assert [each["place"] for each in ablated.details("explored")][1:] == [place, place]
+
+    return check
+
+
+def no_update(full: Ran, ablated: Ran) -> None:
+    assert [len(each["updated"]) for each in full.details("evolved")] == [0, 1]
+    assert [len(each["updated"]) for each in ablated.details("evolved")] == [0, 0]
+
+
+def wider_search(full: Ran, ablated: Ran) -> None:
+    narrowed = [[each.get("narrowed_to", 0) for each in ran.details("explored")][1] for ran in (full, ablated)]
+    assert narrowed[0] < narrowed[1], "the neighbours of neighbours too"
+
+
+def other_vertices(full: Ran, ablated: Ran) -> None:
+    assert full.details("evolved")[1]["updated"][0]["entities"] == "Ada; Sam"
+    assert ablated.details("evolved")[1]["updated"][0]["entities"] == "Xyz"
+
+
+def originals_too(full: Ran, ablated: Ran) -> None:
+    assert [[row["point"] for row in ran.events[-1].detail["pool"]] for ran in (full, ablated)] == [
+        ["M3"],
+        ["M1", "M2", "M3"],
+    ]
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -216,6 +272,13 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without regulation"): no_call_of("probe"),
     ("comorag", "without both"): one_shot,
     ("comorag", "as published"): as_published,
+    ("hgmem", "global only"): search_only("global"),
+    ("hgmem", "local only"): search_only("local"),
+    ("hgmem", "without update"): no_update,
+    ("hgmem", "without merging"): no_call_of("merge_points"),
+    ("hgmem", "two-hop neighbourhood"): wider_search,
+    ("hgmem", "update replaces vertices"): other_vertices,
+    ("hgmem", "merged points stay"): originals_too,
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
 

@@ -20,6 +20,7 @@ NOT_DECOMPOSED = "question asked whole"
 NOT_RECOGNISED = "facts not filtered"
 NO_WALK = "ranked by cosine alone"
 REPLY_SKIPPED = "reply skipped"
+PART_SKIPPED = "part of a reply skipped"
 
 _NOTE = re.compile(r"fallback: (.+): (\d+)")
 _COUNTS: ContextVar[Counter[str] | None] = ContextVar("fallbacks", default=None)

@@ -211,13 +211,13 @@ class PlainStore:
         around: dict[int, list[int]] = {}
         for key in sorted(set(keys) & passages.keys()):
             gaps = {
-                other: passage.position - passages[key].position
-                for other, passage in passages.items()
-                if passage.document == passages[key].document and other != key
+                near: passage.position - passages[key].position
+                for near, passage in passages.items()
+                if passage.document == passages[key].document and near != key
             }
-            near = [other for other in gaps if abs(gaps[other]) <= distance]
+            near = [near for near in gaps if abs(gaps[near]) <= distance]
             if near:
-                around[key] = sorted(near, key=lambda other: (abs(gaps[other]), -gaps[other]))
+                around[key] = sorted(near, key=lambda near: (abs(gaps[near]), -gaps[near]))
         return around
 
     def passage_order(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

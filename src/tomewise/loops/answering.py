@@ -1,4 +1,4 @@
-"""The step that all loops share: what the answering role is given, and an answer from its reply."""
+"""The step that all loops share: what the answering role is given, an answer from its reply, and the event for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import re
 from collections.abc import Sequence
 
 from tomewise.language.fences import letter
-from tomewise.language.roles import AnswerIn, AnswerOut, Shown
+from tomewise.language.per_role import find_window
+from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.citing import Citer
-from tomewise.types import Answer, Evidence, Question
+from tomewise.loops.context import Context
+from tomewise.loops.events import list_facts
+from tomewise.loops.evidence import Count
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 
 _LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
@@ -51,6 +55,37 @@ def read_answer(
         dropped_quotes=cited.dropped,
         derived_quotes=cited.derived,
     )
+
+
+def measure_room(model: LanguageModel, question: Question, count: Count) -> int:
+    """The tokens that a model has room for beside the question, which some roles are given twice.
+
+    A third is left for the prompts and the model's own way to count.
+    """
+    asked = model.reckon(ANSWER, make_answer_input(question, [])) + sum(count([question.text]))
+    return max(0, find_window(model, ANSWER) - ANSWER.output_tokens - asked) * 2 // 3
+
+
+def make_attempt_event(
+    name: str, step: int, context: Context, reply: AnswerOut, answer: Answer, *, kept: str = ""
+) -> Event:
+    """What an attempt to answer was shown, and what came of it."""
+    detail = {
+        "answer": reply.answer,
+        "choice": reply.choice,
+        "failed": not answer.resolved,
+        "missing": reply.missing,
+        "shown": [piece.node for piece in context.evidence],
+        "cut": context.cut,
+        "notes": list(context.notes),
+        "kept": kept,
+    }
+    outcome = reply.answer if answer.resolved else "declined"
+    shown = len(context.evidence)
+    summary = list_facts(
+        answer=outcome, choice=reply.choice, missing=reply.missing, shown=shown, cut=context.cut, kept=kept
+    )
+    return Event(name=name, step=step, summary=summary, detail=detail)
 
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:

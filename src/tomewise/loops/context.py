@@ -50,6 +50,10 @@ class Contexts:
         kept = share_budget(self._room(unit.layer), {unit.layer: 1}, {unit.layer: texts}, self._tokens)[unit.layer]
         return tuple(unit.evidence[place] for place in kept) or unit.evidence[:1]
 
+    def shorten(self, text: str, most: int) -> str:
+        """A text cut to `most` tokens, by whole sentences where one fits."""
+        return self._cut(text, most)
+
     def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Evidence as it is shown."""
         return self._shelf.in_order(evidence)

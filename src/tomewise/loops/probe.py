@@ -27,9 +27,8 @@ from typing import Literal
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
-from tomewise.language.per_role import find_window
 from tomewise.language.roles import ANSWER, AnswerOut
-from tomewise.loops.answering import make_answer_input, read_answer
+from tomewise.loops.answering import make_answer_input, make_attempt_event, measure_room, read_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts
@@ -182,7 +181,7 @@ class Probe:
         elif course.answer.resolved:
             course.end = "it was answered"
         kept = _KEPT if course.answer is course.kept else ""
-        yield _make_attempt_event("tried", course.step, context, reply, course.answer, kept=kept)
+        yield make_attempt_event("tried", course.step, context, reply, course.answer, kept=kept)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
@@ -212,7 +211,7 @@ class Probe:
         context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
         reply = await self._try(course.question, context, may_decline=False)
         answer = await self._answer(course.question, context, reply, may_decline=False)
-        yield _make_attempt_event("forced", course.step, context, reply, answer)
+        yield make_attempt_event("forced", course.step, context, reply, answer)
         yield replace(answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
@@ -266,12 +265,8 @@ class Probe:
         )
 
     def _contexts(self, question: Question) -> Contexts:
-        """As much as is wanted and the model has room for beside the question, which some roles are given twice.
-
-        A third is left for the prompts and the model's own way to count.
-        """
-        asked = self._model.reckon(ANSWER, make_answer_input(question, [])) + sum(self._count([question.text]))
-        room = max(0, find_window(self._model, ANSWER) - ANSWER.output_tokens - asked) * 2 // 3
+        """As much as is wanted and the model has room for."""
+        room = measure_room(self._model, question, self._count)
         return Contexts(self._shelf, self._count, min(self._bounds.budget, room), self._bounds.shares)
 
 
@@ -347,27 +342,6 @@ def _consolidation_events(course: _Course) -> Iterator[Event]:
     if course.step:
         summary = list_facts(cue=course.notes or _NO_CUE)
         yield Event(name="fused", step=course.step, summary=summary, detail={"cue": course.notes})
-
-
-def _make_attempt_event(
-    name: str, step: int, context: Context, reply: AnswerOut, answer: Answer, *, kept: str = ""
-) -> Event:
-    detail = {
-        "answer": reply.answer,
-        "choice": reply.choice,
-        "failed": not answer.resolved,
-        "missing": reply.missing,
-        "shown": [piece.node for piece in context.evidence],
-        "cut": context.cut,
-        "notes": list(context.notes),
-        "kept": kept,
-    }
-    outcome = reply.answer if answer.resolved else "declined"
-    shown = len(context.evidence)
-    summary = list_facts(
-        answer=outcome, choice=reply.choice, missing=reply.missing, shown=shown, cut=context.cut, kept=kept
-    )
-    return Event(name=name, step=step, summary=summary, detail=detail)
 
 
 def _pool_lines(pool: Pool) -> list[dict[str, object]]:

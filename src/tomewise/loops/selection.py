@@ -75,9 +75,9 @@ class BestSoFar:
         new_units = [unit for unit in units if unit.layer == layer]
         old_units = [unit for unit in pool.units if unit.layer == layer]
         by_cue = [[*map(_find_support, pool.nearest(question, of_step))] for of_step in (new_units, old_units)]
-        support = _drop_repeats(chain.from_iterable(map(take_turns, by_cue)))
+        support = drop_repeats(chain.from_iterable(map(take_turns, by_cue)))
         best = take_turns([support, pool.first_found(layer)])
-        return _drop_repeats(chain(best, take_turns([unit.evidence for unit in new_units]), pool.gather(layer)))
+        return drop_repeats(chain(best, take_turns([unit.evidence for unit in new_units]), pool.gather(layer)))
 
 
 class NewestFirst:
@@ -110,7 +110,7 @@ class NewestFirst:
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """New evidence, best first from each search in turn; then the rest of the pool."""
         fresh = [unit.evidence for unit in units if unit.layer == layer]
-        return _drop_repeats(chain(take_turns(fresh), pool.gather(layer)))
+        return drop_repeats(chain(take_turns(fresh), pool.gather(layer)))
 
 
 def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
@@ -133,7 +133,8 @@ def _by_words(unit: Unit) -> list[Evidence]:
     return sorted(unit.evidence, key=lambda piece: -len(words.intersection(_WORD.findall(piece.text.casefold()))))
 
 
-def _drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
+def drop_repeats(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Each piece once, where it comes first."""
     unique: dict[NodeId, Evidence] = {}
     for piece in evidence:
         unique.setdefault(piece.node, piece)

@@ -19,6 +19,7 @@ from tomewise.language.roles import (
     AnswerOut,
     LevelOut,
     PassageIn,
+    PointShown,
     Shown,
 )
 from tomewise.language.usage import meter
@@ -52,6 +53,8 @@ def inputs(kind: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
             fields[name] = st.lists(TEXT, max_size=4)
         elif annotation == list[Shown]:
             fields[name] = st.lists(st.builds(Shown, label=st.sampled_from(["E1", "E2"]), text=TEXT), max_size=3)
+        elif annotation == list[PointShown]:
+            fields[name] = st.lists(st.builds(PointShown, description=TEXT, entities=st.lists(TEXT)), max_size=3)
         elif annotation is int:
             fields[name] = st.integers(0, 300)
         elif annotation is bool:

@@ -1,0 +1,111 @@
+"""The roles of the loop whose working memory is a hypergraph (HGMem, sections 3.4 and 3.5)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from tomewise.language.roles.fields import Shown, Text
+from tomewise.types import Role
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _list_alone(value: object) -> object:
+    """A list, also from a single value that stands in place of one."""
+    return [value] if isinstance(value, str | int) else [] if value is None else value
+
+
+Place = Annotated[Literal["local", "global"], BeforeValidator(_lower)]
+Texts = Annotated[list[Text], BeforeValidator(_list_alone)]
+
+
+class _Lenient(BaseModel):
+    """Numbers count as texts, since models write 3 for "M3"; the loop records what it cannot use."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+class PointShown(BaseModel):
+    """A point of the working memory in a prompt."""
+
+    id: str
+    description: str
+    entities: list[str] = []
+
+
+class PlanIn(BaseModel):
+    """`place` is where the next searches may look, if that is decided already."""
+
+    question: str
+    points: list[PointShown] = []
+    searched: list[str] = []
+    limit: int = 3
+    place: Literal["either", "local", "global"] = "either"
+
+
+class ConcernOut(_Lenient):
+    concern: Text = Field(default="", description="what is still open, in one sentence")
+    points: Texts = Field(default=[], description="ids of the memory points that it is about, such as M2")
+    place: Place = Field(default="global", description="local: around these points; global: beyond all points")
+    subqueries: Texts = Field(default=[], description="exactly one search query")
+
+
+class PlanOut(BaseModel):
+    reasoning: Text = Field(default="", description="what the points settle, and what the question still needs")
+    sufficient: bool = Field(description="whether the points suffice to answer")
+    concerns: list[ConcernOut] = Field(default=[], description="empty when the points suffice")
+
+
+class EvolveIn(BaseModel):
+    """`may_update` and `replaces_entities` say what an update may change: the description, and the entities too."""
+
+    question: str
+    subqueries: list[str]
+    points: list[PointShown] = []
+    entities: list[Shown] = []
+    evidence: list[Shown] = []
+    may_update: bool = True
+    replaces_entities: bool = False
+
+
+class UpdateOut(_Lenient):
+    point: Text = Field(default="", description="id of the memory point, such as M2")
+    description: Text = Field(default="", description="all that the point says from now on")
+    entities: Texts = Field(default=[], description="the names that it joins, where they may change")
+    evidence: Texts = Field(default=[], description="labels of the evidence that the change rests on, such as E1")
+
+
+class InsertionOut(_Lenient):
+    description: Text = Field(default="", description="what the new point says")
+    entities: Texts = Field(default=[], description="names of the entities that it joins")
+    evidence: Texts = Field(default=[], description="labels of the evidence that it rests on, such as E1")
+
+
+class EvolveOut(BaseModel):
+    reasoning: Text = Field(default="", description="what the evidence adds to the points")
+    updates: list[UpdateOut] = Field(default=[], description="changes of points")
+    insertions: list[InsertionOut] = Field(default=[], description="new points")
+
+
+class MergePointsIn(BaseModel):
+    question: str
+    points: list[PointShown]
+
+
+class MergeOut(_Lenient):
+    points: Texts = Field(default=[], description="ids of two or more memory points")
+    description: Text = Field(default="", description="what the joined point says")
+
+
+class MergePointsOut(BaseModel):
+    reasoning: Text = Field(default="", description="which points belong together, and what follows from them")
+    merges: list[MergeOut] = Field(default=[], description="empty when nothing belongs together")
+
+
+PLAN = Role("plan", PlanIn, PlanOut, output_tokens=1024, tags=("point",))
+EVOLVE = Role("evolve", EvolveIn, EvolveOut, output_tokens=2048, tags=("point",))
+MERGE_POINTS = Role("merge_points", MergePointsIn, MergePointsOut, output_tokens=1024, tags=("point",))

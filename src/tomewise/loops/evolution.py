@@ -1,0 +1,172 @@
+"""How the memory changes by what was found: updates and new points, then merging (HGMem, section 3.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tomewise.errors import UsageError
+from tomewise.language.roles import (
+    EVOLVE,
+    MERGE_POINTS,
+    EvolveIn,
+    EvolveOut,
+    InsertionOut,
+    MergePointsIn,
+    Shown,
+    UpdateOut,
+)
+from tomewise.loops.evidence import Shelf, find_labelled
+from tomewise.loops.points import as_prompt_points
+from tomewise.loops.skipped import Skipped
+from tomewise.memory.graph.entities import normalise_name
+from tomewise.recall.entity_graph import FoundEntity
+from tomewise.recall.investigation import Investigation
+from tomewise.types import Evidence, LanguageModel, NodeId, content_id
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, Vertex
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a round found, as the model sees it. `evidence` are relations and passages."""
+
+    queries: Sequence[str]
+    entities: Sequence[FoundEntity]
+    evidence: Sequence[Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The points that a round changed and added."""
+
+    updated: tuple[MemoryPoint, ...] = ()
+    inserted: tuple[MemoryPoint, ...] = ()
+
+
+class Evolution:
+    """Asks the model for the changes, and applies those that can be applied; the others are recorded.
+
+    Updates come before insertions, and both refer to the points that the model was shown. With `replaces_vertices` an
+    update changes the entities of a point too, as in the released code; with `keeps_merged` merged points stay.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        investigation: Investigation,
+        shelf: Shelf,
+        *,
+        updates: bool = True,
+        merges: bool = True,
+        replaces_vertices: bool = False,
+        keeps_merged: bool = False,
+    ) -> None:
+        self._model = model
+        self._investigation = investigation
+        self._shelf = shelf
+        self._updates = updates
+        self._replaces_vertices = replaces_vertices
+        self._keeps_merged = keeps_merged
+        self.merges = merges
+
+    async def evolve(
+        self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], material: Material, skipped: Skipped
+    ) -> Changes:
+        """Take in what a round found. Raises ModelError, and then changes nothing."""
+        evidence = await asyncio.to_thread(self._shelf.show, material.evidence)
+        given = EvolveIn(
+            question=question,
+            subqueries=list(material.queries),
+            points=as_prompt_points(memory, shown),
+            entities=[Shown(label="", title=entity.name, text=entity.text) for entity in material.entities],
+            evidence=evidence,
+            may_update=self._updates,
+            replaces_entities=self._replaces_vertices,
+        )
+        reply = await self._model.ask(EVOLVE, given)
+        updates = self._list_updates(reply, skipped)
+        names = [name for update in updates for name in update.entities]
+        names += [name for insertion in reply.insertions for name in insertion.entities]
+        known = await self._investigation.find_named(dict.fromkeys(filter(normalise_name, names)))
+        taking = _Taking(memory, material.evidence, known, skipped)
+        changed = [point for update in updates for point in taking.update(update, self._replaces_vertices)]
+        inserted = [point for insertion in reply.insertions for point in taking.insert(insertion)]
+        return Changes(tuple(map(memory.find, dict.fromkeys(changed))), tuple(map(memory.find, inserted)))
+
+    def _list_updates(self, reply: EvolveOut, skipped: Skipped) -> list[UpdateOut]:
+        if self._updates:
+            return reply.updates
+        for record in reply.updates:
+            skipped.drop(f"an update of {record.point!r}, though points are not updated")
+        return []
+
+    async def merge(
+        self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], skipped: Skipped
+    ) -> list[MemoryPoint]:
+        """Join points that belong together; the new points. Raises ModelError, and then changes nothing."""
+        given = MergePointsIn(question=question, points=as_prompt_points(memory, shown))
+        reply = await self._model.ask(MERGE_POINTS, given)
+        merged: list[MemoryPoint] = []
+        used: set[str] = set()
+        for record in reply.merges:
+            try:
+                parts = [memory.find(point).id for point in record.points]
+                if again := sorted(used.intersection(parts)):
+                    raise UsageError(f"{again[0]} is merged twice: merge a point once a round")
+                merged.append(memory.merge(parts, record.description, keep=self._keeps_merged))
+                used.update(parts, [merged[-1].id])
+            except UsageError as error:
+                skipped.drop(f"a merge of {', '.join(record.points) or 'nothing'}: {error}")
+        return merged
+
+
+@dataclass(frozen=True, slots=True)
+class _Taking:
+    """Takes the records of one reply into the memory. `known` are the entities of the graph among the names in it."""
+
+    memory: Hypergraph
+    evidence: Sequence[Evidence]
+    known: dict[str, NodeId]
+    skipped: Skipped
+
+    def update(self, record: UpdateOut, replaces_vertices: bool) -> list[PointId]:
+        """The id of the changed point in a list; an empty list if the record cannot be used."""
+        vertices = self._find_vertices(record.entities) if replaces_vertices and record.entities else None
+        try:
+            return [self.memory.update(record.point, record.description, self._find_grounds(record), vertices).id]
+        except UsageError as error:
+            self.skipped.drop(f"an update of {record.point!r}: {error}")
+            return []
+
+    def insert(self, record: InsertionOut) -> list[PointId]:
+        """The id of the new point in a list; an empty list if the record cannot be used."""
+        vertices = self._find_vertices(record.entities)
+        try:
+            return [self.memory.insert(record.description, vertices, self._find_grounds(record)).id]
+        except UsageError as error:
+            self.skipped.drop(f"a new point {record.description[:60]!r}: {error}")
+            return []
+
+    def _find_grounds(self, record: UpdateOut | InsertionOut) -> list[NodeId]:
+        """The evidence that the record names; if it names none, it may rest on any that was shown."""
+        named = []
+        for label in filter(None, record.evidence):
+            found = find_labelled(label, self.evidence)
+            named += [piece.node for piece in found]
+            if not found:
+                self.skipped.drop(f"a label that was not shown: {label!r}")
+        return named or [piece.node for piece in self.evidence]
+
+    def _find_vertices(self, names: Sequence[str]) -> list[Vertex]:
+        """An entity of the graph for each name, or one of the overlay; a name without a letter or digit is left out."""
+        vertices = []
+        for name in names:
+            line, normal = " ".join(name.split()), normalise_name(name)
+            if not normal:
+                self.skipped.drop(f"an entity without a name: {name!r}")
+            elif name in self.known:
+                vertices.append(Vertex(self.known[name], line))
+            else:
+                vertices.append(Vertex(content_id("o", normal), line, in_graph=False))
+        return vertices

@@ -1,0 +1,311 @@
+"""The loop whose working memory is a hypergraph (HGMem, sections 3.2 to 3.6): plan, explore, evolve, merge, answer.
+
+- The first round searches with the question itself, and all of the memory. A hypergraph that brings points from an
+  earlier question is planned with from the first round on.
+- A round is one call to plan, one to evolve and one to merge, one after the other; searches run side by side.
+- The loop ends when the memory suffices, when no usable subquery is left, or after the last round, which no planning
+  follows. An unusable plan ends it too: then the answer is made from what is known.
+- Relations, then passages, fill a budget of tokens for each subquery; what several of them found is shown once.
+- What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
+  description, a point merged twice.
+- The answer sees the points, those of a higher order first; the passages that they rest on, in turn with those passages
+  of their vertices that are nearest to the question; then, if there is room, what else was found. It may be declined
+  unless a guess is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.concurrency import gather_calls
+from tomewise.errors import UsageError
+from tomewise.language.per_role import find_window
+from tomewise.language.roles import ANSWER, EVOLVE, AnswerOut
+from tomewise.loops.answering import make_answer_input, make_attempt_event, measure_room, read_answer
+from tomewise.loops.citing import Citer
+from tomewise.loops.context import HISTORY, Context, Contexts
+from tomewise.loops.events import as_event_detail, list_facts
+from tomewise.loops.evidence import Count, Shelf, fit_to_budget
+from tomewise.loops.evolution import Changes, Evolution, Material
+from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
+from tomewise.loops.planning import Concern, Plan, Planning
+from tomewise.loops.points import fit_points, list_rows, measure_points, rank_points
+from tomewise.loops.selection import drop_repeats, take_turns
+from tomewise.loops.skipped import Skipped
+from tomewise.recall.entity_graph import FoundEntity
+from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint
+from tomewise.working.pool import Unit
+
+_PASSAGES = "passages"
+_SHARES = {_PASSAGES: 12, HISTORY: 1}
+_POINTS = 3  # points take at most one part in so many of what a role is shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many rounds the loop may take, and how many tokens it may show.
+
+    `relations`, `passages` are for each subquery, `description` for each entity; the answer sees at most `shown`
+    passages in `context` tokens.
+    """
+
+    rounds: int = 4
+    relations: int = 1500
+    passages: int = 4000
+    description: int = 100
+    shown: int = 50
+    context: int = 6000
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise UsageError(f"{self.rounds} rounds find nothing: give 1 or more")
+
+
+class Evolve:
+    """Fills a hypergraph with what searches find until it suffices, then answers from it."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        planning: Planning,
+        exploring: Exploring,
+        evolution: Evolution,
+        recall: Retriever,
+        citer: Citer,
+        shelf: Shelf,
+        count: Count,
+        limits: Limits,
+    ) -> None:
+        self._model = model
+        self._planning = planning
+        self._exploring = exploring
+        self._evolution = evolution
+        self._recall = recall
+        self._citer = citer
+        self._shelf = shelf
+        self._count = count
+        self._limits = limits
+
+    @property
+    def calls(self) -> CallCount:
+        """In a question without earlier memory; a search finds by the investigation, and from anywhere."""
+        rounds, merging = self._limits.rounds, 1 if self._evolution.merges else 0
+        searches = 2 * (1 + (rounds - 1) * self._planning.limit) + 1
+        most = 1 + (rounds - 1) * (2 + merging) + 1
+        formula = f"1 in the first round, {2 + merging} in a later one and 1 for the answer"
+        own = CallCount(f"{formula}, at most {most} in {rounds} rounds", most)
+        return sum_calls([own, read_calls(self._recall).repeat(searches)])
+
+    async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
+        """Events by round, then the answer. A `memory` that is given is used and changed; without one it is new."""
+        course = _Course(question, Hypergraph() if memory is None else memory, self._make_contexts(question))
+        has_past = bool(course.memory.points)
+        for step in range(self._limits.rounds):
+            course.step = step
+            if step or has_past:
+                yield await self._plan(course)
+            for event in course.skipped.events(step):
+                yield event
+            if course.end:
+                break
+            async for event in self._explore(course):
+                yield event
+            yield await self._evolve(course)
+            if self._evolution.merges and (step or has_past) and len(course.memory.points) > 1:
+                yield await self._merge(course)
+            for event in course.skipped.events(step):
+                yield event
+        reason = course.end or f"no round is left (allowed: {self._limits.rounds})"
+        yield Event(name="stopped", step=course.step, summary=list_facts(reason=reason), detail={"reason": reason})
+        async for output in self._conclude(course):
+            yield output
+
+    async def _plan(self, course: _Course) -> Event:
+        """Find the next concerns; the end where there are none."""
+        shown = self._fit_points(course)
+        asked = self._planning.plan(course.question.text, course.memory, shown, course.searched, course.skipped)
+        plan = await course.skipped.usable(asked, None)
+        course.concerns = plan.concerns if plan else ()
+        if plan is None:
+            course.end = "no usable plan was made"
+        elif plan.sufficient:
+            course.end = "the memory suffices"
+        elif not plan.concerns:
+            course.end = "no new subquery was thought of"
+        return _make_plan_event(course.step, plan)
+
+    async def _explore(self, course: _Course) -> AsyncIterator[Event]:
+        """Search for all concerns side by side."""
+        searches = (
+            self._exploring.search(concern, course.memory, course.question.within) for concern in course.concerns
+        )
+        course.searches = await gather_calls(searches)
+        for search in course.searches:
+            course.searched.append(search.concern.query)
+            course.found = _by_node(search.found.passages) | course.found
+            yield _make_search_event(course.step, search)
+
+    async def _evolve(self, course: _Course) -> Event:
+        """Take in what was found."""
+        shown = self._fit_points(course)
+        material = await asyncio.to_thread(self._select, course)
+        asked = self._evolution.evolve(course.question.text, course.memory, shown, material, course.skipped)
+        changes = await course.skipped.usable(asked, Changes()) if material.evidence else Changes()
+        detail = {
+            "inserted": list_rows(course.memory, changes.inserted),
+            "updated": list_rows(course.memory, changes.updated),
+            "overlay": sorted(_list_overlay(course.memory, changes.inserted + changes.updated)),
+            "shown": [piece.node for piece in material.evidence],
+        }
+        notes = [point.description for point in (*changes.updated, *changes.inserted)]
+        summary = list_facts(inserted=len(changes.inserted), updated=len(changes.updated), says=" ".join(notes))
+        return Event(name="evolved", step=course.step, summary=summary, detail={**detail, "notes": notes})
+
+    async def _merge(self, course: _Course) -> Event:
+        """Join points that belong together."""
+        shown = self._fit_points(course)
+        asked = self._evolution.merge(course.question.text, course.memory, shown, course.skipped)
+        merged = await course.skipped.usable(asked, list[MemoryPoint]())
+        parts = {point.id: list(point.history[-1].earlier) for point in merged}
+        notes = [point.description for point in merged]
+        detail = {"merged": list_rows(course.memory, merged), "parts": parts, "notes": notes}
+        names = "; ".join(f"{', '.join(earlier)} into {point}" for point, earlier in parts.items())
+        summary = list_facts(merged=names or "nothing", says=" ".join(notes))
+        return Event(name="merged", step=course.step, summary=summary, detail=detail)
+
+    async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
+        """Answer from all points and from the passages of their vertices."""
+        question = course.question
+        context = await asyncio.to_thread(self._make_context, course, await self._rank_passages(course))
+        may_decline = not question.force
+        shown = await asyncio.to_thread(self._shelf.show, context.evidence)
+        given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
+        reply: AnswerOut = await self._model.ask(ANSWER, given)
+        answer = await asyncio.to_thread(
+            read_answer, reply, question, context.evidence, self._citer, may_decline=may_decline
+        )
+        event = make_attempt_event("answered", course.step, context, reply, answer)
+        figures = measure_points(course.memory.points)
+        rows = list_rows(course.memory, course.memory.points)
+        detail = {**event.detail, **figures, "pool": rows, "memory": course.memory.dump()}
+        yield replace(event, summary=f"{event.summary}, {list_facts(**figures)}", detail=detail)
+        yield answer
+
+    async def _rank_passages(self, course: _Course) -> list[Evidence]:
+        """What the points rest on and the passages of their vertices in turn, then what else was found; each once."""
+        memory = course.memory
+        vertices = find_in_graph(memory, [point.id for point in memory.points])
+        within = narrow(course.question.within, vertices, frozenset())
+        of_vertices = (
+            await self._recall.retrieve(course.question.text, self._limits.shown, within=within) if vertices else []
+        )
+        grounds = [memory.find_grounds(point) for point in rank_points(memory)]
+        of_points = [[course.found[node] for node in nodes if node in course.found] for nodes in grounds]
+        best = take_turns([list(take_turns(of_points)), of_vertices])
+        return drop_repeats([*best, *course.found.values()])[: self._limits.shown]
+
+    def _make_context(self, course: _Course, ranked: Sequence[Evidence]) -> Context:
+        points = rank_points(course.memory)
+        notes = [Unit(probe=point.id, layer=_PASSAGES, evidence=(), cue=point.description) for point in points]
+        return course.contexts.context({_PASSAGES: ranked}, notes, "")
+
+    def _select(self, course: _Course) -> Material:
+        """What the evolving role is shown: for each subquery what fits into its budget, nothing twice."""
+        room = (find_window(self._model, EVOLVE) - EVOLVE.output_tokens) * 2 // 3 * (_POINTS - 1) // _POINTS
+        room //= max(1, len(course.searches))
+        relations: dict[NodeId, Evidence] = {}
+        passages: dict[NodeId, Evidence] = {}
+        entities: dict[NodeId, FoundEntity] = {}
+        for search in course.searches:
+            found = search.found
+            most = min(self._limits.relations, room // 4)
+            relations |= _by_node(fit_to_budget(_drop(found.relations, relations), most, self._count))
+            most = min(self._limits.passages, room // 2)
+            passages |= _by_node(fit_to_budget(_drop(found.passages, passages), most, self._count))
+            entities |= {entity.id: entity for entity in found.entities if entity.id not in entities}
+        described = [
+            replace(entity, text=course.contexts.shorten(entity.text, self._limits.description))
+            for entity in entities.values()
+        ]
+        shown = [*relations.values(), *self._shelf.in_order(list(passages.values()))]
+        return Material([search.concern.query for search in course.searches], described, shown)
+
+    def _fit_points(self, course: _Course) -> list[MemoryPoint]:
+        room = (find_window(self._model, EVOLVE) - EVOLVE.output_tokens) * 2 // 3 // _POINTS
+        return fit_points(course.memory, room, self._count)
+
+    def _make_contexts(self, question: Question) -> Contexts:
+        room = measure_room(self._model, question, self._count)
+        return Contexts(self._shelf, self._count, min(self._limits.context, room), _SHARES)
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far the loop has come with one question. `found` are all passages, those found last at the end."""
+
+    question: Question
+    memory: Hypergraph
+    contexts: Contexts
+    concerns: tuple[Concern, ...] = ()
+    searches: list[Search] = field(default_factory=list)  # of this round
+    searched: list[str] = field(default_factory=list)
+    found: dict[NodeId, Evidence] = field(default_factory=dict)
+    step: int = 0
+    end: str = ""  # why the loop ends
+    skipped: Skipped = field(default_factory=Skipped)
+
+    def __post_init__(self) -> None:
+        self.concerns = (Concern(self.question.text, self.question.text),)
+
+
+def _by_node(evidence: Sequence[Evidence]) -> dict[NodeId, Evidence]:
+    return {piece.node: piece for piece in evidence}
+
+
+def _drop(evidence: Sequence[Evidence], known: dict[NodeId, Evidence]) -> list[Evidence]:
+    return [piece for piece in evidence if piece.node not in known]
+
+
+def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator[str]:
+    """The names of entities that only this memory knows."""
+    vertices = {vertex for point in points for vertex in point.vertices}
+    return (memory.vertices[vertex].name for vertex in vertices if not memory.vertices[vertex].in_graph)
+
+
+def _make_plan_event(step: int, plan: Plan | None) -> Event:
+    concerns = plan.concerns if plan else ()
+    detail = {
+        "sufficient": bool(plan and plan.sufficient),
+        "reasoning": plan.reasoning if plan else "",
+        "concerns": [
+            {"concern": each.text, "subquery": each.query, "place": each.place, "points": list(each.points)}
+            for each in concerns
+        ],
+    }
+    queries = "; ".join(f"{each.query} ({each.place})" for each in concerns)
+    summary = list_facts(sufficient="yes" if plan and plan.sufficient else "no", subqueries=queries or "none")
+    return Event(name="planned", step=step, summary=summary, detail=detail)
+
+
+def _make_search_event(step: int, search: Search) -> Event:
+    found = search.found
+    detail = {
+        "subquery": search.concern.query,
+        "place": search.place,
+        "points": list(search.concern.points),
+        "narrowed_to" if search.place == "local" else "left_out": search.entities,
+        "entities": [entity.name for entity in found.entities],
+        "evidence": as_event_detail([*found.relations, *found.passages]),
+    }
+    summary = list_facts(
+        subquery=search.concern.query,
+        place=search.place,
+        entities="; ".join(entity.name for entity in found.entities),
+        relations=len(found.relations),
+        passages=len(found.passages),
+    )
+    return Event(name="explored", step=step, summary=summary, detail=detail)

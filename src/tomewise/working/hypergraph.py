@@ -1,0 +1,255 @@
+"""The hypergraph: a working memory of points that join entities (HGMem, section 3.3, equations 3 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import PlainSerializer, TypeAdapter, ValidationError
+
+from tomewise.errors import StoreError, UsageError
+from tomewise.types import NodeId
+
+VertexId: TypeAlias = str
+PointId: TypeAlias = str
+Operation: TypeAlias = Literal["insert", "update", "merge"]
+_LETTER = "M"
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """An entity: a node of the graph memory, or of the overlay, which lives as long as this working memory."""
+
+    id: VertexId
+    name: str
+    in_graph: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation in the history of a point: what the point says since then, and what that rests on.
+
+    `evidence` are nodes of the long-term memory, `earlier` the points that were merged.
+    """
+
+    operation: Operation
+    description: str
+    evidence: tuple[NodeId, ...] = ()
+    earlier: tuple[PointId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoint:
+    """A hyperedge. The model sees its `id`, such as "M3"; no other point ever gets the same one.
+
+    `order` is 1 for a point that was inserted, and one more than the highest of its parts for a point that was merged.
+    """
+
+    id: PointId
+    description: str
+    vertices: Annotated[frozenset[VertexId], PlainSerializer(sorted)]
+    order: int
+    history: tuple[Step, ...]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it has one vertex only, so that it joins nothing."""
+        return len(self.vertices) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Dumped:
+    """A hypergraph as plain data."""
+
+    vertices: tuple[Vertex, ...]
+    points: tuple[MemoryPoint, ...]
+    former: tuple[MemoryPoint, ...]
+    issued: int
+
+
+_DUMPED = TypeAdapter(_Dumped)
+
+
+class Hypergraph:
+    """Points in the order in which they came, over the entities that they name.
+
+    Two points may have the same vertices. Points that were merged leave; they stay under `former`, because the
+    histories of other points name them.
+    """
+
+    def __init__(self) -> None:
+        self._vertices: dict[VertexId, Vertex] = {}
+        self._points: dict[PointId, MemoryPoint] = {}
+        self._former: dict[PointId, MemoryPoint] = {}
+        self._issued = 0
+
+    def __eq__(self, other: object) -> bool:
+        return self.dump() == other.dump() if isinstance(other, Hypergraph) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    @property
+    def points(self) -> tuple[MemoryPoint, ...]:
+        return tuple(self._points.values())
+
+    @property
+    def former(self) -> tuple[MemoryPoint, ...]:
+        """Points that were merged into others and left."""
+        return tuple(self._former.values())
+
+    @property
+    def vertices(self) -> Mapping[VertexId, Vertex]:
+        """The vertices of all points, also of the former ones."""
+        return MappingProxyType(self._vertices)
+
+    def find(self, point: PointId) -> MemoryPoint:
+        """The point with this id, whether "M1" or "m1". Raises UsageError if it does not exist or has left."""
+        known = self._points.get(point.strip().upper())
+        if known is None:
+            raise UsageError(f"{point!r} is not a memory point: use one of {', '.join(self._points) or 'none yet'}")
+        return known
+
+    def list_names(self, point: MemoryPoint) -> list[str]:
+        """The names of a point's vertices, in the order of the alphabet."""
+        return sorted(self._vertices[vertex].name for vertex in point.vertices)
+
+    def find_neighbours(self, vertices: Iterable[VertexId]) -> frozenset[VertexId]:
+        """The vertices that share a point with one of these. A vertex is not its own neighbour."""
+        anchors = frozenset(vertices)
+        found: set[VertexId] = set()
+        for point in self._points.values():
+            shared = point.vertices & anchors
+            found |= point.vertices if len(shared) > 1 else point.vertices - shared if shared else frozenset()
+        return frozenset(found)
+
+    def find_grounds(self, point: MemoryPoint) -> tuple[NodeId, ...]:
+        """All evidence that a point rests on, also through points that were merged into it; the newest first."""
+        found: dict[NodeId, None] = {}
+        waiting, visited = [point], {point.id}
+        while waiting:
+            for step in reversed(waiting.pop(0).history):
+                found.update(dict.fromkeys(step.evidence))
+                parts = [part for part in step.earlier if part not in visited]
+                visited.update(parts)
+                waiting += [self._points.get(part) or self._former[part] for part in parts]
+        return tuple(found)
+
+    # ------------------------------------------------------------ operations (section 3.5)
+
+    def insert(self, description: str, vertices: Iterable[Vertex], evidence: Iterable[NodeId] = ()) -> MemoryPoint:
+        """Add a point. Raises UsageError without a description or without a vertex."""
+        step = Step("insert", _check_text(description), tuple(dict.fromkeys(evidence)))
+        return self._put(MemoryPoint(self._name_next(), step.description, self._take(vertices), 1, (step,)))
+
+    def update(
+        self,
+        point: PointId,
+        description: str,
+        evidence: Iterable[NodeId] = (),
+        vertices: Iterable[Vertex] | None = None,
+    ) -> MemoryPoint:
+        """Change what a point says; its vertices stay unless others are given.
+
+        Raises UsageError for an unknown point, without a description, or if no vertex would be left.
+        """
+        known = self.find(point)
+        step = Step("update", _check_text(description), tuple(dict.fromkeys(evidence)))
+        kept = known.vertices if vertices is None else self._take(vertices)
+        changed = replace(known, description=step.description, vertices=kept, history=(*known.history, step))
+        return self._put(changed)
+
+    def merge(self, points: Sequence[PointId], description: str, *, keep: bool = False) -> MemoryPoint:
+        """Join points into one of a higher order, with the vertices of all (equation 8). With `keep` they stay too.
+
+        Raises UsageError for an unknown point, for fewer than two different ones, or without a description.
+        """
+        parts = {part.id: part for part in map(self.find, points)}
+        if len(parts) < 2:
+            raise UsageError(f"{', '.join(points) or 'no point'} cannot be merged: name two or more different points")
+        step = Step("merge", _check_text(description), earlier=tuple(parts))
+        order = 1 + max(part.order for part in parts.values())
+        vertices = frozenset[VertexId]().union(*(part.vertices for part in parts.values()))
+        merged = MemoryPoint(self._name_next(), step.description, vertices, order, (step,))
+        if not keep:
+            self._former.update((part, self._points.pop(part)) for part in parts)
+        return self._put(merged)
+
+    def _name_next(self) -> PointId:
+        return f"{_LETTER}{self._issued + 1}"
+
+    def _take(self, vertices: Iterable[Vertex]) -> frozenset[VertexId]:
+        """Remember the vertices, and return their ids."""
+        taken = {vertex.id: vertex for vertex in vertices}
+        if not taken:
+            raise UsageError("a memory point needs an entity: name one or more")
+        self._vertices = {**taken, **self._vertices}
+        return frozenset(taken)
+
+    def _put(self, point: MemoryPoint) -> MemoryPoint:
+        self._issued += point.id not in self._points
+        self._points[point.id] = point
+        used = frozenset[VertexId]().union(*(known.vertices for known in (*self.points, *self.former)))
+        self._vertices = {vertex: self._vertices[vertex] for vertex in sorted(used)}
+        return point
+
+    # ------------------------------------------------------------ plain data
+
+    def dump(self) -> dict[str, Any]:
+        """The hypergraph as plain JSON data; equal hypergraphs give equal data."""
+        dumped = _Dumped(tuple(self._vertices.values()), self.points, self.former, self._issued)
+        data: dict[str, Any] = _DUMPED.dump_python(dumped, mode="json")
+        return data
+
+    @classmethod
+    def load(cls, data: object) -> Hypergraph:
+        """The hypergraph of which `dump` made `data`. Raises StoreError if it does not hold together."""
+        try:
+            dumped = _DUMPED.validate_python(data)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            place = ".".join(map(str, problem["loc"]))
+            raise _report_damage(f"{place}: {problem['msg']}") from None
+        loaded = cls()
+        loaded._vertices = {vertex.id: vertex for vertex in sorted(dumped.vertices, key=lambda vertex: vertex.id)}
+        loaded._points = {point.id: point for point in dumped.points}
+        loaded._former = {point.id: point for point in dumped.former}
+        loaded._issued = dumped.issued
+        _check(loaded, dumped)
+        return loaded
+
+
+def _check(loaded: Hypergraph, dumped: _Dumped) -> None:
+    """Raise StoreError unless ids are different, all that is named exists, and each point has a history of its own."""
+    points = {point.id: point for point in (*dumped.points, *dumped.former)}
+    if len(points) < len(dumped.points) + len(dumped.former):
+        raise _report_damage("two points have the same id")
+    if not all(_is_issued(point, dumped.issued) for point in points):
+        raise _report_damage(f"a point has an id that was never issued (the last one is {_LETTER}{dumped.issued})")
+    for point in points.values():
+        earlier = [part for step in point.history for part in step.earlier]
+        if not point.vertices or not point.vertices <= loaded.vertices.keys():
+            raise _report_damage(f"{point.id} has a vertex that is missing, or none")
+        if not point.history or point.history[-1].description != point.description:
+            raise _report_damage(f"the history of {point.id} does not end with what it says")
+        if not all(part in points and points[part].order < point.order for part in earlier):
+            raise _report_damage(f"the history of {point.id} names a point that is missing or not part of it")
+    if frozenset[VertexId]().union(*(point.vertices for point in points.values())) < loaded.vertices.keys():
+        raise _report_damage("a vertex belongs to no point")
+
+
+def _is_issued(point: PointId, issued: int) -> bool:
+    number = point.removeprefix(_LETTER)
+    return point == f"{_LETTER}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= issued
+
+
+def _report_damage(problem: str) -> StoreError:
+    return StoreError(f"this working memory is damaged ({problem}): begin a new one")
+
+
+def _check_text(description: str) -> str:
+    text = description.strip()
+    if not text:
+        raise UsageError("a memory point needs a description: say what it holds")
+    return text

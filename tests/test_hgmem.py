@@ -1,0 +1,353 @@
+"""HGMem with scripted conversations: each operation, each malformed reply, and what memories share: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from tests.recall import graph_tomes
+from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
+from tests.texts import NOVEL, SHARED, needs_shared
+from tomewise.store.sqlite.export import export
+
+from tomewise.errors import BadReply, ModelUnavailable, UsageError
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.scripted import ScriptedModel
+from tomewise.systems.answer import answer_question
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import assemble
+from tomewise.testing import check_loop
+from tomewise.tome.tome import Tome
+from tomewise.types import Answer, Document, Event, Question, Scope
+from tomewise.working.hypergraph import Hypergraph, Vertex
+
+TEXTS = (
+    "Xodar ~ Carter ~ Carter defeated Xodar in the ship",
+    "Issus ~ Xodar ~ Issus degraded Xodar to a slave",
+    "Issus ~ Phaidor ~ Phaidor serves Issus",
+    "Carter ~ Dejah Thoris ~ she married Carter",
+    "Zat Arras ~ Zodanga ~ Zat Arras rules Zodanga",
+)
+STEM = "Why is Xodar a slave?"
+ANSWERED = {"answer": "for his defeat"}
+ENOUGH = {"reasoning": "it is settled", "sufficient": True}
+NOTHING: dict[str, Any] = {}
+POINT = {"description": "Issus degraded Xodar.", "entities": ["Issus", "Xodar"], "evidence": ["E1"]}
+OTHER = {"description": "Carter defeated Xodar.", "entities": ["Carter", "Xodar"]}
+
+
+@pytest.fixture
+async def store(tmp_path):
+    made = await build_store(tmp_path, *TEXTS)
+    yield made
+    made.close()
+
+
+def search_for(query: str, place: str = "global", *points: str) -> dict[str, Any]:
+    return {"concern": f"on {query}", "place": place, "points": list(points), "subqueries": [query]}
+
+
+def plan(*concerns: dict[str, Any]) -> dict[str, Any]:
+    return {"reasoning": "not yet", "sufficient": False, "concerns": list(concerns)}
+
+
+def insert(*records: dict[str, Any]) -> dict[str, Any]:
+    return {"insertions": list(records)}
+
+
+def merge_pairs(*pairs: list[str]) -> dict[str, Any]:
+    return {"merges": [{"points": pair, "description": "Both."} for pair in pairs]}
+
+
+def make_model(
+    evolve: Any, plans: Any = (ENOUGH,), merges: Any = (NOTHING,), latency: float = 0.0, **others: Any
+) -> ScriptedModel:
+    """Each round takes the next reply; empty ones follow, and the memory suffices."""
+    scripts = {"evolve": (evolve, NOTHING), "plan": (plans, ENOUGH), "merge_points": (merges, NOTHING)}
+    replies = {role: script if callable(script) else [*script, *[last] * 9] for role, (script, last) in scripts.items()}
+    return ScriptedModel({**replies, "answer": lambda _: ANSWERED, **others}, latency=latency)
+
+
+async def ask(
+    store, model, question: Question | str = STEM, system: str = "hgmem", memory: Hypergraph | None = None, **settings
+) -> tuple[list[Event], Answer]:
+    loop: Any = assemble(system, Kit(store, model, EMBEDDER), **settings).loop
+    question = Question(text=question) if isinstance(question, str) else question
+    *events, answer = [output async for output in loop.run(question, memory)]
+    return events, answer
+
+
+def list_details(events: list[Event], name: str) -> list[Any]:
+    return [event.detail for event in events if event.name == name]
+
+
+def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
+    return [call.given for call in model.calls if call.role == role]
+
+
+def list_points(events: list[Event]) -> dict[str, tuple[str, str]]:
+    """What the memory holds in the end: the description and the entities by point."""
+    return {row["point"]: (row["description"], row["entities"]) for row in events[-1].detail["pool"]}
+
+
+async def test_the_question_is_searched_for_points_are_made_and_the_answer_sees_them(store):
+    model = make_model([insert(POINT, OTHER)])
+    events, answer = await ask(store, model)
+    assert [call.role for call in model.calls] == ["evolve", "plan", "answer"]
+    assert [event.name for event in events] == ["explored", "evolved", "planned", "stopped", "answered"]
+    (given,) = list_inputs(model, "answer")
+    assert given.notes == ["Carter defeated Xodar.", "Issus degraded Xodar."]
+    assert {piece.text for piece in given.evidence} >= set(TEXTS[:3]), "the passages of the vertices"
+    assert answer.text == "for his defeat"
+    (planned,) = list_inputs(model, "plan")
+    assert [(point.id, point.entities) for point in planned.points] == [
+        ("M1", ["Issus", "Xodar"]),
+        ("M2", ["Carter", "Xodar"]),
+    ]
+    assert planned.searched == [STEM]
+    assert events[3].detail["reason"] == "the memory suffices"
+    last = events[-1].detail
+    assert (last["points"], last["vertices_per_point"], last["most_vertices"]) == (2, 2.0, 2)
+    assert Hypergraph.load(last["memory"]).dump() == last["memory"]
+
+
+async def test_evolving_sees_entities_relations_and_passages(store):
+    model = make_model([insert(POINT)])
+    await ask(store, model, "Issus degraded")
+    (given,) = list_inputs(model, "evolve")
+    assert given.subqueries == ["Issus degraded"]
+    assert "Issus" in {entity.title for entity in given.entities} | {entity.title.title() for entity in given.entities}
+    kinds = [piece.kind for piece in given.evidence]
+    assert kinds == sorted(kinds), "relations come first"
+    assert {"facts", "passages"} == set(kinds)
+    assert [piece.label for piece in given.evidence] == [f"E{n}" for n in range(1, len(kinds) + 1)]
+
+
+async def test_a_local_search_stays_around_a_point_and_a_global_one_leaves_the_memory_out(store):
+    model = make_model(
+        [insert({**POINT, "entities": ["Issus", "Phaidor"]})],
+        [plan(search_for("rules", "local", "M1"), search_for("ship", "global")), ENOUGH],
+    )
+    events, _ = await ask(store, model)
+    _, local, beyond = list_details(events, "explored")
+    assert (local["place"], beyond["place"]) == ("local", "global")
+    assert {name.lower() for name in local["entities"]} == {"issus", "phaidor", "xodar"}
+    assert {name.lower() for name in beyond["entities"]}.isdisjoint({"issus", "phaidor"})
+    assert (local["narrowed_to"], beyond["left_out"]) == (3, 2)
+
+
+async def test_points_are_updated_and_merged(store):
+    update = {"point": "M1", "description": "Issus degraded Xodar\nin disgust.", "entities": ["Zodanga"]}
+    model = make_model(
+        [insert(POINT), {"updates": [update], "insertions": [OTHER]}],
+        [plan(search_for("who defeated him")), ENOUGH],
+        [{"merges": [{"points": ["M1", "M2"], "description": "Xodar is punished for his defeat."}]}],
+    )
+    events, _ = await ask(store, model)
+    assert list_points(events) == {"M3": ("Xodar is punished for his defeat.", "Carter; Issus; Xodar")}
+    first, second = list_details(events, "evolved")
+    assert [row["point"] for row in first["inserted"]] == ["M1"]
+    assert second["updated"][0]["description"] == "Issus degraded Xodar\nin disgust.", "several lines are kept"
+    assert second["updated"][0]["entities"] == "Issus; Xodar", "an update changes the description alone"
+    assert list_details(events, "merged")[0]["parts"] == {"M3": ["M1", "M2"]}
+    assert events[-1].detail["vertices_per_point"] == 3.0
+    assert events[-1].detail["memory"]["former"][0]["history"][1]["operation"] == "update"
+
+
+@pytest.mark.parametrize(
+    ("replies", "reasons"),
+    [
+        ({"evolve": {"updates": [{"point": "M9", "description": "x"}]}}, ["'M9' is not a memory point"]),
+        ({"evolve": {"updates": [{"point": 0, "description": "x"}]}}, ["'0' is not a memory point"]),
+        ({"evolve": {"updates": [{"point": "M1"}]}}, ["needs a description"]),
+        ({"evolve": insert({"description": "text", "entities": []})}, ["needs an entity"]),
+        ({"evolve": insert({"description": "text", "entities": ["", "\n", "?"]})}, ["without a name"] * 3),
+        ({"evolve": insert({"description": " \n ", "entities": ["Issus"]})}, ["needs a description"]),
+        ({"evolve": insert({**OTHER, "evidence": ["E99", "page"]})}, ["not shown: 'E99'", "not shown: 'page'"]),
+        ({"merge_points": {"merges": [{"points": [], "description": "x"}]}}, ["a merge of nothing"]),
+        ({"merge_points": {"merges": [{"points": ["M1"], "description": "x"}]}}, ["two or more different"]),
+        ({"merge_points": {"merges": [{"points": ["M1", "M7"], "description": "x"}]}}, ["'M7' is not a memory"]),
+        ({"merge_points": {"merges": [{"points": ["M1", "M2"]}]}}, ["needs a description"]),
+        ({"merge_points": merge_pairs(["M1", "M2"], ["M2", "M3"])}, ["'M2' is not a memory point"]),
+        ({"merge_points": merge_pairs(["M1", "M2"], ["M4", "M3"])}, ["M4 is merged twice"]),
+        ({"plan": plan({**search_for("a ship"), "subqueries": ["a ship", "a boat"]})}, ["a second subquery"]),
+        ({"plan": plan(*map(search_for, "abcd"))}, ["beyond the limit of 3: 'd'"]),
+        ({"plan": plan(search_for(STEM.upper()), search_for("a ship"))}, ["searched before"]),
+        ({"plan": plan({"concern": "", "subqueries": []}, search_for("a ship"))}, ["without words"]),
+        (
+            {"plan": plan(search_for("a ship", "local", "M9", "7"))},
+            ["'M9' is not a memory point", "'7' is not a memory point", "around no point"],
+        ),
+        ({"plan": BadReply("no JSON")}, ["no JSON"]),
+        ({"evolve": BadReply("no JSON")}, ["no JSON"]),
+        ({"merge_points": BadReply("no JSON")}, ["no JSON"]),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_used_of_a_reply_is_recorded_and_skipped(store, replies, reasons):
+    third = {"description": "Phaidor serves.", "entities": ["Phaidor"]}
+    model = make_model(
+        [insert(POINT, OTHER, third), replies.get("evolve", NOTHING)],
+        [replies.get("plan", plan(search_for("a ship"))), ENOUGH],
+        [replies.get("merge_points", NOTHING)],
+    )
+    events, answer = await ask(store, model)
+    recorded = [detail["reason"] for detail in list_details(events, "skipped")]
+    for reason in reasons:
+        assert any(reason in line for line in recorded), f"{reason} is not in {recorded}"
+    assert answer.text == "for his defeat"
+    assert len(list_points(events)) >= 2
+
+
+async def test_empty_lists_change_nothing_and_end_nothing_but_a_plan_without_concerns(store):
+    events, _ = await ask(store, make_model([insert(POINT), NOTHING], [plan(search_for("a ship")), plan()]))
+    assert list_details(events, "skipped") == []
+    assert list_details(events, "stopped")[0]["reason"] == "no new subquery was thought of"
+    assert list(list_points(events)) == ["M1"]
+
+
+async def test_an_unknown_entity_lives_in_this_memory_alone(store):
+    before = list(export(store))
+    record = {"description": "It is a degradation.", "entities": ["Degradation", "XODAR"]}
+    events, _ = await ask(store, make_model([insert(record)], [plan(search_for("why", "local", "M1")), ENOUGH]))
+    assert list_details(events, "evolved")[0]["overlay"] == ["Degradation"]
+    vertices = {row["name"]: row["in_graph"] for row in events[-1].detail["memory"]["vertices"]}
+    assert vertices == {"Degradation": False, "XODAR": True}
+    assert list(export(store)) == before, "the long-term graph is never written to"
+
+
+async def test_a_local_search_around_points_outside_the_graph_is_global(store):
+    record = {"description": "It is a degradation.", "entities": ["Degradation"]}
+    events, _ = await ask(store, make_model([insert(record)], [plan(search_for("why", "local", "M1")), ENOUGH]))
+    assert list_details(events, "explored")[1]["place"] == "global"
+
+
+async def test_four_rounds_at_most_no_plan_after_the_last_and_a_round_is_three_calls_deep(store):
+    plans = [plan(*(search_for(f"{word} {n}") for word in ("ship", "slave"))) for n in range(9)]
+    delayed = make_model([insert(POINT, OTHER)] * 9, plans, latency=0.02)
+    system = assemble("hgmem", Kit(store, delayed, EMBEDDER))
+    answer = await answer_question(system, Question(text=STEM))
+    calls = Counter(call.role for call in delayed.calls)
+    assert calls == {"evolve": 4, "plan": 3, "merge_points": 3, "answer": 1}
+    assert answer.usage.depth == 1 + 3 * 3 + 1
+    reasons = [event.detail["reason"] for event in answer.events if event.name == "stopped"]
+    assert reasons == ["no round is left (allowed: 4)"]
+
+
+async def test_two_questions_at_once_do_not_see_each_others_memory(store):
+    def evolve(given: Any) -> dict[str, Any]:
+        return insert({"description": f"Of {given.question}", "entities": ["Issus", "Xodar"]})
+
+    model = make_model(evolve, lambda given: plan(search_for(f"more {len(given.searched)}")))
+    loop = assemble("hgmem", Kit(store, model, EMBEDDER)).loop
+    answers = await asyncio.gather(*(check_loop(loop, Question(text=text)) for text in ("one?", "two?")))
+    assert [answer.text for answer in answers] == ["for his defeat"] * 2
+    for given in list_inputs(model, "plan") + list_inputs(model, "merge_points") + list_inputs(model, "evolve"):
+        assert {point.description for point in given.points} <= {f"Of {given.question}"}
+    assert {tuple(set(given.notes)) for given in list_inputs(model, "answer")} == {("Of one?",), ("Of two?",)}
+
+
+async def test_a_memory_that_is_given_is_planned_with_first_and_grows(store):
+    memory = Hypergraph()
+    memory.insert("Carter won.", [Vertex(NAMES.entity("carter"), "Carter")])
+    model = make_model([insert(POINT)], [plan(search_for("whom", "local", "M1")), ENOUGH])
+    events, _ = await ask(store, model, memory=memory)
+    assert [call.role for call in model.calls][:3] == ["plan", "evolve", "merge_points"]
+    assert list_details(events, "explored")[0]["subquery"] == "whom"
+    assert [point.id for point in memory.points] == ["M1", "M2"]
+    model = make_model([])
+    await ask(store, model, memory=memory)
+    assert [call.role for call in model.calls] == ["plan", "answer"], "what is known already may suffice"
+
+
+async def test_a_model_that_updates_although_it_may_not_is_not_obeyed(store):
+    model = make_model(
+        [insert(POINT), {"updates": [{"point": "M1", "description": "x"}]}], [plan(search_for("a ship"))]
+    )
+    events, _ = await ask(store, model, updates=False)
+    assert {given.may_update for given in list_inputs(model, "evolve")} == {False}
+    assert list_points(events)["M1"] == ("Issus degraded Xodar.", "Issus; Xodar")
+    assert any("points are not updated" in detail["reason"] for detail in list_details(events, "skipped"))
+
+
+async def test_the_place_of_all_searches_is_given_to_the_planner(store):
+    for places in ("local", "global"):
+        model = make_model([insert(POINT)], [plan({"subqueries": "a ship", "place": "Local "})])
+        events, _ = await ask(store, model, places=places)
+        assert {given.place for given in list_inputs(model, "plan")} == {places}
+        assert list_details(events, "explored")[1]["place"] == places, "without points it is about all"
+
+
+async def test_any_recall_that_accepts_a_scope_goes_into_the_loop(tmp_path):
+    store = await graph_tomes.build_store(
+        tmp_path, "Xodar > serves > Issus", "Issus > rules > Dor", "Carter > knows > Zat"
+    )
+    embedder, point = graph_tomes.EMBEDDER, {"description": "He serves.", "entities": ["Xodar", "Issus"]}
+    for system, known in (("associative+evolve", True), ("hybrid+evolve", False)):
+        model = make_model([insert(point)], [plan(search_for("Dor rules", "local", "M1"), search_for("Zat")), ENOUGH])
+        loop = assemble(system, Kit(store, model, embedder), limit=1).loop
+        *events, answer = [output async for output in loop.run(Question(text=STEM))]
+        assert answer.text == "for his defeat"
+        _, local, beyond = list_details(events, "explored")
+        assert local["place"] == ("local" if known else "global")
+        assert (local.get("narrowed_to", 0), beyond["left_out"]) == ((3, 2) if known else (0, 0))
+        assert bool(local["entities"]) == known
+        overlay = list_details(events, "evolved")[0]["overlay"]
+        assert overlay == ([] if known else ["Issus", "Xodar"]), "without a graph all are of the overlay"
+    store.close()
+
+
+async def test_every_search_stays_within_the_scope_of_the_question(store):
+    within = Scope(documents=frozenset(("d0", "d1")))
+    model = make_model([insert(POINT)], [plan(search_for("rules", "local", "M1"), search_for("Phaidor")), ENOUGH])
+    events, answer = await ask(store, model, Question(text=STEM, within=within))
+    shown = [piece["text"] for detail in list_details(events, "explored") for piece in detail["evidence"]]
+    assert shown
+    assert not [text for text in shown if any(word in text for word in ("Phaidor", "Zodanga", "married"))]
+    assert {piece.text for piece in answer.evidence} <= set(TEXTS[:2])
+
+
+@pytest.mark.parametrize("role", ["plan", "evolve", "merge_points", "answer"])
+async def test_a_model_that_is_gone_is_an_error(store, role):
+    def fail(_: Any) -> Exception:
+        return ModelUnavailable("quota is used up")
+
+    scripts: dict[str, Any] = {"evolve": [insert(POINT, OTHER)], "plans": [plan(search_for("a ship"))]}
+    argument = {"plan": "plans", "merge_points": "merges"}.get(role, role)
+    model = make_model(**{**scripts, argument: fail})
+    with pytest.raises(ModelUnavailable, match="quota"):
+        await ask(store, model)
+
+
+async def test_without_a_usable_point_the_answer_sees_what_was_found(store):
+    model = make_model([BadReply("no JSON")], answer=lambda _: {"answer": "*", "missing": "the reason"})
+    _, answer = await ask(store, model)
+    (given,) = list_inputs(model, "answer")
+    assert given.notes == []
+    assert given.evidence
+    assert (answer.resolved, answer.missing) == (False, "the reason")
+
+
+def test_settings_that_find_nothing_are_refused(tmp_path):
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
+        for settings in ({"rounds": 0}, {"subqueries": 0}):
+            with pytest.raises(UsageError, match="nothing: give 1 or more"):
+                assemble("hgmem", Kit(tome._store, ExtractiveModel(EMBEDDER), EMBEDDER), **settings)
+
+
+@needs_shared
+def test_the_question_of_the_paper_on_the_published_graph_of_the_novel(tmp_path):
+    graph = SHARED / "novels" / "gods_of_mars_graph.jsonl"
+    if not graph.exists():
+        pytest.skip("needs the published graph")
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model="extractive") as tome:
+        tome.add(Document(id="novel", text=NOVEL.read_text(encoding="utf-8")))
+        tome.build("hgmem", extractions=graph)
+        answer = tome.ask("Why is Xodar given to Carter as a slave?", system="hgmem")
+    places = {event.detail["place"] for event in answer.events if event.name == "explored"}
+    assert places == {"local", "global"}
+    text = " ".join(" ".join(piece.text.split()) for piece in answer.evidence)
+    # With the bundled embedder, whose build takes minutes, the reason too: "For the disgrace you have brought ...".
+    assert "This cowardly slave of a slave is to serve you well" in text
+    assert answer.events[-1].detail["points"] > 3

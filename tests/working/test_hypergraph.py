@@ -1,0 +1,193 @@
+"""The hypergraph: its operations, and what holds after any sequence of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tomewise.errors import StoreError, UsageError
+from tomewise.working.hypergraph import Hypergraph, MemoryPoint, Step, Vertex
+
+XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("e-3", "Carter")
+NEW = Vertex("o-1", "Degradation", in_graph=False)
+
+
+def test_a_point_has_an_id_a_description_vertices_an_order_and_a_history():
+    memory = Hypergraph()
+    point = memory.insert("Issus punishes Xodar.\nTwice.", [XODAR, ISSUS], ["p-1", "p-1", "f-2"])
+    step = Step("insert", "Issus punishes Xodar.\nTwice.", ("p-1", "f-2"))
+    assert point == MemoryPoint("M1", "Issus punishes Xodar.\nTwice.", frozenset(("e-1", "e-2")), 1, (step,))
+    assert memory.list_names(point) == ["Issus", "Xodar"]
+    assert not point.is_single
+    assert memory.insert("Issus rules.", [ISSUS]).is_single
+
+
+def test_two_points_may_have_the_same_vertices():
+    memory = Hypergraph()
+    points = [memory.insert(text, [XODAR, ISSUS]) for text in ("She glares.", "She squeals.")]
+    assert memory.points == tuple(points)
+    assert [point.id for point in points] == ["M1", "M2"]
+
+
+def test_an_update_changes_the_description_and_keeps_the_vertices_unless_others_are_given():
+    memory = Hypergraph()
+    memory.insert("Issus punishes Xodar.", [XODAR, ISSUS], ["p-1"])
+    memory.insert("Carter won.", [CARTER])
+    changed = memory.update("m1", "Issus degrades Xodar.", ["p-2"])
+    assert changed.vertices == {"e-1", "e-2"}
+    assert [step.description for step in changed.history] == ["Issus punishes Xodar.", "Issus degrades Xodar."]
+    assert memory.find_grounds(changed) == ("p-2", "p-1"), "the newest first"
+    assert [point.id for point in memory.points] == ["M1", "M2"], "it keeps its place"
+    assert memory.update("M1", "Xodar is degraded.", (), [NEW]).vertices == {"o-1"}
+    assert set(memory.vertices) == {"e-3", "o-1"}, "no vertex is left over"
+
+
+def test_merging_unites_vertices_and_the_originals_leave_or_stay():
+    for keep in (False, True):
+        memory = Hypergraph()
+        memory.insert("Issus punishes Xodar.", [XODAR, ISSUS], ["p-1"])
+        memory.insert("Carter defeated Xodar.", [XODAR, CARTER], ["p-2"])
+        merged = memory.merge(["M1", "M2"], "Xodar is punished for his defeat.", keep=keep)
+        assert (merged.id, merged.order, merged.vertices) == ("M3", 2, {"e-1", "e-2", "e-3"})
+        assert merged.history[-1].earlier == ("M1", "M2")
+        assert set(memory.find_grounds(merged)) == {"p-1", "p-2"}
+        assert [point.id for point in memory.points] == (["M1", "M2", "M3"] if keep else ["M3"])
+        assert [point.id for point in memory.former] == ([] if keep else ["M1", "M2"])
+        assert memory.insert("More.", [NEW]).id == "M4", "no id is used twice"
+        assert memory.merge(["M3", "M4"], "All.").order == 3
+
+
+def test_neighbours_are_the_vertices_of_shared_points():
+    memory = Hypergraph()
+    memory.insert("a", [XODAR, ISSUS])
+    memory.insert("b", [ISSUS, CARTER])
+    memory.insert("c", [NEW])
+    assert memory.find_neighbours(["e-1"]) == {"e-2"}
+    assert memory.find_neighbours(["e-2"]) == {"e-1", "e-3"}
+    assert memory.find_neighbours(["e-1", "e-2"]) == {"e-1", "e-2", "e-3"}
+    assert memory.find_neighbours(["o-1"]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda memory: memory.insert(" ", [XODAR]), "needs a description"),
+        (lambda memory: memory.insert("text", []), "needs an entity"),
+        (lambda memory: memory.update("M9", "text"), "'M9' is not a memory point"),
+        (lambda memory: memory.update("M1", ""), "needs a description"),
+        (lambda memory: memory.update("M1", "text", (), []), "needs an entity"),
+        (lambda memory: memory.merge(["M1", "m1"], "text"), "two or more different"),
+        (lambda memory: memory.merge([], "text"), "no point cannot be merged"),
+        (lambda memory: memory.merge(["M1", "M3"], "text"), "'M3' is not a memory point"),
+        (lambda memory: memory.merge(["M1", "M2"], "\n"), "needs a description"),
+    ],
+)
+def test_an_operation_that_cannot_be_done_changes_nothing(change, problem):
+    memory = Hypergraph()
+    memory.insert("a", [XODAR, ISSUS])
+    memory.insert("b", [CARTER])
+    before = memory.dump()
+    with pytest.raises(UsageError, match=problem):
+        change(memory)
+    assert memory.dump() == before
+
+
+def test_a_point_that_was_merged_cannot_be_merged_again():
+    memory = Hypergraph()
+    for text in "abc":
+        memory.insert(text, [XODAR])
+    memory.merge(["M1", "M2"], "ab")
+    with pytest.raises(UsageError, match="'M2' is not a memory point: use one of M3, M4"):
+        memory.merge(["M2", "M3"], "bc")
+
+
+VERTICES = st.lists(
+    st.integers(0, 6).map(lambda number: Vertex(f"v{number}", f"name {number}", number < 4)), min_size=1, max_size=4
+)
+GROUNDS = st.lists(st.sampled_from(["p1", "p2", "p3", "p4"]), max_size=3)
+PLACES = st.lists(st.integers(0, 9), min_size=2, max_size=3)
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("insert"), VERTICES, GROUNDS),
+        st.tuples(st.just("update"), st.integers(0, 9), GROUNDS, st.none() | VERTICES),
+        st.tuples(st.just("merge"), PLACES, st.booleans()),
+    ),
+    max_size=25,
+)
+
+
+def apply_to(memory: Hypergraph, operation: tuple[Any, ...], number: int) -> None:
+    text = f"text {number}"
+    match operation:
+        case ("insert", vertices, grounds):
+            memory.insert(text, vertices, grounds)
+        case ("update", place, grounds, vertices) if memory.points:
+            memory.update(memory.points[place % len(memory.points)].id, text, grounds, vertices)
+        case ("merge", places, keep) if memory.points:
+            parts = {memory.points[place % len(memory.points)] for place in places}
+            if len(parts) > 1:
+                merged = memory.merge([part.id for part in parts], text, keep=keep)
+                assert merged.vertices == frozenset(chain.from_iterable(part.vertices for part in parts))
+                assert all(merged.order > part.order for part in parts)
+                grounds = set(chain.from_iterable(map(memory.find_grounds, parts)))
+                assert set(memory.find_grounds(merged)) == grounds, "a merged point rests on all that its parts do"
+
+
+@given(OPERATIONS)
+def test_any_sequence_of_operations_keeps_the_structure_sound(operations):
+    memory = Hypergraph()
+    for number, operation in enumerate(operations):
+        apply_to(memory, operation, number)
+    points = [*memory.points, *memory.former]
+    ids = [point.id for point in points]
+    assert len(set(ids)) == len(ids)
+    assert set(memory.vertices) == set(chain.from_iterable(point.vertices for point in points)), "no dangling vertex"
+    for point in points:
+        assert point.vertices
+        assert point.history[0].operation in ("insert", "merge")
+        assert point.history[-1].description == point.description
+        assert {part for step in point.history for part in step.earlier} <= set(ids), "a closed history"
+    dumped = memory.dump()
+    loaded = Hypergraph.load(json.loads(json.dumps(dumped)))
+    assert loaded == memory
+    assert json.dumps(loaded.dump()) == json.dumps(dumped), "equal memories have equal bytes"
+    assert loaded.insert("one more", [XODAR]).id == memory.insert("one more", [XODAR]).id
+
+
+def damage(change) -> Any:
+    memory = Hypergraph()
+    memory.insert("a", [XODAR, ISSUS])
+    memory.insert("b", [CARTER])
+    memory.merge(["M1", "M2"], "ab")
+    data = memory.dump()
+    change(data)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda data: data.pop("points"), "points: Field required"),
+        (lambda data: data["points"].append(data["points"][0]), "same id"),
+        (lambda data: data.update(issued=2), "never issued"),
+        (lambda data: data["points"][0].update(id="Mx"), "never issued"),
+        (lambda data: data["vertices"].pop(), "a vertex that is missing"),
+        (lambda data: data["points"][0].update(vertices=[]), "or none"),
+        (lambda data: data["vertices"].append({"id": "e-9", "name": "Nobody"}), "belongs to no point"),
+        (lambda data: data["former"].pop(), "names a point that is missing"),
+        (lambda data: data["points"][0].update(description="c"), "does not end with what it says"),
+    ],
+)
+def test_data_that_does_not_hold_together_is_refused(change, problem):
+    with pytest.raises(StoreError, match=problem):
+        Hypergraph.load(damage(change))
+
+
+def test_two_memories_are_equal_if_they_hold_the_same():
+    assert Hypergraph() == Hypergraph()
+    assert Hypergraph() != {}
