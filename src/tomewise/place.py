@@ -11,7 +11,7 @@ from tomewise.types import Place
 
 _NUMBERED = re.compile(
     r"(?i:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))"
-)  # a year is no number of a chapter
+)  # a year does not number a chapter
 _LONGEST = 60  # characters of a heading
 
 

@@ -2,7 +2,7 @@ from tomewise.reading.places import PlaceFinder, find_sections, mark_headings, m
 from tomewise.types import Document, Place
 
 
-def marked(text: str) -> Document:
+def mark_document(text: str) -> Document:
     return Document(id="/d.md", text=text, marks=mark_headings(text))
 
 
@@ -37,14 +37,14 @@ def test_speakers_are_found_in_transcripts_only() -> None:
 
 def test_a_heading_without_text_below_it_begins_no_section_of_its_own() -> None:
     text = "# Book\n\n## 1\n\nRain.\n\n## 2\n\n### 2.1\n\nWind.\n\n## End\n"
-    assert [text[start:].split("\n")[0] for start in find_sections(marked(text))] == ["## 2"]
+    assert [text[start:].split("\n")[0] for start in find_sections(mark_document(text))] == ["## 2"]
     assert find_sections(Document(id="d", text=text)) == []
-    assert find_sections(marked("Before.\n\n# One\n\nRain.")) == [9]
+    assert find_sections(mark_document("Before.\n\n# One\n\nRain.")) == [9]
 
 
 def test_the_place_of_a_passage_is_that_of_its_beginning() -> None:
     text = "# Book\n\n## 1\n\nRain.\n\nWind.\n\n## 2\n\nSnow."
-    places = PlaceFinder(marked(text))
+    places = PlaceFinder(mark_document(text))
     assert places.find(0, text.index("Wind")).chapter == ("Book", "1")
     assert places.find(text.index("Wind"), text.index("Wind") + 5).chapter == ("Book", "1")
     assert places.find(text.index("Snow"), len(text)).chapter == ("Book", "2")
@@ -54,7 +54,7 @@ def test_the_place_of_a_passage_is_that_of_its_beginning() -> None:
 
 
 def test_a_passage_that_begins_before_the_first_mark_has_no_place() -> None:
-    assert PlaceFinder(marked("Before.\n\n# One\n\nRain.")).find(0, 7) == Place()
+    assert PlaceFinder(mark_document("Before.\n\n# One\n\nRain.")).find(0, 7) == Place()
 
 
 def test_a_passage_may_span_pages() -> None:

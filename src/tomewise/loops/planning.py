@@ -47,7 +47,7 @@ class Planning:
         if limit < 1:
             raise UsageError(f"{limit} subqueries find nothing: give 1 or more")
         self._model = model
-        self._limit = limit
+        self.limit = limit
         self._places = places
 
     async def plan(
@@ -66,7 +66,7 @@ class Planning:
             question=question,
             points=as_prompt_points(memory, shown),
             searched=list(searched),
-            limit=self._limit,
+            limit=self.limit,
             place=self._places,
         )
         reply = await self._model.ask(PLAN, given)
@@ -85,8 +85,8 @@ class Planning:
                 skipped.drop("a concern without words")
             elif _fold(query) in known:
                 skipped.drop(f"a subquery that was searched before: {query!r}")
-            elif read == self._limit:
-                skipped.drop(f"a concern beyond the limit of {self._limit}: {query!r}")
+            elif read == self.limit:
+                skipped.drop(f"a concern beyond the limit of {self.limit}: {query!r}")
             else:
                 known.add(_fold(query))
                 read += 1

@@ -89,11 +89,11 @@ class PassageSplitter:
     def _pack(self, units: Iterable[Unit], sections: Sequence[int], capacity: int) -> Iterator[list[Unit]]:
         """The units of each passage."""
         for _, section in groupby(units, key=lambda unit: bisect_right(sections, unit.start)):
-            held: list[Unit] = []  # the passage before, for a scrap behind it to join
+            waiting: list[Unit] = []  # the passage before, for a scrap behind it to join
             for window, shared in self._fill_windows(section, capacity):
-                *done, held = self._join_scrap(held, window, shared, capacity)
+                *done, waiting = self._join_scrap(waiting, window, shared, capacity)
                 yield from done
-            yield held
+            yield waiting
 
     def _fill_windows(self, units: Iterable[Unit], capacity: int) -> Iterator[tuple[list[Unit], int]]:
         """As many units as fit, again and again, and how many of them the group before has too."""
@@ -112,21 +112,21 @@ class PassageSplitter:
         if len(window) > shared:
             yield window, shared
 
-    def _join_scrap(self, held: list[Unit], window: list[Unit], shared: int, capacity: int) -> list[list[Unit]]:
+    def _join_scrap(self, waiting: list[Unit], window: list[Unit], shared: int, capacity: int) -> list[list[Unit]]:
         """The two groups, as one if the second is a scrap and both fit together, or cut anew in another place."""
         fresh = window[shared:]
-        if not held:
+        if not waiting:
             return [window]
         least = int(_SCRAP * capacity)
-        if sum(unit.tokens for unit in fresh) >= least or held[-1].behind is Break.HARD:
-            return [held, window]
-        joined = held + fresh
+        if sum(unit.tokens for unit in fresh) >= least or waiting[-1].behind is Break.HARD:
+            return [waiting, window]
+        joined = waiting + fresh
         if _fits(joined, capacity):
             return [joined]
         cut = _find_best_cut(joined, 0, least)
         left, right = joined[:cut], joined[cut:]
         if not (right and _fits(left, capacity) and _fits(right, capacity)):
-            return [held, window]
+            return [waiting, window]
         overlap = self._take_overlap(left)
         while not _fits(overlap + right, capacity):
             overlap = overlap[1:]
