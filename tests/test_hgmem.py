@@ -10,7 +10,7 @@ import pytest
 from tests.recall import graph_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 from tests.texts import NOVEL, SHARED, needs_shared
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.extractive import ExtractiveModel

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tomewise.store.sqlite.export import export
+from tomewise.store.export import export
 
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import GistIn

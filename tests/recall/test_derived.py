@@ -131,13 +131,13 @@ def test_grounds_follow_the_sources_of_a_node_that_its_layer_keeps(tmp_path):
     store = SqliteStore.open(tmp_path / "a.tome")
     for name in ("one", "two"):
         put_document(store, HashEmbedder(16), document_of(name, f"The text of {name}."))
-    one, two = (passage.id for passage in store.passages().values())
+    first, second = (passage.id for passage in store.passages().values())
     with store.write() as change:
-        group = Node(id="group", layer="groups", text="", sources=(one,))
+        group = Node(id="group", layer="groups", text="", sources=(first,))
         (key,) = change.put_nodes([group], lifetime="layer").values()
     grounds = Grounds(store, "groups")
-    assert grounds.passages_below([key]) == {key: (one,)}
+    assert grounds.passages_below([key]) == {key: (first,)}
     with store.write() as change:
-        change.update_nodes([Node(id="group", layer="groups", text="", sources=(one, two))], lifetime="layer")
-    assert grounds.passages_below([key]) == {key: (one, two)}
+        change.update_nodes([Node(id="group", layer="groups", text="", sources=(first, second))], lifetime="layer")
+    assert grounds.passages_below([key]) == {key: (first, second)}
     store.close()
