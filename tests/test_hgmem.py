@@ -10,11 +10,11 @@ import pytest
 from tests.recall import graph_tomes
 from tests.recall.relation_tomes import EMBEDDER, NAMES, build_store
 from tests.texts import NOVEL, SHARED, needs_shared
-from tomewise.store.export import export
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.scripted import ScriptedModel
+from tomewise.store.export import export
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tomewise.store.export import export
 
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import GistIn
@@ -11,6 +10,7 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.leading import find_leads
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Document, Passage, content_id
