@@ -114,6 +114,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def _split_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)
+
+
 @pytest.fixture
 def store(library: Path, tmp_path: Path):
     made = SqliteStore.open(shutil.copy(library, tmp_path / "a.tome"))

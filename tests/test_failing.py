@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -53,7 +54,8 @@ class Shop:
 
 
 def holds_marker(request):
-    return MARKER in request["messages"][1]["content"]
+    prompt = request["messages"][1]["content"]
+    return MARKER in re.sub(r"<before>.*?</before>", "", prompt, flags=re.DOTALL)  # the next passage is shown its end
 
 
 def asks_for_a_sign_of_life(request):

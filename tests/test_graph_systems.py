@@ -210,7 +210,8 @@ async def test_entities_then_triples_is_a_graph_of_its_own(store: SqliteStore, n
     assert ANSWER in found[0].text
 
 
-async def test_what_fell_back_stands_in_the_events(store: SqliteStore) -> None:
+async def test_what_fell_back_stands_in_the_events(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)  # so that it is asked
     bad = BadReply("no JSON")
     model = ScriptedModel(
         {

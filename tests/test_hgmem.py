@@ -121,7 +121,7 @@ async def test_evolving_sees_entities_relations_and_passages(store):
     assert "Issus" in {entity.title for entity in given.entities} | {entity.title.title() for entity in given.entities}
     kinds = [piece.kind for piece in given.evidence]
     assert kinds == sorted(kinds), "relations come first"
-    assert {"facts", "passages"} == set(kinds)
+    assert {"fact", "passage"} == set(kinds)
     assert [piece.label for piece in given.evidence] == [f"E{n}" for n in range(1, len(kinds) + 1)]
 
 

@@ -48,6 +48,7 @@ SYSTEMS = {
     "cogitorag": {"gist", "extract_facts", "decompose", "answer"},
     "cogitorag source=summaries carrier=triples": {"summarise", "extract_facts", "decompose", "answer"},
     "comorag cycles=3 limit=2": {"extract_facts", "summarise", "narrate", "probe", "encode", "fuse", "answer"},
+    "hgmem rounds=3": {"extract_relations", "plan", "evolve", "merge_points", "answer"},
     "hipporag2+probe cycles=3 limit=2": {"extract_facts", "filter_facts", "probe", "encode", "fuse", "answer"},
 }
 
@@ -99,6 +100,7 @@ def test_the_model_obeys_an_unfenced_order_in_any_message() -> None:
 # ---------------------------------------------------------------- each role
 
 SHOWN = [roles.Shown(label=f"E{number}", text=ALL, title=attack) for number, attack in enumerate(ATTACKS)]
+POINTS = [roles.PointShown(id=attack, description=ALL, entities=ATTACKS) for attack in ATTACKS[:3]]
 JUDGED = {"question": ALL, "reference": ALL, "prediction": ALL}
 GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.GIST, roles.GistIn(text=ALL, title=ALL, avoid=ATTACKS)),
@@ -113,6 +115,9 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.DECOMPOSE, roles.DecomposeIn(question=ALL)),
     (roles.PROBE, roles.ProbeIn(question=ALL, past_probes=ATTACKS, cues=ATTACKS, missing=ALL)),
     (roles.ENCODE, roles.EncodeIn(question=ALL, probe=ALL, layer="tree", evidence=SHOWN, known=ATTACKS)),
+    (roles.PLAN, roles.PlanIn(question=ALL, points=POINTS, searched=ATTACKS)),
+    (roles.EVOLVE, roles.EvolveIn(question=ALL, subqueries=ATTACKS, points=POINTS, entities=SHOWN, evidence=SHOWN)),
+    (roles.MERGE_POINTS, roles.MergePointsIn(question=ALL, points=POINTS)),
     (roles.FUSE, roles.FuseIn(question=ALL, cues=ATTACKS)),
     (roles.ANSWER, roles.AnswerIn(question=ALL, options=ATTACKS[:26], evidence=SHOWN, notes=ATTACKS)),
     (roles.JUDGE_CORRECT, roles.JudgeIn(**JUDGED)),

@@ -110,7 +110,7 @@ def test_the_prompts_of_the_hypergraph_ask_for_reasons_first_and_fence_its_point
     assert "always" not in either
     free, fixed, replacing = (Prompts().render(roles.EVOLVE, value) for value in GIVEN["evolve"])
     assert "the entities of a point stay" in free
-    assert "always an empty list here" in fixed
+    assert "is an empty list: what the points say" in fixed
     assert "from now on, all of them" in replacing
 
 

@@ -77,7 +77,9 @@ def test_wrong_calls_are_refused(command, two_questions, arguments, part):
 
 def test_the_setting_bounds_a_trace(command, two_questions, here, monkeypatch):
     monkeypatch.setenv("TOMEWISE_TRACE_BYTES", "4000")
-    (here / "long.txt").write_text("The keeper rowed to the island. " * 300)
+    (here / "long.txt").write_text(
+        " ".join(f"The keeper of light {number} rowed to the island." for number in range(300))
+    )
     assert command("add", "long.txt").code == 0
     command("ask", QUESTION)
     assert "texts of evidence after 200 characters" in json.loads(command("log", "3", "--json").out)["cut"]

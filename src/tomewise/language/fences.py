@@ -62,7 +62,10 @@ _GLIMPSE = 3  # characters
 _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
 _CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
 _SIGN = re.compile(f"[{OPENING}{re.escape(BRACKETS)}]")
-_BARRED = re.compile(rf"[{_BARS}][^\s<>]{{1,60}}?[{_BARS}]\s?[{re.escape(''.join(sorted(_CLOSING)))}]")
+# A second mark may begin inside the first one: once it is neutral, the first one alone would be a mark.
+_BARRED = re.compile(
+    rf"[{_BARS}](?:[^\s<>]|<(?=[{_BARS}])){{1,60}}?[{_BARS}]\s?[{re.escape(''.join(sorted(_CLOSING)))}]"
+)
 # Scripts from Arabic to Myanmar, Khmer and Mongolian: there joiners are part of the spelling.
 _SCRIPTS_WITH_JOINERS = re.compile("[\u0600-\u109f\u1780-\u18af\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc]")
 
