@@ -155,10 +155,16 @@ def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | N
 @lru_cache(maxsize=128)
 def _make_output(role: Role[In, Out]) -> type[BatchOut]:
     schema = lean_schema(role.output)
-    fields = {"label": {"type": "string"}, **schema["properties"]}
+    fields = {name: _without_words(field) for name, field in schema["properties"].items()}
+    fields = {"label": {"type": "string"}, **fields}
     item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
     items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
     return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
+
+
+def _without_words(field: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a field without what the prompt says too: it is sent with every call."""
+    return {key: value for key, value in field.items() if key not in ("description", "default")}
 
 
 async def _ask_batch(
