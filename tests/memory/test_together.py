@@ -10,6 +10,7 @@ import pytest
 
 from tomewise import Tome
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
+from tomewise.evaluate.builds import build_layers
 from tomewise.fallbacks import ASKED_ALONE, read_notes
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
@@ -64,18 +65,18 @@ def facts(given: PassageIn) -> dict[str, Any]:
     return {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "saw", given.text.split(" at ")[0]]]}
 
 
-def by_passage(one: Callable[[Any], dict[str, Any]]) -> Callable[[Any], Any]:
+def by_passage(play: Callable[[Any], dict[str, Any]]) -> Callable[[Any], Any]:
     """A reply for one passage, or for each of a batch under its label."""
 
     def reply(given: Any) -> Any:
         if not isinstance(given, Batch):
-            return one(given)
-        return {"passages": [{"label": f"P{n}", **one(each)} for n, each in enumerate(given.passages, start=1)]}
+            return play(given)
+        return {"passages": [{"label": f"P{n}", **play(each)} for n, each in enumerate(given.passages, start=1)]}
 
     return reply
 
 
-def shown(model: ScriptedModel) -> list[list[str]]:
+def list_texts(model: ScriptedModel) -> list[list[str]]:
     """The texts that each call showed."""
     return [[p.text for p in c.given.passages] if isinstance(c.given, Batch) else [c.given.text] for c in model.calls]
 
@@ -105,7 +106,7 @@ async def test_one_call_holds_neighbours_of_one_document(store: SqliteStore) -> 
     model = ScriptedModel({"gist": by_passage(gist)})
     await build([GistsLayer(store, model, together=3)], store, quiet)
     wanted = [list(LINES[:3]), list(LINES[3:6]), [LINES[6]], ["Tom Hale sold a boat."]]
-    assert sorted(shown(model)) == sorted(wanted)
+    assert sorted(list_texts(model)) == sorted(wanted)
     assert texts(store) == sorted([*ALL, "In short: Tom Hale sold a boat."])
     assert store.builds()["gists"]["together"] == [3]
 
@@ -144,7 +145,7 @@ async def test_what_is_missing_or_malformed_is_asked_alone(items: list[Any], alo
     model = ScriptedModel({"extract_facts": lambda g: {"passages": items} if isinstance(g, Batch) else facts(g)})
     outputs = await ask_together(model, EXTRACT_FACTS, INPUTS, 4)
     assert [output.triples for output in outputs] == [facts(given)["triples"] for given in INPUTS]
-    assert shown(model) == [list(LINES[:4]), *([LINES[index]] for index in alone)]
+    assert list_texts(model) == [list(LINES[:4]), *([LINES[index]] for index in alone)]
 
 
 @pytest.mark.parametrize("error", [Refused("no"), BadReply("no JSON")])
@@ -199,7 +200,7 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
     reopened = SqliteStore.open(store.path)
     layer = GraphLayer(reopened, Cached(model, Prompts(), reopened.calls), EMBEDDER, together=2)
     await build([layer], reopened, quiet)
-    repeated = [text for call in shown(model) for text in call]
+    repeated = [text for call in list_texts(model) for text in call]
     assert len(repeated) < len(LINES)
     assert LINES[-1] in repeated
     model.calls.clear()
@@ -218,7 +219,7 @@ async def test_passages_that_move_to_another_group_repeat_no_call(store: SqliteS
     put(store, "story", ("A new beginning.", *LINES))
     await build([layer], store, quiet)
     # Before the second passage stands another text now; what is before the others is as it was.
-    assert shown(model) == [["A new beginning.", LINES[0]]]
+    assert list_texts(model) == [["A new beginning.", LINES[0]]]
     assert texts(store) == sorted([*ALL, "In short: A new beginning."])
 
 
@@ -317,6 +318,14 @@ def test_the_prompt_shows_each_passage_under_its_label_and_what_stood_before_onc
     assert '<before label="P2">' not in prompt
     assert '<before label="P3">\nThe Lamp\n\nA gap.' in prompt
     assert "P1 30, P2 30, P3 30." in prompt
+
+
+async def test_an_experiment_says_that_systems_with_two_sizes_share_a_graph(store: SqliteStore) -> None:
+    model = ScriptedModel({"extract_facts": by_passage(facts)})
+    layers = [GraphLayer(store, model, EMBEDDER, together=together) for together in (1, 4)]
+    first, second = [await build_layers(store, [layer], None, quiet) for layer in layers]
+    assert first.notes == ()
+    assert "together=1 read what was there" in second.notes[0]
 
 
 def test_a_tome_says_that_it_was_built_with_another_size(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -71,14 +71,17 @@ def note_sizes(
     reports: Iterable[LayerReport], layers: Iterable[Layer], records: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[LayerReport]:
     """The reports, with a note on each layer of which a part was read with another size of calls than it has now."""
-    sizes: dict[str, int] = {layer.name: together for layer in layers if (together := getattr(layer, "together", 0))}
+    notes = {layer.name: describe_sizes(layer, records.get(layer.name, {})) for layer in layers}
     for report in reports:
-        size = sizes.get(report.layer, 1)
-        others = [other for other in records.get(report.layer, {}).get("together", ()) if other != size]
-        notes = [_describe_mixture(report.layer, size, others)] if others else []
-        yield replace(report, notes=(*report.notes, *notes))
+        yield replace(report, notes=(*report.notes, *notes.get(report.layer, ())))
 
 
-def _describe_mixture(layer: str, size: int, others: Sequence[int]) -> str:
-    read = " and ".join(f"together={other}" for other in others)
-    return f"{read} read what was there, and it stays; for together={size} in all of it, build with --again {layer}"
+def describe_sizes(layer: Layer, record: Mapping[str, Any]) -> list[str]:
+    """A note on memory that was read with another size of calls than the layer has; empty without any."""
+    size = getattr(layer, "together", 1)
+    others = " and ".join(f"together={number}" for number in record.get("together", ()) if number != size)
+    if not others:
+        return []
+    return [
+        f"{others} read what was there, and it stays; for together={size} in all of it, build with --again {layer.name}"
+    ]
