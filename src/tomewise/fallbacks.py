@@ -19,6 +19,7 @@ GIST_REPLACED = "passage in place of its gist"
 NOT_DECOMPOSED = "question asked whole"
 NOT_RECOGNISED = "facts not filtered"
 NO_WALK = "ranked by cosine alone"
+ASKED_ALONE = "passage asked alone"
 REPLY_SKIPPED = "reply skipped"
 PART_SKIPPED = "part of a reply skipped"
 

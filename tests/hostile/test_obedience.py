@@ -21,6 +21,7 @@ from tomewise.language import roles
 from tomewise.language.chat import RULES, ChatModel
 from tomewise.language.fences import TAGS, fence
 from tomewise.language.prompts import Prompts
+from tomewise.language.together import make_batch, make_batch_role
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.systems.spec import parse_variant
@@ -124,6 +125,13 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.JUDGE_ENTAILED, roles.JudgeIn(**JUDGED)),
     (roles.JUDGE_LEVEL, roles.LevelIn(quality="diversity", **JUDGED)),
     (roles.JUDGE_STATEMENTS, roles.StatementsIn(**JUDGED)),
+]
+_EXTRACTS = [roles.ExtractIn(text=ALL, title=ALL, before=before, entities=ATTACKS) for before in (ALL, "before")]
+GIVEN += [
+    (make_batch_role(roles.GIST, 2), make_batch([roles.GistIn(text=ALL, title=ALL, before=ALL)] * 2, 2)),
+    (make_batch_role(roles.EXTRACT_ENTITIES, 2), make_batch(_EXTRACTS, 2)),
+    (make_batch_role(roles.EXTRACT_TRIPLES, 2), make_batch(_EXTRACTS, 2)),
+    (make_batch_role(roles.EXTRACT_FACTS, 2), make_batch(_EXTRACTS, 2)),
 ]
 
 

@@ -13,7 +13,7 @@ from tomewise.memory.leading import find_leads
 from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
-from tomewise.types import Document, Passage, content_id
+from tomewise.types import Document, Passage, Place, content_id
 
 EMBEDDER = HashEmbedder(32)
 STORY = (
@@ -24,13 +24,18 @@ STORY = (
 )
 
 
-def put(store: SqliteStore, name: str, texts: tuple[str, ...]) -> list[int]:
-    """Add a document that is cut into these texts."""
+def put(
+    store: SqliteStore, name: str, texts: tuple[str, ...], chapters: tuple[tuple[str, ...], ...] = ((),) * 9
+) -> list[int]:
+    """Add a document that is cut into these texts, with the chapters of their places."""
     passages, start = [], 0
     for position, text in enumerate(texts):
         end = start + len(text)
         node = content_id("p", name, start, end, text)
-        passages.append(Passage(id=node, document=name, position=position, start=start, end=end, text=text))
+        place = Place(chapter=chapters[position])
+        passages.append(
+            Passage(id=node, document=name, position=position, start=start, end=end, text=text, place=place)
+        )
         start = end + 1
     with store.write() as change:
         change.set_meta("dimensions", str(EMBEDDER.dimensions))
@@ -73,6 +78,27 @@ def test_a_long_sentence_is_cut_and_long_texts_cost_little(tmp_path: Path) -> No
     put(store, "long", ("word " * 50_000, "The end."))
     (_, lead) = leads(store)
     assert 400 < len(lead) <= 500
+
+
+def test_the_chapters_of_the_place_are_the_heading_also_where_the_text_has_no_markdown(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path / "b.tome")
+    texts = (
+        "Lamp\n\nAda slept. The tide turned.",
+        "Ada rose.",
+        "She left.\n\nBOAT\n\nTom rowed.",
+        "He was paid.",
+        "So?",
+    )
+    part = ("Part Two",)
+    chapters = ((*part, "Lamp"), (*part, "Lamp"), (*part, "Lamp"), (*part, "BOAT"), (*part, "Tomorrow"))
+    put(store, "story", texts, chapters)
+    assert leads(store) == [
+        "Part Two",
+        "Part Two > Lamp\n\nAda slept. The tide turned.",
+        "Part Two > Lamp\n\nAda rose.",
+        "Part Two > BOAT\n\nTom rowed.",
+        "Part Two > Tomorrow",
+    ]
 
 
 async def test_gists_and_graphs_of_passages_are_read_with_it_and_graphs_of_gists_are_not(store: SqliteStore) -> None:

@@ -15,6 +15,7 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.memory.imports.takes_extractions import TakesExtractions
+from tomewise.memory.neighbours import describe_sizes
 from tomewise.store.records import PASSAGES
 from tomewise.types import Layer, LayerReport, Report
 
@@ -49,8 +50,10 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
             await _build(store, layer, layers, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
-    notes = (ASKED,) if any(_asks_model_anyway(layer, openie) for layer in layers) else ()
-    return Build(sum_usages(usages), {name: count for name, count in fallbacks.items() if count}, notes)
+    notes = [ASKED] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
+    records = await asyncio.to_thread(store.builds)
+    notes += [note for layer in layers for note in describe_sizes(layer, records.get(layer.name, {}))]
+    return Build(sum_usages(usages), {name: count for name, count in fallbacks.items() if count}, tuple(notes))
 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:

@@ -16,6 +16,7 @@ from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
+from tomewise.language.together import Batch
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Cached(Forwarding):
         return digest.hexdigest()
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """The output from the cache, or else from the model."""
-        if self.samples(role):
+        """The output from the cache, or else from the model. The items of a batch are kept one by one, with `keep`."""
+        if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
         key = self.key(role, given)
         loop = asyncio.get_running_loop()
@@ -116,23 +117,45 @@ class Cached(Forwarding):
         finally:
             del self._running[running_ask]
 
+    async def recall(self, role: Role[In, Out], given: In) -> Out | None:
+        """The output that is kept for this ask; None without one, and for a model that draws its replies at random."""
+        return None if self.samples(role) else await self._recall(self.key(role, given), role, given)
+
+    async def keep(self, role: Role[In, Out], given: In, output: Out) -> None:
+        """Keep the output of this ask, unless the model draws its replies at random."""
+        if not self.samples(role):
+            await self._keep(self.key(role, given), role, output)
+
+    async def drop(self, role: Role[In, Out], given: In) -> None:
+        """After an ask that failed: drop the earlier output inside `ask_anew`, so that no later build returns it."""
+        if _since.get():
+            await self._calls.drop(self.key(role, given))
+
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
-        since = _since.get()
-        kept_reply = await self._calls.get(key, since=since)
-        if kept_reply is not None:
-            try:
-                return role.accept(given, role.output.model_validate_json(kept_reply))
-            except (ValidationError, BadReply):
-                pass  # an older version of this program kept it, with other fields or fewer checks: ask again
+        kept = await self._recall(key, role, given)
+        if kept is not None:
+            return kept
         try:
             output = role.accept(given, await self._model.ask(role, given))
         except ModelError:
-            if since:
+            if _since.get():
                 await self._calls.drop(key)
             raise
-        reply = output.model_dump_json()
-        try:
-            await self._calls.keep(key, role=role.name, model=self.name_for(role), reply=reply, since=since)
-        except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
-            warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=2)
+        await self._keep(key, role, output)
         return output
+
+    async def _recall(self, key: str, role: Role[In, Out], given: In) -> Out | None:
+        reply = await self._calls.get(key, since=_since.get())
+        if reply is None:
+            return None
+        try:
+            return role.accept(given, role.output.model_validate_json(reply))
+        except (ValidationError, BadReply):
+            return None  # an older version of this program kept it, with other fields or fewer checks: ask again
+
+    async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
+        reply, model = output.model_dump_json(), self.name_for(role)
+        try:
+            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=_since.get())
+        except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
+            warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=3)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from tomewise.concurrency import side_by_side
-from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
+from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
 from tomewise.language.places import use_own_queue
 from tomewise.language.repairs import count_refusal
+from tomewise.language.together import catch_failure
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
 _MOST_AT_ONCE = 1024  # more than any provider serves at a time, and few enough to hold their prompts in memory
@@ -43,42 +44,61 @@ async def run_each(
     inputs: Mapping[K, T], run: Callable[[T], Awaitable[R]], report: Report, label: str
 ) -> Replies[K, R]:
     """`ask_each` for any coroutine function instead of one ask."""
-    replies: Replies[K, R] = Replies()
+
+    async def run_alone(items: Sequence[T]) -> list[R | ModelError]:
+        return [await catch_failure(run(items[0]))]
+
+    return await run_groups(inputs, [[key] for key in inputs], run_alone, report, label)
+
+
+async def run_groups(
+    inputs: Mapping[K, T],
+    groups: Iterable[Sequence[K]],
+    run: Callable[[Sequence[T]], Awaitable[Sequence[R | ModelError]]],
+    report: Report,
+    label: str,
+) -> Replies[K, R]:
+    """`run_each` for a coroutine function that takes the inputs of a group at once.
+
+    `run` returns one result for each input, in order: an error for an input that failed for good.
+    """
+    results: dict[K, R | ModelError] = {}
     budget_errors: list[BudgetExceeded] = []
     free_slots = asyncio.Semaphore(_MOST_AT_ONCE)
-    done = 0
 
-    async def run_one(key: K, item: T) -> tuple[K, R | None]:
-        nonlocal done
-        output: R | None = None
+    async def run_one(keys: Sequence[K]) -> None:
         try:
-            output = await run(item)
+            found = await run([inputs[key] for key in keys])
         except BudgetExceeded as error:
             budget_errors.append(error)
-            return key, None
-        except ModelUnavailable:
-            raise
-        except ModelError as error:
-            if isinstance(error, BadReply | Refused):
-                count_refusal()
-            replies.failed[key] = str(error)
+            return
         finally:
             free_slots.release()
-        done += 1
-        report(Progress(label=label, done=done, total=len(inputs)))
-        return key, output
+        for _ in filter(lambda result: isinstance(result, BadReply | Refused), found):
+            count_refusal()
+        results.update(zip(keys, found, strict=True))
+        report(Progress(label=label, done=len(results), total=len(inputs)))
 
-    tasks: list[asyncio.Task[tuple[K, R | None]]] = []
     with use_own_queue():
-        async with side_by_side() as group:
-            for number, (key, item) in enumerate(inputs.items()):
+        async with side_by_side() as tasks:
+            for number, keys in enumerate(groups):
                 await free_slots.acquire()
                 if budget_errors:
                     break
-                tasks.append(group.create_task(run_one(key, item)))
+                tasks.create_task(run_one(keys))
                 if number % _STARTS_BEFORE_PAUSE == 0:
                     await asyncio.sleep(0)  # lets requests leave before all of them are prepared
     if budget_errors:
         raise budget_errors[0]
-    replies.update((key, output) for key, output in (task.result() for task in tasks) if output is not None)
+    return _sort_results(inputs, results)
+
+
+def _sort_results(keys: Iterable[K], results: Mapping[K, R | ModelError]) -> Replies[K, R]:
+    replies: Replies[K, R] = Replies()
+    for key in keys:
+        result = results[key]
+        if isinstance(result, ModelError):
+            replies.failed[key] = str(result)
+        else:
+            replies[key] = result
     return replies

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.calls import CallCount
-from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
+from tomewise.concurrency import gather_calls
+from tomewise.errors import ModelError
+from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, count_fallbacks, write_notes
 from tomewise.language.per_role import find_name
-from tomewise.language.roles import GIST, GistIn
-from tomewise.memory.ask_each import run_each
+from tomewise.language.roles import GIST, GistIn, GistOut
+from tomewise.language.together import ask_together, catch_failure, reckon_together
+from tomewise.memory.ask_each import run_groups
 from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
+from tomewise.memory.neighbours import Groups, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.types import (
     Change,
@@ -53,38 +57,55 @@ class GistsLayer:
     name = NAME
     needs = ("passages",)
     writes = (NAME,)
-    calls = CallCount("1 a passage and 1 more if its gist invents names, at most 2 a passage", 2)
 
-    def __init__(self, store: Store, model: LanguageModel) -> None:
+    def __init__(self, store: Store, model: LanguageModel, *, together: int = 1) -> None:
+        self.together = check_size(together)
         self._store = store
         self._model = model
+
+    @property
+    def calls(self) -> CallCount:
+        again = "1 more if its gist invents names"
+        if self.together == 1:
+            return CallCount(f"1 a passage and {again}, at most 2 a passage", 2)
+        return CallCount(f"1 for {self.together} passages, 1 a passage whose part of it is unusable, and {again}", 2.5)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Restate the new passages. A passage whose call failed is recorded, and the next build restates it."""
         passages, inputs = await asyncio.to_thread(self._load, change)
-        gists = await run_each(inputs, self._write_gist, report, "gists written")
+        groups = self._group(passages, inputs)
+        with count_fallbacks() as counts:
+            asked = {key: inputs[key] for keys in groups.keys for key in keys}
+            replies = await run_groups(asked, groups.keys, self._write_gists, report, "gists written")
+        gists = groups.share(replies, inputs)
         nodes = {key: _make_node(passages[key], gist) for key, gist in gists.items()}
         fallbacks = {
             GIST_REPEATED: sum("unsupported" in gist.data for gist in gists.values()),
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists.values()),
+            **counts,
         }
         await asyncio.to_thread(self._commit, nodes, gists.failed, fallbacks)
         notes = tuple(write_notes(fallbacks))
         return LayerReport(layer=NAME, added=len(nodes), failed=dict(gists.failed), notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
-        """One call for each distinct passage. Second calls after an unsupported gist are not foreseen."""
-        _, loaded = await asyncio.to_thread(self._load, change)
-        inputs = list({each.grounds: each for each in loaded.values()}.values())
+        """One call for each distinct passage, or for `together` neighbours. Calls after a bad gist are not foreseen."""
+        passages, loaded = await asyncio.to_thread(self._load, change)
+        groups = [[loaded[key] for key in keys] for keys in self._group(passages, loaded).keys]
+        inputs = [given for group in groups for given in group]
         return Estimate(
             layer=NAME,
             model=find_name(self._model, GIST),
-            calls=len(inputs),
-            input_tokens=sum(self._model.reckon(GIST, gist_input) for gist_input in inputs),
+            calls=len(groups),
+            input_tokens=sum(reckon_together(self._model, GIST, group, self.together) for group in groups),
             output_tokens=await estimate_reply_tokens(
                 self._store, self._model, GIST, _TYPICAL, inputs, [gist_input.text for gist_input in inputs]
             ),
         )
+
+    def _group(self, passages: Mapping[int, Passage], inputs: Mapping[int, GistIn]) -> Groups[int]:
+        positions = {key: (passages[key].document, passages[key].position) for key in inputs}
+        return group_neighbours(inputs, positions, self.together)
 
     def _load(self, change: Change) -> tuple[dict[int, Passage], dict[int, GistIn]]:
         """The new passages, and what the model is given for each."""
@@ -95,9 +116,15 @@ class GistsLayer:
             for key, passage in passages.items()
         }
 
-    async def _write_gist(self, given: GistIn) -> _Gist:
+    async def _write_gists(self, given: Sequence[GistIn]) -> list[_Gist | ModelError]:
+        replies = await ask_together(self._model, GIST, given, self.together)
+        pairs = zip(given, replies, strict=True)
+        return await gather_calls(catch_failure(self._check_gist(*pair)) for pair in pairs)
+
+    async def _check_gist(self, given: GistIn, reply: GistOut | ModelError) -> _Gist:
+        if isinstance(reply, ModelError):
+            raise reply
         ground = "\n".join(filter(None, given.grounds))
-        reply = await self._model.ask(GIST, given)
         inventions = await asyncio.to_thread(find_unsupported, reply.memory, ground)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
@@ -110,12 +137,15 @@ class GistsLayer:
 
     def _commit(self, nodes: Mapping[int, Node], failed: Mapping[int, str], fallbacks: Mapping[str, int]) -> None:
         """Write gists. The build record counts `fallbacks` over all builds; a removal does not lower the counts."""
-        before = self._store.builds().get(NAME, {}).get("fallbacks", {})
-        counts = {kind: count + before.get(kind, 0) for kind, count in fallbacks.items()}
+        record = self._store.builds().get(NAME, {})
+        before = record.get("fallbacks", {})
+        counts = {kind: before.get(kind, 0) + fallbacks.get(kind, 0) for kind in (*before, *fallbacks)}
+        sizes = add_size(record, self.together)
         with self._store.write() as change:
             change.put_nodes(list(nodes.values()))
             change.record_intake(NAME, nodes, failed)
-            change.record_build(NAME, {"model": find_name(self._model, GIST), "fallbacks": counts})
+            name = find_name(self._model, GIST)
+            change.record_build(NAME, {"model": name, "fallbacks": counts, "together": sizes})
 
 
 def _make_node(passage: Passage, gist: _Gist) -> Node:

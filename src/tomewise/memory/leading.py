@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _SENTENCES = 3  # of the passage before that are shown
 _CHARACTERS = 500  # that these may have together
+_SEPARATOR = " > "  # between the headings of a path
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 
 
@@ -21,20 +22,42 @@ def find_leads(store: Texts, passages: Iterable[Passage]) -> dict[str, str]:
     """For each passage, by its id, its heading and the last sentences before it; empty where there are none.
 
     All of it comes from the document of the passage. A document is stored and replaced as a whole, so a memory that is
-    made with it stays a pure function of its documents. A passage that opens with a heading has no lead: a new chapter
-    begins. Ours, not in any of the papers.
+    made with it stays a pure function of its documents. The heading is the path of chapters in the passage's place, or
+    the last heading in Markdown where it has none. A passage that opens with its own heading has at most the chapters
+    above it: a new chapter begins. Ours, not in any of the papers.
     """
     wanted = {passage.id: passage.document for passage in passages}
     leads: dict[str, str] = {}
-    document, heading, before = "", "", ""
+    previous, heading, before = None, "", ""
     for passage in store.passages_of(sorted(set(wanted.values()))).values():
-        if passage.document != document:
-            document, heading, before = passage.document, "", ""
+        if previous is None or passage.document != previous.document:
+            previous, heading, before = None, "", ""
         if passage.id in wanted:
-            opens = _HEADING.match(passage.text.lstrip())
-            leads[passage.id] = "" if opens else "\n\n".join(filter(None, (heading, _take_last(before))))
+            leads[passage.id] = _find_lead(passage, previous, heading, before)
         heading, before = _read_on(passage.text, heading)
+        previous = passage
     return leads
+
+
+def _find_lead(passage: Passage, previous: Passage | None, heading: str, before: str) -> str:
+    """The lead of one passage; `heading` and `before` are what Markdown shows, for a passage without a chapter."""
+    chapter = passage.place.chapter
+    if not chapter:
+        return "" if _HEADING.match(passage.text.lstrip()) else _join(heading, before)
+    line = re.compile(rf"^\W*{re.escape(chapter[-1])}\W*$", re.MULTILINE)
+    if line.match(passage.text.lstrip()):
+        return _join(_SEPARATOR.join(chapter[:-1]), "")
+    text = previous.text if previous else ""
+    found = list(line.finditer(text))
+    if found:
+        text = text[found[-1].end() :]
+    elif previous and previous.place.chapter != chapter:
+        text = ""
+    return _join(_SEPARATOR.join(chapter), text)
+
+
+def _join(heading: str, text: str) -> str:
+    return "\n\n".join(filter(None, (heading, _take_last(text))))
 
 
 def _read_on(text: str, heading: str) -> tuple[str, str]:

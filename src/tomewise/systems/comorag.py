@@ -22,7 +22,7 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
 from tomewise.systems.graph import hippo_recall
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Weight, find_recall
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
 from tomewise.types import Layer, Retriever
 from tomewise.working.pool import Pool
 
@@ -32,6 +32,7 @@ _Workspace = tuple[Probing, Consolidating, Selection]  # how the loop finds prob
 def comorag(
     kit: Kit,
     *,
+    together: Together = 1,
     veridical: Count = 8,
     semantic: Count = 2,
     episodic: Count = 2,
@@ -55,12 +56,13 @@ def comorag(
     a layer out. Windows of the episodes begin every `stride` passages (0: where the previous window ends). `levels` is
     the number of levels: 1 has the windows alone, each further level summarises the level below. With the `workspace`
     as published, an attempt sees new evidence first, each layer has its own cue, and no role sees earlier cues or what
-    the last attempt lacked, and a first answer that is only partly supported ends the loop.
+    the last attempt lacked, and a first answer that is only partly supported ends the loop. One call reads the facts of
+    `together` neighbouring passages.
 
     Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
     """
     kit = with_query_cache(kit)
-    graph = GraphLayer(kit.store, kit.model, kit.embedder)
+    graph = GraphLayer(kit.store, kit.model, kit.embedder, together=together)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
     parts: dict[str, tuple[int, Retriever, Layer]] = {

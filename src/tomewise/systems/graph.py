@@ -21,12 +21,17 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Weight, answer_once
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Together, Weight, answer_once
 from tomewise.types import Layer, Retriever
 
 # How many pieces of another carrier use about as many tokens as a passage with its gist.
 _PASSAGES_A_PAIR, _FACTS_A_PAIR = 2, 20
 Extraction: TypeAlias = Literal["facts", "entities then triples", "relations"]
+_KINDS: Mapping[Extraction, tuple[Style, Calls]] = {
+    "facts": ("triples", 1),
+    "entities then triples": ("triples", 2),
+    "relations": ("relations", 1),
+}
 Recognition: TypeAlias = Literal["none", "model"]
 Carrier: TypeAlias = Literal["passages and gists", "passages and what gists add", "passages", "triples"]
 
@@ -35,6 +40,7 @@ def hipporag2(
     kit: Kit,
     *,
     extraction: Extraction = "facts",
+    together: Together = 1,
     recognition: Recognition = "model",
     facts: Count = 5,
     passage_weight: Weight = 0.05,
@@ -51,7 +57,7 @@ def hipporag2(
     Deviations: only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call
     unless `extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.
     """
-    graph = make_graph(kit, extraction)
+    graph = make_graph(kit, extraction, together)
     recall = hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
     return answer_once(kit, recall, limit, context, (graph,), neighbours)
 
@@ -61,6 +67,7 @@ def cogitorag(
     *,
     source: Literal["gists", "passages", "summaries"] = "gists",
     extraction: Extraction = "facts",
+    together: Together = 1,
     recognition: Recognition = "none",
     facts: Count = 5,
     alpha: Weight = 2.0,
@@ -80,13 +87,13 @@ def cogitorag(
     CogitoRAG, sections 4.1 to 4.3, equations 11 to 19. The paper leaves some choices open (which walk, how many
     candidates); `recall.walk` and `recall.diffusion` state ours. Carriers are compared at equal tokens: `context`
     counts a pair as a whole, and carriers with shorter pieces retrieve more than `limit` of them, so that `context` is
-    the limit for each carrier.
+    the limit for each carrier. One call restates, or reads, `together` neighbouring passages.
 
     Deviations: passages are seeds too, as in the released code, because that improves recall; the paper seeds entities
     alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call unless
     `extraction` is "entities then triples". A gist equal to its passage is not shown.
     """
-    graph = make_graph(kit, extraction, source)
+    graph = make_graph(kit, extraction, together, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
     linking = link_facts(kit, graph, recognition, facts)
@@ -112,13 +119,14 @@ def cogitorag(
         "triples": (recall, _FACTS_A_PAIR * limit),
     }
     retriever, most = carriers[carrier]
-    return answer_once(kit, retriever, most, context, (*list_source_layers(kit)[source], graph))
+    return answer_once(kit, retriever, most, context, (*list_source_layers(kit, together)[source], graph))
 
 
 def associative(
     kit: Kit,
     *,
     extraction: Extraction = "facts",
+    together: Together = 1,
     facts: Count = 5,
     expanded: Count = 3,
     mention_weight: Weight = 1.0,
@@ -132,9 +140,10 @@ def associative(
 
     Our own system; it calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question
     names; passage seeds for the question expanded with the entities of its best facts; links from a passage to every
-    entity extracted from it. `neighbours` passages before and after each hit are shown as well.
+    entity extracted from it. `neighbours` passages before and after each hit are shown as well. One call reads
+    `together` neighbouring passages.
     """
-    graph = make_graph(kit, extraction)
+    graph = make_graph(kit, extraction, together)
     indexes = GraphIndexes(kit.store, graph.names.instance, links="extracted", between=2.0)
     seeding = SumOfSeeds(
         [
@@ -148,15 +157,10 @@ def associative(
     return answer_once(kit, recall, limit, context, (graph,), neighbours)
 
 
-def make_graph(kit: Kit, extraction: Extraction, source: str = "passages") -> GraphLayer:
+def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:
     """The graph of one kind of extraction; relations are typed entities and relationships with descriptions."""
-    kinds: Mapping[Extraction, tuple[Style, Calls]] = {
-        "facts": ("triples", 1),
-        "entities then triples": ("triples", 2),
-        "relations": ("relations", 1),
-    }
-    style, calls = kinds[extraction]
-    return GraphLayer(kit.store, kit.model, kit.embedder, source=source, style=style, calls=calls)
+    style, calls = _KINDS[extraction]
+    return GraphLayer(kit.store, kit.model, kit.embedder, source=source, style=style, calls=calls, together=together)
 
 
 def hippo_recall(
@@ -174,9 +178,9 @@ def link_facts(kit: Kit, graph: GraphLayer, recognition: str, facts: int) -> Lin
     return linkings[recognition]
 
 
-def list_source_layers(kit: Kit) -> Mapping[str, tuple[Layer, ...]]:
+def list_source_layers(kit: Kit, together: int) -> Mapping[str, tuple[Layer, ...]]:
     """The layers below the graph, by the source of its texts."""
-    gists, summaries = GistsLayer(kit.store, kit.model), SummariesLayer(kit.store, kit.model)
+    gists, summaries = GistsLayer(kit.store, kit.model, together=together), SummariesLayer(kit.store, kit.model)
     return {"gists": (gists,), "passages": (), "summaries": (summaries,)}
 
 

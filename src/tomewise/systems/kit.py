@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from pydantic import Field
 
 from tomewise.errors import UsageError
+from tomewise.language.together import MOST_TOGETHER
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.neighbours import Neighbours
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
 Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
+Together: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOGETHER)]  # a setting: neighbouring passages in one call
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
 
 

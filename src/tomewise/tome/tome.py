@@ -17,6 +17,7 @@ from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
+from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
@@ -317,7 +318,7 @@ class Tome:
             reports = await build(layers, self._store, report, provide=provide)
             after = self._store.builds()
             noted = (self._with_model_note(report, before, after) for report in reports)
-            return BuildReport(tuple(noted), used.usage())
+            return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
 
     def _with_model_note(self, report: LayerReport, before: Builds, after: Builds) -> LayerReport:
         """The report, with a note if another model built this layer before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 
 from tomewise.errors import ModelError
 from tomewise.language.extractive import answering, evolving, gist, judging, reading, steering, summarising
+from tomewise.language.together import Batch, write_items
 from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
 
@@ -100,4 +102,11 @@ class ExtractiveModel:
                 f"the extractive model cannot play the role {role.name!r}: use one of {known}, give the role a `play`, "
                 "or use a real model"
             )
+        if isinstance(given, Batch):
+            play = partial(_play_each, play, role.output)
         return await asyncio.to_thread(play, given) if size > _LONG else play(given)
+
+
+def _play_each(play: Play, output: type[BaseModel], given: Batch) -> BaseModel:
+    """Play each passage of a batch alone: no algorithm gains from its neighbours."""
+    return output.model_validate({"passages": write_items([play(each) for each in given.passages])})

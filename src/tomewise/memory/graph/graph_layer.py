@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tomewise.calls import CallCount
-from tomewise.errors import UsageError
+from tomewise.errors import ModelError, UsageError
+from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import (
     EXTRACT_ENTITIES,
@@ -22,7 +22,8 @@ from tomewise.language.roles import (
     ExtractIn,
     PassageIn,
 )
-from tomewise.memory.ask_each import run_each
+from tomewise.language.together import reckon_together
+from tomewise.memory.ask_each import run_groups
 from tomewise.memory.graph.descriptions import Descriptions
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.graph_names import Calls, GraphNames, Style
@@ -31,6 +32,7 @@ from tomewise.memory.graph.relations import read_relations
 from tomewise.memory.graph.triples import read_at_once, read_in_two
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.leading import find_leads
+from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, In, LanguageModel, LayerReport, Out, PassageId, Progress, Report
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.types import Role
 
-_READERS: Mapping[tuple[str, int], Callable[[LanguageModel, PassageIn], Awaitable[Extraction]]] = {
+_Reader: TypeAlias = Callable[[LanguageModel, Sequence[PassageIn], int], Awaitable[list[Extraction | ModelError]]]
+_READERS: Mapping[tuple[str, int], _Reader] = {
     ("triples", 1): read_at_once,
     ("triples", 2): read_in_two,
     ("relations", 1): read_relations,
@@ -57,10 +60,11 @@ _FEWEST_TEXTS = 20  # with fewer texts a share of them means little
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text to read, and the passages that it was made from."""
+    """A text to read, the passages that it was made from, and the position of the first of them."""
 
     content: PassageIn
     passages: tuple[PassageId, ...]
+    position: Position
 
 
 class GraphLayer:
@@ -69,7 +73,7 @@ class GraphLayer:
     `source` is "passages", or a layer made from passages. The layer reads the texts of its source and assigns their
     entities and facts to the passages that the texts rest on. `style` "triples" reads names and triples, in one call,
     or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with descriptions.
-    `GraphNames` has the names of the parts.
+    `GraphNames` has the names of the parts. One call reads the triples of up to `together` neighbouring texts.
 
     The graph is a pure function of its source: the extraction of a text depends on that text and, for a passage, on
     what stands before it in its document (`memory.leading`); entities, facts and synonyms follow from the set of
@@ -87,9 +91,13 @@ class GraphLayer:
         source: str = "passages",
         style: Style = "triples",
         calls: Calls = 1,
+        together: int = 1,
     ) -> None:
         if (style, calls) not in _READERS:
             raise UsageError(f"a graph of {style!r} in {calls} calls: choose triples (1 or 2 calls) or relations (1)")
+        if style == "relations" and together != 1:
+            raise UsageError(f"relations with together={together}: they are read from one text at a time")
+        self.together = check_size(together)
         self.names = GraphNames(source, style, calls)
         self._store = store
         self._model = model
@@ -122,15 +130,22 @@ class GraphLayer:
         text = "passage" if self.names.source == PASSAGES else f"text of {self.names.source}"
         if self.names.style == "relations":
             return CallCount(f"1 a {text} and 1 for every long description")
-        return CallCount(f"{self.names.calls} a {text}", self.names.calls)
+        count = self.names.calls
+        if self.together == 1:
+            return CallCount(f"{count} a {text}", count)
+        alone = f"{count} a {text} whose part of a reply is unusable"
+        return CallCount(f"{count} for {self.together} neighbours and {alone}", 1.5 * count)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Read the new texts. A text whose call failed is recorded, and the next build reads it again."""
         texts = await asyncio.to_thread(self._load_texts, change.added)
-        read = partial(_READERS[self.names.style, self.names.calls], self._model)
-        inputs = {key: text.content for key, text in texts.items()}
-        replies = await run_each(inputs, read, report, f"{self.names.source} read into {self.names.style}")
-        return await self._take_extractions(texts, replies, replies.failed, report, removed=bool(change.removed))
+        groups = self._group(texts)
+        inputs = {key: texts[key].content for keys in groups.keys for key in keys}
+        label = f"{self.names.source} read into {self.names.style}"
+        with count_fallbacks() as counts:
+            replies = groups.share(await run_groups(inputs, groups.keys, self._read, report, label), texts)
+        built = await self._take_extractions(texts, replies, replies.failed, report, removed=bool(change.removed))
+        return replace(built, notes=(*built.notes, *write_notes(counts)))
 
     async def take(self, imported: Imported, report: Report) -> LayerReport:
         """Take in imported extractions instead of asking the model; texts that were taken in before do not change.
@@ -162,20 +177,20 @@ class GraphLayer:
 
         The calls that merge long descriptions (of relations) are not counted, because their texts are not known.
         """
-        inputs = await asyncio.to_thread(self._list_unread_texts, change)
-        extracts = [ExtractIn(**passage.model_dump()) for passage in inputs]
+        groups = await asyncio.to_thread(self._list_unread_texts, change)
+        extracts = [[ExtractIn(**passage.model_dump()) for passage in group] for group in groups]
         if self.names.style == "relations":
-            costs = [await self._estimate_tokens(EXTRACT_RELATIONS, inputs, _RELATIONS)]
+            costs = [await self._estimate_tokens(EXTRACT_RELATIONS, groups, _RELATIONS)]
         elif self.names.calls == 1:
             costs = [await self._estimate_tokens(EXTRACT_FACTS, extracts, _TRIPLES)]
         else:
-            costs = [await self._estimate_tokens(EXTRACT_ENTITIES, inputs, _ENTITIES)]
+            costs = [await self._estimate_tokens(EXTRACT_ENTITIES, groups, _ENTITIES)]
             tokens, reply = await self._estimate_tokens(EXTRACT_TRIPLES, extracts, _ONLY_TRIPLES)
             costs.append((tokens + costs[0][1], reply))  # the second call reads the entities of the first
         return Estimate(
             layer=self.name,
             model=join_names(self._model, self._roles),
-            calls=len(costs) * len(inputs),
+            calls=len(costs) * len(groups),
             input_tokens=sum(tokens for tokens, _ in costs),
             output_tokens=sum(reply for _, reply in costs),
         )
@@ -187,21 +202,32 @@ class GraphLayer:
             return (EXTRACT_RELATIONS,)
         return (EXTRACT_FACTS,) if self.names.calls == 1 else (EXTRACT_ENTITIES, EXTRACT_TRIPLES)
 
-    async def _estimate_tokens(self, role: Role[In, Out], inputs: Sequence[In], typical: Typical) -> tuple[int, int]:
-        """Estimate the input and output tokens of asking a role about each input."""
+    async def _estimate_tokens(
+        self, role: Role[In, Out], groups: Sequence[Sequence[In]], typical: Typical
+    ) -> tuple[int, int]:
+        """Estimate the input and output tokens of asking a role about each group of inputs."""
+        inputs = [role_input for group in groups for role_input in group]
         texts = [str(getattr(role_input, "text", "")) for role_input in inputs]
         reply = await estimate_reply_tokens(self._store, self._model, role, typical, inputs, texts)
-        return sum(self._model.reckon(role, role_input) for role_input in inputs), reply
+        return sum(reckon_together(self._model, role, group, self.together) for group in groups), reply
 
-    def _list_unread_texts(self, change: Change) -> list[PassageIn]:
-        """List the distinct texts that a build would read."""
-        inputs = [text.content for text in self._load_texts(change.added).values()]
+    async def _read(self, inputs: Sequence[PassageIn]) -> list[Extraction | ModelError]:
+        return await _READERS[self.names.style, self.names.calls](self._model, inputs, self.together)
+
+    def _group(self, texts: Mapping[int, _Text]) -> Groups[int]:
+        inputs = {key: text.content for key, text in texts.items()}
+        return group_neighbours(inputs, {key: text.position for key, text in texts.items()}, self.together)
+
+    def _list_unread_texts(self, change: Change) -> list[list[PassageIn]]:
+        """List the distinct texts that a build would read, in the groups of its calls."""
+        texts = self._load_texts(change.added)
         if self.names.source != PASSAGES:
             done = self._store.intake(self.names.source).done
             unmade = [key for key in self._store.node_keys(PASSAGES) if key not in done]
-            passages = self._store.passages(unmade).values()
-            inputs += [PassageIn(text=passage.text, title=passage.title) for passage in passages]
-        return list({passage.grounds: passage for passage in inputs}.values())
+            for key, passage in self._store.passages(unmade).items():
+                content = PassageIn(text=passage.text, title=passage.title)
+                texts[key] = _Text(content, (passage.id,), (passage.document, passage.position))
+        return [[texts[key].content for key in keys] for keys in self._group(texts).keys]
 
     def _load_texts(self, keys: Sequence[int]) -> dict[int, _Text]:
         if self.names.source == PASSAGES:
@@ -218,7 +244,8 @@ class GraphLayer:
             below = [passages[passage_key] for passage_key in passage_keys]
             text = source_texts[key] if source_texts else below[0].text
             content = PassageIn(text=text, title=below[0].title, before=leads.get(below[0].id, ""))
-            texts[key] = _Text(content, tuple(passage.id for passage in below))
+            position = (below[0].document, below[0].position)
+            texts[key] = _Text(content, tuple(passage.id for passage in below), position)
         return texts
 
     async def _take_extractions(
@@ -263,12 +290,13 @@ class GraphLayer:
 
     def _make_record(self, read: int, dirt: Counter[str]) -> dict[str, Any]:
         """Make the build record: `taken` counts all texts read, `dirt` counts by kind over all builds."""
-        before = self._store.builds().get(self.name, {}).get("dirt", {})
+        earlier = self._store.builds().get(self.name, {})
         return {
             "taken": self._store.count_intake(self.name) + read,
             "model": join_names(self._model, self._roles),
             "calls": self.names.calls,
-            "dirt": dict(sorted((dirt + Counter(before)).items())),
+            "together": add_size(earlier, self.together),
+            "dirt": dict(sorted((dirt + Counter(earlier.get("dirt", {}))).items())),
         }
 
     def _describe_hubs(self, texts: int) -> list[str]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tomewise.errors import ModelError
 from tomewise.language.roles import EXTRACT_RELATIONS, PassageIn, Relationship, RelationsOut, TypedEntity
+from tomewise.language.together import ask_together
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention, Sieve, drop_repeats, make_storable
 from tomewise.types import LanguageModel
 
 
-async def read_relations(model: LanguageModel, passage: PassageIn) -> Extraction:
+async def read_relations(
+    model: LanguageModel, passages: Sequence[PassageIn], together: int
+) -> list[Extraction | ModelError]:
     """Read entities and relationships in one call."""
-    return clean_relations(await model.ask(EXTRACT_RELATIONS, passage))
+    replies = await ask_together(model, EXTRACT_RELATIONS, passages, together)
+    return [reply if isinstance(reply, ModelError) else clean_relations(reply) for reply in replies]
 
 
 def clean_relations(raw: RelationsOut) -> Extraction:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tomewise.language.roles import EXTRACT_ENTITIES, EXTRACT_FACTS, EXTRACT_TRIPLES, ExtractIn, PassageIn, TriplesOut
+from tomewise.errors import ModelError
+from tomewise.language.roles import (
+    EXTRACT_ENTITIES,
+    EXTRACT_FACTS,
+    EXTRACT_TRIPLES,
+    EntitiesOut,
+    ExtractIn,
+    PassageIn,
+    TriplesOut,
+)
+from tomewise.language.together import ask_together
 from tomewise.memory.graph.entities import normalise_name
 from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, Fact, Sieve, drop_repeats
 from tomewise.types import LanguageModel
@@ -13,16 +23,35 @@ _ROLES = (("subject", "head"), ("relation", "predicate"), ("object", "tail"))
 _MOST_NAMES = 10  # names that one end of a triple may list
 
 
-async def read_at_once(model: LanguageModel, passage: PassageIn) -> Extraction:
+async def read_at_once(
+    model: LanguageModel, passages: Sequence[PassageIn], together: int
+) -> list[Extraction | ModelError]:
     """Read entities and triples in one call."""
-    return clean_triples(await model.ask(EXTRACT_FACTS, ExtractIn(**passage.model_dump())))
+    inputs = [ExtractIn(**passage.model_dump()) for passage in passages]
+    replies = await ask_together(model, EXTRACT_FACTS, inputs, together)
+    return [reply if isinstance(reply, ModelError) else clean_triples(reply) for reply in replies]
 
 
-async def read_in_two(model: LanguageModel, passage: PassageIn) -> Extraction:
+async def read_in_two(
+    model: LanguageModel, passages: Sequence[PassageIn], together: int
+) -> list[Extraction | ModelError]:
     """Read entities in one call, then their triples in a second, as HippoRAG 2 and CogitoRAG do."""
-    named = await model.ask(EXTRACT_ENTITIES, passage)
-    entities = [entity for entity in named.entities if isinstance(entity, str) and entity.strip()]
-    found = await model.ask(EXTRACT_TRIPLES, ExtractIn(**passage.model_dump(), entities=entities))
+    replies = await ask_together(model, EXTRACT_ENTITIES, passages, together)
+    found: dict[int, Extraction | ModelError] = {}
+    inputs: dict[int, tuple[EntitiesOut, ExtractIn]] = {}
+    for index, (passage, reply) in enumerate(zip(passages, replies, strict=True)):
+        if isinstance(reply, ModelError):
+            found[index] = reply
+            continue
+        entities = [entity for entity in reply.entities if isinstance(entity, str) and entity.strip()]
+        inputs[index] = reply, ExtractIn(**passage.model_dump(), entities=entities)
+    triples = await ask_together(model, EXTRACT_TRIPLES, [given for _, given in inputs.values()], together)
+    for (index, (named, _)), listed in zip(inputs.items(), triples, strict=True):
+        found[index] = listed if isinstance(listed, ModelError) else _join(named, listed)
+    return [found[index] for index in range(len(passages))]
+
+
+def _join(named: EntitiesOut, found: TriplesOut) -> Extraction:
     return clean_triples(TriplesOut(entities=[*named.entities, *found.entities], triples=found.triples))
 
 

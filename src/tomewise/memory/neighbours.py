@@ -1,0 +1,87 @@
+"""Which passages are asked about in one call: neighbours in their document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from tomewise.errors import UsageError
+from tomewise.language.roles import PassageIn
+from tomewise.language.together import MOST_TOGETHER
+from tomewise.memory.ask_each import Replies
+from tomewise.types import DocumentId, Layer, LayerReport
+
+K = TypeVar("K")
+R = TypeVar("R")
+Position: TypeAlias = tuple[DocumentId, int]  # a document, and the position of a passage in it
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Generic[K]):
+    """Keys that are asked about together. `copies` have the same input as another key, and share its reply."""
+
+    keys: tuple[tuple[K, ...], ...]
+    copies: Mapping[K, K]
+
+    def share(self, replies: Replies[K, R], order: Iterable[K]) -> Replies[K, R]:
+        """The replies of all keys in this order: a copy has the reply or the failure of the other key."""
+        shared: Replies[K, R] = Replies()
+        for key in order:
+            asked = self.copies.get(key, key)
+            if asked in replies:
+                shared[key] = replies[asked]
+            else:
+                shared.failed[key] = replies.failed[asked]
+        return shared
+
+
+def group_neighbours(inputs: Mapping[K, PassageIn], positions: Mapping[K, Position], together: int) -> Groups[K]:
+    """Group inputs by the position of their passages: 0 to N-1, N to 2N-1 and so on in each document.
+
+    So the groups of a document do not depend on the other documents, nor on the order of adding.
+    """
+    first: dict[tuple[str, ...], K] = {}
+    copies: dict[K, K] = {}
+    groups: dict[Position, list[K]] = {}
+    for key in sorted(inputs, key=lambda each: positions[each]):
+        same = first.setdefault(inputs[key].grounds, key)
+        if same != key:
+            copies[key] = same
+            continue
+        document, position = positions[key]
+        groups.setdefault((document, position // together), []).append(key)
+    return Groups(tuple(map(tuple, groups.values())), copies)
+
+
+def check_size(together: int) -> int:
+    """The number of passages in one call. Raises UsageError for one that no call may hold."""
+    if not 1 <= together <= MOST_TOGETHER:
+        raise UsageError(f"together={together}: a call holds 1 to {MOST_TOGETHER} passages")
+    return together
+
+
+def add_size(record: Mapping[str, Any], together: int) -> list[int]:
+    """All sizes of calls with which a layer was read, from its earlier build record and this size."""
+    earlier = record.get("together", [1] if "seen" in record else [])  # earlier versions asked about each alone
+    return sorted({*earlier, together})
+
+
+def note_sizes(
+    reports: Iterable[LayerReport], layers: Iterable[Layer], records: Mapping[str, Mapping[str, Any]]
+) -> Iterator[LayerReport]:
+    """The reports, with a note on each layer of which a part was read with another size of calls than it has now."""
+    notes = {layer.name: describe_sizes(layer, records.get(layer.name, {})) for layer in layers}
+    for report in reports:
+        yield replace(report, notes=(*report.notes, *notes.get(report.layer, ())))
+
+
+def describe_sizes(layer: Layer, record: Mapping[str, Any]) -> list[str]:
+    """A note on memory that was read with another size of calls than the layer has; empty without any."""
+    size = getattr(layer, "together", 1)
+    others = " and ".join(f"together={number}" for number in record.get("together", ()) if number != size)
+    if not others:
+        return []
+    return [
+        f"{others} read what was there, and it stays; for together={size} in all of it, build with --again {layer.name}"
+    ]
