@@ -26,8 +26,10 @@ PLAYS: Mapping[str, Play] = {
     "merge_descriptions": summarising.merge_descriptions,
     "summarise": summarising.summarise,
     "narrate": summarising.narrate,
+    "shorten": summarising.shorten,
     "decompose": steering.decompose,
     "probe": steering.probe,
+    "step": steering.step,
     "fuse": steering.fuse,
     "judge_correct": judging.judge_correct,
     "judge_entailed": judging.judge_entailed,
@@ -39,6 +41,8 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "answer": answering.answer,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
+    "look_up": steering.look_up,
+    "think": steering.think,
 }
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 

@@ -24,6 +24,7 @@ from tomewise.language.roles.judging import (
     StatementsOut,
     VerdictOut,
 )
+from tomewise.language.roles.pages import LOOK_UP, SHORTEN, LookUpIn, LookUpOut, ShortenIn, ShortenOut
 from tomewise.language.roles.reading import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,
@@ -63,6 +64,7 @@ from tomewise.language.roles.steering import (
     ProbeIn,
     ProbeOut,
 )
+from tomewise.language.roles.stepping import STEP, THINK, StepIn, StepOut, ThinkIn, ThinkOut
 from tomewise.types import Role
 
 ROLES: tuple[Role[BaseModel, BaseModel], ...] = tuple(
@@ -86,11 +88,15 @@ __all__ = [
     "JUDGE_LEVEL",
     "JUDGE_STATEMENTS",
     "LEVEL_BAND",
+    "LOOK_UP",
     "MERGE_DESCRIPTIONS",
     "NARRATE",
     "PROBE",
     "ROLES",
+    "SHORTEN",
+    "STEP",
     "SUMMARISE",
+    "THINK",
     "AnswerIn",
     "AnswerOut",
     "CueOut",
@@ -110,18 +116,26 @@ __all__ = [
     "Level",
     "LevelIn",
     "LevelOut",
+    "LookUpIn",
+    "LookUpOut",
     "PassageIn",
     "ProbeIn",
     "ProbeOut",
     "Quote",
     "RelationsOut",
     "Relationship",
+    "ShortenIn",
+    "ShortenOut",
     "Shown",
     "StatementsIn",
     "StatementsOut",
+    "StepIn",
+    "StepOut",
     "SummaryIn",
     "SummaryOut",
     "Text",
+    "ThinkIn",
+    "ThinkOut",
     "TriplesOut",
     "TypedEntity",
     "VerdictOut",
