@@ -65,6 +65,10 @@ def make_model() -> ScriptedModel:
             "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
             "encode": lambda given: {"cue": f"cue of {given.probe}"},
             "fuse": lambda _: {"cue": "fused"},
+            "think": lambda given: {"thought": f"number {len(given.thoughts)}"},
+            "step": lambda given: {"subquestion": f"number {len(given.asked)}"},
+            "shorten": lambda given: {"gist": f"Page: {given.text[:40]}"},
+            "look_up": lambda given: {"labels": [f"E{number}" for number in range(1, 9)]},
             "answer": lambda given: {"answer": "*" if given.may_decline else "Tom"},
         }
     )
@@ -196,6 +200,17 @@ def as_published(full: Ran, ablated: Ran) -> None:
     assert full.calls["encode"] < ablated.calls["encode"], "a cue for each layer, not for each probe"
 
 
+def one_page_after_another(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert full.calls["look_up"] == 1 < ablated.calls["look_up"]
+
+
+def gists_alone(full: Ran, ablated: Ran) -> None:
+    no_call_of("look_up")(full, ablated)
+    assert {piece.layer for piece in full.evidence} == {"passages"}, "all pages were looked up"
+    assert {piece.layer for piece in ablated.evidence} == {"pages"}
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -216,6 +231,8 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without regulation"): no_call_of("probe"),
     ("comorag", "without both"): one_shot,
     ("comorag", "as published"): as_published,
+    ("read_agent", "sequential"): one_page_after_another,
+    ("read_agent", "without look-up"): gists_alone,
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
 
