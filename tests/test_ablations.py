@@ -91,6 +91,10 @@ def make_model() -> ScriptedModel:
             "plan": plan_once,
             "evolve": evolve_points,
             "merge_points": lambda _: {"merges": [{"points": ["M1", "M2"], "description": "Ada met both."}]},
+            "think": lambda given: {"thought": f"number {len(given.thoughts)}"},
+            "step": lambda given: {"subquestion": f"number {len(given.asked)}"},
+            "shorten": lambda given: {"gist": f"Page: {given.text[:40]}"},
+            "look_up": lambda given: {"labels": [f"E{number}" for number in range(1, 9)]},
             "answer": lambda given: {"answer": "*" if given.may_decline else "Tom"},
         }
     )
@@ -257,6 +261,17 @@ def originals_too(full: Ran, ablated: Ran) -> None:
     ]
 
 
+def one_page_after_another(full: Ran, ablated: Ran) -> None:
+    assert full.layers == ablated.layers
+    assert full.calls["look_up"] == 1 < ablated.calls["look_up"]
+
+
+def gists_alone(full: Ran, ablated: Ran) -> None:
+    no_call_of("look_up")(full, ablated)
+    assert {piece.layer for piece in full.evidence} == {"passages"}, "all pages were looked up"
+    assert {piece.layer for piece in ablated.evidence} == {"pages"}
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -284,6 +299,8 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hgmem", "two-hop neighbourhood"): wider_search,
     ("hgmem", "update replaces vertices"): other_vertices,
     ("hgmem", "merged points stay"): originals_too,
+    ("read_agent", "sequential"): one_page_after_another,
+    ("read_agent", "without look-up"): gists_alone,
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
 

@@ -24,7 +24,8 @@ QUESTION = "Who sold the Heron to Ida Poe?"
 LATE = Document(id="late", text="Zoe Quill forged the Vellum Codex in Bruges.")
 SYSTEMS = (
     *("naive", "hybrid", "full_context", "hipporag2", "associative", "cogitorag", "raptor", "comorag"),
-    *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
+    *("raptor+probe", "hipporag2+probe", "hybrid+probe", "auto"),
+    *("raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
 
 

@@ -51,6 +51,10 @@ SYSTEMS = {
     "comorag cycles=3 limit=2": {"extract_facts", "summarise", "narrate", "probe", "encode", "fuse", "answer"},
     "hgmem rounds=3": {"extract_relations", "plan", "evolve", "merge_points", "answer"},
     "hipporag2+probe cycles=3 limit=2": {"extract_facts", "filter_facts", "probe", "encode", "fuse", "answer"},
+    "hybrid+interleave": {"think", "answer"},
+    "hybrid+stepwise": {"step", "answer"},
+    "read_agent order=sequential words=60": {"shorten", "look_up", "answer"},
+    "auto 'ladder=hybrid+probe cycles=3 limit=2'": {"probe", "encode", "fuse", "answer"},
 }
 
 
@@ -121,6 +125,10 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.MERGE_POINTS, roles.MergePointsIn(question=ALL, points=POINTS)),
     (roles.FUSE, roles.FuseIn(question=ALL, cues=ATTACKS)),
     (roles.ANSWER, roles.AnswerIn(question=ALL, options=ATTACKS[:26], evidence=SHOWN, notes=ATTACKS)),
+    (roles.THINK, roles.ThinkIn(question=ALL, evidence=SHOWN, thoughts=ATTACKS)),
+    (roles.STEP, roles.StepIn(question=ALL, asked=ATTACKS, findings=ATTACKS)),
+    (roles.SHORTEN, roles.ShortenIn(text=ALL, title=ALL, before=ALL)),
+    (roles.LOOK_UP, roles.LookUpIn(question=ALL, evidence=SHOWN, read=["E1"])),
     (roles.JUDGE_CORRECT, roles.JudgeIn(**JUDGED)),
     (roles.JUDGE_ENTAILED, roles.JudgeIn(**JUDGED)),
     (roles.JUDGE_LEVEL, roles.LevelIn(quality="diversity", **JUDGED)),

@@ -53,6 +53,13 @@ GIVEN: dict[str, list[BaseModel]] = {
         roles.EvolveIn(question="Who?", subqueries=["Who?"], points=[POINT], replaces_entities=True),
     ],
     "merge_points": [roles.MergePointsIn(question=HOSTILE, points=[POINT, POINT])],
+    "think": [roles.ThinkIn(question=HOSTILE, evidence=[SHOWN], thoughts=[HOSTILE]), roles.ThinkIn(question="Who?")],
+    "step": [roles.StepIn(question=HOSTILE, asked=["p"], findings=[HOSTILE]), roles.StepIn(question="Who?")],
+    "shorten": [roles.ShortenIn(text=HOSTILE, title="T", before=HOSTILE), roles.ShortenIn(text=HOSTILE)],
+    "look_up": [
+        roles.LookUpIn(question=HOSTILE, evidence=[SHOWN], read=["E7"], limit=1),
+        roles.LookUpIn(question="Who?", evidence=[SHOWN]),
+    ],
     "judge_correct": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_entailed": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_level": [
@@ -132,6 +139,19 @@ def test_the_answer_prompt_fits_its_case() -> None:
     assert free.count("<question>") == choice.count("<question>") == 2
     assert free.index("<question>") < free.index("<evidence label") < free.rindex("<question>")
     assert "No evidence was found" in bare
+
+
+def test_the_look_up_prompt_fits_its_case() -> None:
+    single, several = (Prompts().render(roles.LOOK_UP, value) for value in GIVEN["look_up"])
+    assert "Read already: E7." in single
+    assert "Up to 1 page." in single
+    assert "Read already" not in several
+    assert "Up to 5 pages." in several
+
+
+@pytest.mark.parametrize("output", [roles.ThinkOut, roles.StepOut, roles.LookUpOut])
+def test_a_model_writes_what_it_thinks_before_it_decides(output: type[BaseModel]) -> None:
+    assert next(iter(lean_schema(output)["properties"])) in ("thought", "reasoning")
 
 
 def test_to_decline_and_to_choose_the_best_of_bad_options_is_never_asked_together() -> None:

@@ -1,9 +1,12 @@
-"""The step that all loops share: what the answering role is given, an answer from its reply, and the event for it."""
+"""The step that all loops share: what a role is shown, an answer from a reply, and the event for it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
 
 from tomewise.language.fences import letter
 from tomewise.language.per_role import find_window
@@ -11,10 +14,82 @@ from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import Context
 from tomewise.loops.events import list_facts
-from tomewise.loops.evidence import Count
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+from tomewise.loops.evidence import Count, Shelf, fit_to_budget, fit_to_window
+from tomewise.loops.repeats import drop_near_repeats
+from tomewise.types import Answer, Event, Evidence, In, LanguageModel, Out, Question, Role
 
 _LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted(Generic[In]):
+    """The input of a role, the evidence in it, and all the evidence that might have been in it."""
+
+    given: In
+    evidence: list[Evidence]
+    found: list[Evidence]
+
+
+class Answering:
+    """Fits evidence into what a role is shown, and asks the answering role.
+
+    `budget` is in tokens, None for as much as the model's window holds, near-repeats included.
+    """
+
+    def __init__(self, model: LanguageModel, citer: Citer, shelf: Shelf, count: Count, *, budget: int | None) -> None:
+        self._model = model
+        self._citer = citer
+        self._shelf = shelf
+        self._count = count
+        self._budget = budget
+
+    def fit(
+        self,
+        role: Role[In, Out],
+        found: Sequence[Evidence],
+        make_input: Callable[[Sequence[Shown]], In],
+        arrange: Callable[[Sequence[Evidence]], Sequence[Evidence]] = list,
+    ) -> Fitted[In]:
+        """The input with the first pieces of evidence that have room, in the order into which `arrange` puts them."""
+        found, best = list(found), list(found)
+        if self._budget is not None:
+            found = drop_near_repeats(found)
+            best = fit_to_budget(found, self._budget, self._count)
+
+        def make(evidence: Sequence[Evidence]) -> In:
+            return make_input(shown[: len(evidence)])
+
+        shown = self._shelf.show(best)  # labels and order do not change the number of tokens
+        fitting = fit_to_window(best, self._model, role, make)
+        evidence = list(arrange(fitting))
+        return Fitted(make_input(self._shelf.show(evidence)), evidence, found)
+
+    async def prepare(
+        self,
+        question: Question,
+        found: Sequence[Evidence],
+        *,
+        notes: Sequence[str] = (),
+        arrange: Callable[[Sequence[Evidence]], Sequence[Evidence]] = list,
+    ) -> Fitted[AnswerIn]:
+        """What the answering role is given. It may decline unless the question asks for a guess."""
+
+        def make_input(shown: Sequence[Shown]) -> AnswerIn:
+            return make_answer_input(question, shown, notes=notes, may_decline=not question.force)
+
+        return await asyncio.to_thread(self.fit, ANSWER, found, make_input, arrange)
+
+    async def ask(self, question: Question, prepared: Fitted[AnswerIn]) -> Answer:
+        """The answer from what was prepared. Raises ModelError."""
+        reply = await self._model.ask(ANSWER, prepared.given)
+        return await asyncio.to_thread(
+            read_answer,
+            reply,
+            question,
+            prepared.evidence,
+            self._citer,
+            may_decline=prepared.given.may_decline,
+        )
 
 
 def make_answer_input(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tomewise.place import as_plain_data
-from tomewise.types import Evidence
+from tomewise.types import Event, Evidence
 
 _LONGEST = 300  # characters of one value in a summary
 
@@ -21,9 +21,16 @@ def shorten(value: object, length: int = _LONGEST) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def describe_retrieval(evidence: Sequence[Evidence], found: Sequence[Evidence]) -> dict[str, object]:
-    """What an event says of retrieved evidence: what is shown to the model, and how much was cut for want of room."""
-    return {"evidence": as_event_detail(evidence), "found": len(found), "cut": len(found) - len(evidence)}
+def make_retrieval_event(name: str, evidence: Sequence[Evidence], found: Sequence[Evidence], step: int = 0) -> Event:
+    """The event of evidence that is shown to the model, out of what was found; the rest was cut for want of room."""
+    counts = {"found": len(found), "cut": len(found) - len(evidence)}
+    detail = {"evidence": as_event_detail(evidence), **counts}
+    return Event(name=name, step=step, summary=list_facts(**counts), detail=detail)
+
+
+def make_stop_event(reason: str, step: int) -> Event:
+    """The event that says why a loop goes no further."""
+    return Event(name="stopped", step=step, summary=list_facts(reason=reason), detail={"reason": reason})
 
 
 def as_event_detail(evidence: Sequence[Evidence]) -> list[dict[str, object]]:

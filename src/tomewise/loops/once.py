@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 from tomewise.calls import CallCount, read_calls, sum_calls
-from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.loops.answering import make_answer_input, read_answer
+from tomewise.loops.answering import Answering
 from tomewise.loops.citing import Citer
-from tomewise.loops.events import describe_retrieval, list_facts
-from tomewise.loops.evidence import Count, Shelf, fit_to_budget, fit_to_window
+from tomewise.loops.events import make_retrieval_event
+from tomewise.loops.evidence import Count, Shelf
 from tomewise.loops.neighbours import Neighbours
-from tomewise.loops.repeats import drop_near_repeats
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Retriever
+from tomewise.types import Answer, Event, LanguageModel, Question, Retriever
 
 
 class Once:
@@ -36,13 +34,9 @@ class Once:
         neighbours: Neighbours | None = None,
     ) -> None:
         self._retriever = retriever
-        self._model = model
-        self._citer = citer
-        self._shelf = shelf
+        self._answering = Answering(model, citer, shelf, count, budget=budget)
         self._neighbours = neighbours
-        self._count = count
         self._limit = limit
-        self._budget = budget
 
     @property
     def calls(self) -> CallCount:
@@ -51,26 +45,8 @@ class Once:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Two steps: `retrieved`, then the answer."""
         found = await self._retriever.retrieve(question.text, self._limit, within=question.within)
-        found, evidence, given = await asyncio.to_thread(self._prepare, question, found)
-        summary = list_facts(found=len(found), cut=len(found) - len(evidence))
-        yield Event(name="retrieved", summary=summary, detail=describe_retrieval(evidence, found))
-        reply = await self._model.ask(ANSWER, given)
-        yield await asyncio.to_thread(
-            read_answer, reply, question, evidence, self._citer, may_decline=not question.force
-        )
-
-    def _prepare(self, question: Question, found: list[Evidence]) -> tuple[list[Evidence], list[Evidence], AnswerIn]:
-        """What could be shown, what fits, and the input of the answering role."""
         if self._neighbours is not None:
-            found = self._neighbours.add(found, question.within)
-        best = found
-        if self._budget is not None:
-            found = drop_near_repeats(found)
-            best = fit_to_budget(found, self._budget, self._count)
-        shown = self._shelf.show(best)
-
-        def make_input(evidence: Sequence[Evidence]) -> AnswerIn:
-            return make_answer_input(question, shown[: len(evidence)], may_decline=not question.force)
-
-        evidence = fit_to_window(best, self._model, ANSWER, make_input)
-        return found, evidence, make_input(evidence)
+            found = await asyncio.to_thread(self._neighbours.add, found, question.within)
+        prepared = await self._answering.prepare(question, found)
+        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found)
+        yield await self._answering.ask(question, prepared)

@@ -15,6 +15,7 @@ _KINDS = {
     "summaries": "summary",
     "episodes": "episode",
     "gists": "gist",
+    "pages": "gist",
     "facts": "fact",
 }
 

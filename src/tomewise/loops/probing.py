@@ -8,6 +8,7 @@ from typing import Protocol
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.errors import UsageError
 from tomewise.language.roles import PROBE, ProbeIn
+from tomewise.loops.repeats import fold
 from tomewise.types import LanguageModel
 
 
@@ -37,11 +38,11 @@ class SelfProbe:
             question=question, past_probes=list(tried), cues=list(findings), missing=missing, limit=self.limit
         )
         reply = await self._model.ask(PROBE, given)
-        known = {"", *(_fold(probe) for probe in tried)}
+        known = {"", *(fold(probe) for probe in tried)}
         fresh: dict[str, str] = {}
         for probe in reply.probes:
-            if _fold(probe) not in known:
-                fresh.setdefault(_fold(probe), probe)
+            if fold(probe) not in known:
+                fresh.setdefault(fold(probe), probe)
         return list(fresh.values())[: self.limit]
 
 
@@ -73,7 +74,3 @@ class WithoutMissing:
     async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
         """What the other finds without knowing what is missing."""
         return await self._probing.probes(question, tried, findings, "")
-
-
-def _fold(probe: str) -> str:
-    return " ".join(probe.casefold().split()).strip(" ?.!\"'")

@@ -1,4 +1,4 @@
-"""Evidence that says word for word what other evidence says is shown once."""
+"""What says word for word what was there before: evidence is shown once, a question is asked once."""
 
 from __future__ import annotations
 
@@ -46,3 +46,8 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
             known.append(wording)
         kept.append(piece)
     return kept
+
+
+def fold(text: str) -> str:
+    """The text for comparison: without differences of case, spaces and the marks at its ends."""
+    return " ".join(text.casefold().split()).strip(" ?.!\"'")

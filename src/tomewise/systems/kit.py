@@ -10,6 +10,7 @@ from pydantic import Field
 
 from tomewise.errors import UsageError
 from tomewise.language.together import MOST_TOGETHER
+from tomewise.loops.answering import Answering
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.neighbours import Neighbours
@@ -66,6 +67,11 @@ def find_recall(name: str, found: object) -> Recall:
     if found.retriever is None:
         raise UsageError(f"{name} has no retriever of its own to search with, or several: name a system with one")
     return Recall(retriever=found.retriever, layers=found.layers)
+
+
+def make_answering(kit: Kit, context: int | None) -> Answering:
+    """The answering step of a loop, with this many tokens of evidence; None for as much as the window holds."""
+    return Answering(kit.model, Citer(kit.store), Shelf(kit.store), make_token_counter(kit.embedder), budget=context)
 
 
 def once(

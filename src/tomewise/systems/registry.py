@@ -10,24 +10,40 @@ from typing import Any
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
-from tomewise.systems import comorag, flat, graph, hgmem, tree
+from tomewise.systems import auto, comorag, flat, graph, hgmem, readers, tree
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
-_OWN: Mapping[str, Recipe] = {**flat.RECIPES, **graph.RECIPES, **tree.RECIPES, **comorag.RECIPES, **hgmem.RECIPES}
+_OWN: Mapping[str, Recipe] = {
+    **flat.RECIPES,
+    **graph.RECIPES,
+    **tree.RECIPES,
+    **comorag.RECIPES,
+    **hgmem.RECIPES,
+    **readers.RECIPES,
+    **auto.RECIPES,
+}
+# Each goes around the recall of any system.
 LOOPS: Mapping[str, Loop] = {
     "once": once,
     "probe": comorag.probe,
     "evolve": hgmem.evolve,
-}  # each goes around the recall of any system
-_NAMED = ("raptor+probe", "hipporag2+probe", "hybrid+probe")  # the pairs that papers and our tables compare
+    "interleave": readers.interleave,
+    "stepwise": readers.stepwise,
+}
+# The pairs that papers and our tables compare.
+_NAMED = (
+    *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
+    *("raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
+)
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     **graph.ABLATIONS,
     **tree.ABLATIONS,
     **comorag.ABLATIONS,
     **hgmem.ABLATIONS,
+    **readers.ABLATIONS,
 }
 DEFAULT = "hybrid"
 

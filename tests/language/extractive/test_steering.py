@@ -5,8 +5,27 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.extractive.steering import decompose, encode, filter_facts, fuse, probe
-from tomewise.language.roles import DecomposeIn, EncodeIn, FilterIn, FuseIn, ProbeIn, Shown
+from tomewise.language.extractive.steering import (
+    decompose,
+    encode,
+    filter_facts,
+    fuse,
+    look_up,
+    probe,
+    step,
+    think,
+)
+from tomewise.language.roles import (
+    DecomposeIn,
+    EncodeIn,
+    FilterIn,
+    FuseIn,
+    LookUpIn,
+    ProbeIn,
+    Shown,
+    StepIn,
+    ThinkIn,
+)
 from tomewise.types import Embedder
 
 QUESTION = "Who stopped the repeater of Everard Lisle?"
@@ -123,3 +142,45 @@ def test_fused_cues_say_each_thing_once():
     fused = fuse(FuseIn(question=QUESTION, cues=cues)).cue
     assert fused.count("Mrs. Moy stopped the repeater.") == 1
     assert "Everard Lisle slept." in fused
+
+
+def test_a_thought_is_a_sentence_that_no_thought_holds(embedder: Embedder):
+    lines = ["Mrs. Moy wound the repeater of Everard Lisle.", "Everard Lisle lay in the store.", "Roses grow in June."]
+    evidence = [Shown(label=f"E{number}", text=line) for number, line in enumerate(lines, start=1)]
+    first = think(ThinkIn(question=QUESTION, evidence=evidence), embedder)
+    assert first.thought == lines[0]
+    second = think(ThinkIn(question=QUESTION, evidence=evidence, thoughts=[first.thought]), embedder)
+    assert second.thought == lines[1]
+    end = think(ThinkIn(question=QUESTION, evidence=evidence, thoughts=lines), embedder)
+    assert end.concludes
+    assert think(ThinkIn(question=QUESTION), embedder).concludes
+
+
+def test_a_thought_concludes_where_the_evidence_suffices(embedder: Embedder):
+    text = "Mrs. Moy stopped the repeater of Everard Lisle."
+    given_ = ThinkIn(question=QUESTION, evidence=[Shown(label="E1", text=text)])
+    assert think(given_, embedder).concludes
+
+
+def test_steps_are_the_questions_inside_a_question():
+    question = "What is the native language of the person who broke the salt law?"
+    first = step(StepIn(question=question))
+    assert (first.subquestion, first.search, first.finished) == ("Who broke the salt law?", True, False)
+    given_ = StepIn(question=question, asked=[first.subquestion], findings=[f"{first.subquestion} Mohandas Gandhi"])
+    second = step(given_)
+    assert second.subquestion == "What is the native language of the person? (Mohandas Gandhi)"
+    assert step(StepIn(question=question, asked=["a", "b"], findings=["a", "b"])).finished
+
+
+def test_a_question_without_parts_is_one_step():
+    question = "When was Sker built?"
+    assert step(StepIn(question=question)).subquestion == question
+    assert step(StepIn(question=question, asked=[question], findings=[question])).finished
+
+
+def test_pages_are_chosen_by_their_gists_and_none_is_read_twice(embedder: Embedder):
+    gists = ["Roses grow in June.", "Mrs. Moy stopped the repeater.", "Everard Lisle owned a repeater.", "It rained."]
+    evidence = [Shown(label=f"E{number}", text=gist, kind="gist") for number, gist in enumerate(gists, start=1)]
+    assert look_up(LookUpIn(question=QUESTION, evidence=evidence), embedder).labels == ["E3", "E2"]
+    assert look_up(LookUpIn(question=QUESTION, evidence=evidence, limit=1), embedder).labels == ["E3"]
+    assert look_up(LookUpIn(question=QUESTION, evidence=evidence, read=["E3"]), embedder).labels == ["E2"]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tomewise.language.extractive.summarising import merge_descriptions, narrate, summarise, tokens
-from tomewise.language.roles import DescriptionsIn, SummaryIn
+from tomewise.language.extractive.summarising import merge_descriptions, narrate, shorten, summarise, tokens
+from tomewise.language.roles import DescriptionsIn, ShortenIn, SummaryIn
 from tomewise.language.sentences import split_sentences
 
 TEXTS = [
@@ -38,3 +38,11 @@ def test_descriptions_are_merged_without_repeats():
 
 def test_a_name_without_descriptions_stands_for_itself():
     assert merge_descriptions(DescriptionsIn(name="Moy", descriptions=[])).summary == "Moy"
+
+
+def test_a_page_is_shortened_to_its_bound_in_words():
+    page = " ".join(f"On day {number} the keeper wrote down the height of the tide." for number in range(60))
+    given_ = ShortenIn(text=page)
+    gist = shorten(given_).gist
+    assert 30 < len(gist.split()) <= given_.words < len(page.split()) / 4
+    assert all(f"{sentence}." in page for sentence in gist.rstrip(".").split(". "))

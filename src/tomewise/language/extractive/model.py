@@ -28,8 +28,10 @@ PLAYS: Mapping[str, Play] = {
     "merge_descriptions": summarising.merge_descriptions,
     "summarise": summarising.summarise,
     "narrate": summarising.narrate,
+    "shorten": summarising.shorten,
     "decompose": steering.decompose,
     "probe": steering.probe,
+    "step": steering.step,
     "fuse": steering.fuse,
     "plan": evolving.plan,
     "merge_points": evolving.merge_points,
@@ -44,6 +46,8 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
     "evolve": evolving.evolve,
+    "look_up": steering.look_up,
+    "think": steering.think,
 }
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 

@@ -1,4 +1,4 @@
-"""Steer recall: choose facts, split questions, think of new searches, and say what a search has found."""
+"""Steer recall: choose facts and pages, split questions, think of new searches, and say what a search has found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from tomewise.language.extractive.confidence import judge_support
 from tomewise.language.extractive.names import mentions
 from tomewise.language.extractive.question_words import ParsedQuestion, focus, read_question
 from tomewise.language.extractive.relevance import Line, Ranked, compare, in_telling_order, lines_of, rank
@@ -21,9 +22,15 @@ from tomewise.language.roles import (
     FilterIn,
     FilterOut,
     FuseIn,
+    LookUpIn,
+    LookUpOut,
     ProbeIn,
     ProbeOut,
     Shown,
+    StepIn,
+    StepOut,
+    ThinkIn,
+    ThinkOut,
 )
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
@@ -234,3 +241,43 @@ def fuse(given: FuseIn) -> CueOut:
     cues = [Shown(label="", text=cue) for cue in given.cues]
     ranked = rank(read_question(given.question).terms, lines_of(cues))
     return CueOut(cue=_join(_choose_best(ranked, ranked.order[:_CUE_READ], count=_FUSED_SENTENCES, least=0.05)))
+
+
+def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
+    """The best sentence of the evidence that no earlier thought holds. It concludes where the evidence is sufficient.
+
+    Without a new sentence the thought says so, and concludes.
+    """
+    question = read_question(given.question)
+    ranked = rank(question.terms, lines_of(given.evidence), question.names)
+    compare(question.text, ranked, embedder, shortlist=_CUE_SHORTLIST)
+    known = [frozenset(terms(thought[:_READ])) for thought in given.thoughts]
+    fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not _is_known(ranked.lines[i].bag, known)]
+    if not fresh:
+        return ThinkOut(thought="The evidence says nothing more.", concludes=True)
+    concludes = judge_support(question, ranked, has_options=False) == "full"
+    return ThinkOut(thought=flat(ranked.lines[fresh[0]].sentence.text), concludes=concludes)
+
+
+def step(given: StepIn) -> StepOut:
+    """The smaller questions inside the question, one after another, each searched for; else the question itself.
+
+    Where one question leads to the next, the answer to the last one is added to the words that are searched for.
+    """
+    question = flat(given.question[:_READ])
+    parts = _split_nested(question) or [question]
+    place = len(given.asked)
+    if place >= len(parts):
+        return StepOut(finished=True)
+    answer = given.findings[-1].removeprefix(given.asked[-1]).strip() if place and given.findings else ""
+    leads_on = bool(answer) and not _pair(question)
+    return StepOut(subquestion=f"{parts[place]} ({answer[:_READ]})" if leads_on else parts[place])
+
+
+def look_up(given: LookUpIn, embedder: Embedder) -> LookUpOut:
+    """The pages whose gists have the sentences closest to the question, of those that were not read."""
+    gists = [page for page in given.evidence if page.label not in given.read]
+    ranked = rank(read_question(given.question).terms, lines_of(gists))
+    compare(given.question[:_READ], ranked, embedder)
+    labels = dict.fromkeys(ranked.lines[i].label for i in ranked.order if ranked.scores[i] >= _RELEVANT)
+    return LookUpOut(labels=list(labels)[: max(given.limit, 0)])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tomewise.language.extractive.salience import centrality, rarity, vary
 from tomewise.language.extractive.words import flat, terms
-from tomewise.language.roles import DescriptionsIn, SummaryIn, SummaryOut
+from tomewise.language.roles import DescriptionsIn, ShortenIn, ShortenOut, SummaryIn, SummaryOut
 from tomewise.language.sentences import Sentence, split_texts
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English
 _DESCRIPTION_TOKENS = 120
+_TOKENS_PER_WORD = 1.25
 _MOST = 40  # sentences of one summary
 
 
@@ -53,6 +54,11 @@ def narrate(given: SummaryIn) -> SummaryOut:
     # Each text gets an equal share, so that no part of the story is left out.
     parts = [_summarise([text], share, opening=0.0).summary for text in given.texts if text.strip()]
     return SummaryOut(summary="\n".join(parts) or "(empty)")
+
+
+def shorten(given: ShortenIn) -> ShortenOut:
+    """The central sentences of a page, in order."""
+    return ShortenOut(gist=_summarise([given.text], round(given.words * _TOKENS_PER_WORD), opening=0.15).summary)
 
 
 def merge_descriptions(given: DescriptionsIn) -> SummaryOut:

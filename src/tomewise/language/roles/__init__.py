@@ -40,6 +40,7 @@ from tomewise.language.roles.judging import (
     StatementsOut,
     VerdictOut,
 )
+from tomewise.language.roles.pages import LOOK_UP, SHORTEN, LookUpIn, LookUpOut, ShortenIn, ShortenOut
 from tomewise.language.roles.reading import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,
@@ -79,6 +80,7 @@ from tomewise.language.roles.steering import (
     ProbeIn,
     ProbeOut,
 )
+from tomewise.language.roles.stepping import STEP, THINK, StepIn, StepOut, ThinkIn, ThinkOut
 from tomewise.types import Role
 
 ROLES: tuple[Role[BaseModel, BaseModel], ...] = tuple(
@@ -103,13 +105,17 @@ __all__ = [
     "JUDGE_LEVEL",
     "JUDGE_STATEMENTS",
     "LEVEL_BAND",
+    "LOOK_UP",
     "MERGE_DESCRIPTIONS",
     "MERGE_POINTS",
     "NARRATE",
     "PLAN",
     "PROBE",
     "ROLES",
+    "SHORTEN",
+    "STEP",
     "SUMMARISE",
+    "THINK",
     "AnswerIn",
     "AnswerOut",
     "ConcernOut",
@@ -133,6 +139,8 @@ __all__ = [
     "Level",
     "LevelIn",
     "LevelOut",
+    "LookUpIn",
+    "LookUpOut",
     "MergeOut",
     "MergePointsIn",
     "MergePointsOut",
@@ -145,12 +153,18 @@ __all__ = [
     "Quote",
     "RelationsOut",
     "Relationship",
+    "ShortenIn",
+    "ShortenOut",
     "Shown",
     "StatementsIn",
     "StatementsOut",
+    "StepIn",
+    "StepOut",
     "SummaryIn",
     "SummaryOut",
     "Text",
+    "ThinkIn",
+    "ThinkOut",
     "TriplesOut",
     "TypedEntity",
     "UpdateOut",

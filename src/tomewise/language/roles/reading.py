@@ -15,9 +15,14 @@ _WORDS_PER_TOKEN = 0.7
 _LEAST_WORDS = 30  # of a bound: less says nothing
 
 
-def _estimate_words(text: str) -> int:
+def estimate_words(text: str) -> int:
     """Roughly how many words a text has; in scripts without spaces, how many words of English would say as much."""
     return round(_WORDS_PER_TOKEN * estimate_tokens(text))
+
+
+def bound_words(text: str, share: float) -> int:
+    """The most words of a text that says what `text` says in this share of its words."""
+    return max(_LEAST_WORDS, round(share * estimate_words(text)))
 
 
 class PassageIn(BaseModel):
@@ -42,7 +47,7 @@ class GistIn(PassageIn):
     @property
     def words(self) -> int:
         """The most words of the gist: one and a half times those of the passage, as full names need room."""
-        return max(_LEAST_WORDS, round(1.5 * _estimate_words(self.text)))
+        return bound_words(self.text, 1.5)
 
 
 class GistOut(BaseModel):
@@ -107,7 +112,7 @@ class SummaryIn(BaseModel):
     @property
     def words(self) -> int:
         """The most words of the summary: those of `max_tokens`, or half of what is given where that is less."""
-        given = sum(map(_estimate_words, self.texts)) // 2
+        given = sum(map(estimate_words, self.texts)) // 2
         return max(_LEAST_WORDS, min(given, round(_WORDS_PER_TOKEN * self.max_tokens)))
 
 

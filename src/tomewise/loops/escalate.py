@@ -1,0 +1,168 @@
+"""Spend what the question needs: one shot first, a longer loop where that does not suffice.
+
+Ours. No call decides which loop is run: what decides is the form of the question (`loops.whole_text`), the answer's own
+signal (declined, or supported only partly), the memory that is built, and the limit on calls.
+
+- A question that asks for the whole text goes to the first way of `whole` that is ready.
+- Any other is asked once, and may be declined. A full answer is the answer. Otherwise the first way of `deeper` that is
+  ready goes on; a first answer that was supported only partly stands if that way declines.
+- A way is ready if it is known, its memory layers are up to date, and it states that its calls fit into the limit.
+
+Each choice is an event `chosen`: what, why, what was passed over and why, and which systems a build would make ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tomewise.calls import CallCount, read_calls, write_number
+from tomewise.errors import UsageError
+from tomewise.loops.events import list_facts, make_stop_event
+from tomewise.loops.whole_text import find_whole_form
+from tomewise.types import Answer, Event, Loop, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of answering. Without a `loop` its name is not known.
+
+    `find_lag` names the memory layers that it needs and that are not up to date.
+    """
+
+    name: str
+    loop: Loop | None
+    find_lag: Callable[[], Sequence[str]] = tuple
+
+    @property
+    def most(self) -> float | None:
+        """The most calls that it states, None if it states no upper limit."""
+        return read_calls(self.loop).most
+
+
+@dataclass(slots=True)
+class _Choice:
+    """The way that is chosen, if one is ready. `passed_over` are names with reasons, `builds` names."""
+
+    way: Way | None = None
+    passed_over: dict[str, str] = field(default_factory=dict)
+    builds: list[str] = field(default_factory=list)
+
+    def make_event(self, reason: str) -> Event:
+        """What was chosen, and why."""
+        name = self.way.name if self.way else "none"
+        reasons = [f"{way} ({why})" for way, why in self.passed_over.items()]
+        builds = ", ".join(self.builds)
+        summary = list_facts(chosen=name, because=reason, passed_over="; ".join(reasons), build_would_help=builds)
+        detail = {"chosen": name, "because": reason, "passed over": self.passed_over, "build would help": self.builds}
+        return Event(name="chosen", summary=summary, detail=detail)
+
+
+class Escalate:
+    """Answers with `first`, and with one of `deeper` or `whole` where the question needs it.
+
+    At most `budget` calls by the upper limits that the ways state; 0 for no limit.
+    """
+
+    def __init__(self, first: Way, deeper: Sequence[Way], whole: Sequence[Way], *, budget: int = 0) -> None:
+        if budget and first.most is not None and budget < first.most:
+            raise UsageError(f"budget {budget}: {first.name} alone may take {write_number(first.most)} calls")
+        self._first = first
+        self._deeper = tuple(deeper)
+        self._whole = tuple(whole)
+        self._budget = budget
+
+    @property
+    def calls(self) -> CallCount:
+        """Those of the first way, then those of one other."""
+        first = read_calls(self._first.loop)
+        limits = [way.most for way in (*self._deeper, *self._whole) if way.loop is not None]
+        stated = [most for most in limits if most is not None]
+        most = None
+        if first.most is not None and len(stated) == len(limits):
+            most = first.most + max(stated, default=0)
+        if self._budget:
+            most = min(most or self._budget, self._budget)
+        limit = "" if most is None else f", at most {write_number(most)}"
+        return CallCount(f"{first.formula}, then those of the system that is chosen{limit}", most)
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """`chosen` for each way, with the events of that way; `stopped` after the first one; then the answer."""
+        form = find_whole_form(question.text)
+        if form:
+            choice = await self._choose(self._whole, 0)
+            yield choice.make_event(f"the question asks for the whole text ({form!r})")
+            if choice.way is not None:
+                async for item in _run(choice.way, question):
+                    yield item
+                return
+        async for item in self._climb(question):
+            yield item
+
+    async def _climb(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """One shot, then what goes on where that does not suffice."""
+        # A question that asks for a guess gets it from the last way alone, so that must be known now.
+        choice = await self._choose(self._deeper, self._first.most) if question.force else None
+        is_last = choice is not None and choice.way is None
+        yield _Choice(self._first).make_event("one shot comes first")
+        kept = Answer(text="", resolved=False, supported="none")
+        async for item in _run(self._first, question if is_last else replace(question, force=False)):
+            if isinstance(item, Answer):
+                kept = item
+            else:
+                yield item
+        reason = _describe(kept)
+        yield make_stop_event(f"{self._first.name}: {reason}", 0)
+        if not kept.resolved or kept.supported != "full":
+            choice = choice or await self._choose(self._deeper, self._first.most)
+            yield choice.make_event(reason)
+            if choice.way is not None:
+                async for item in _run(choice.way, question):
+                    yield kept if isinstance(item, Answer) and kept.resolved and not item.resolved else item
+                return
+        yield kept
+
+    async def _choose(self, ways: Sequence[Way], spent: float | None) -> _Choice:
+        """The first way that is ready after so many calls."""
+        choice = _Choice()
+        for way in ways:
+            lag = await asyncio.to_thread(way.find_lag)
+            reason = self._find_obstacle(way, spent)
+            if reason:
+                choice.passed_over[way.name] = reason
+            elif lag:
+                choice.passed_over[way.name] = f"needs {', '.join(lag)}"
+                choice.builds.append(way.name)
+            else:
+                choice.way = way
+                break
+        return choice
+
+    def _find_obstacle(self, way: Way, spent: float | None) -> str:
+        """Why a way cannot be taken whatever is built; empty if it can."""
+        if way.loop is None:
+            return "not a system here"
+        if not self._budget:
+            return ""
+        if way.most is None or spent is None:
+            return "states no upper limit of its calls"
+        left = self._budget - spent
+        return f"may take {write_number(way.most)} calls, {write_number(left)} are left" if way.most > left else ""
+
+
+def _run(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
+    if way.loop is None:
+        raise UsageError(f"{way.name!r} is not a system here: name one that is")
+    return way.loop.run(question)
+
+
+def _describe(answer: Answer) -> str:
+    """How far a first answer goes."""
+    if not answer.resolved:
+        return f"declined; missing: {answer.missing}" if answer.missing else "declined"
+    if answer.supported == "full":
+        return "answered, and the evidence holds all of it"
+    degree = "partly" if answer.supported == "partly" else "not at all"
+    lack = f"; missing: {answer.missing}" if answer.missing else ""
+    return f"the evidence holds the answer {degree}{lack}"

@@ -1,0 +1,132 @@
+"""Interleaved reasoning and retrieval: a sentence of thought, a search with it, until the answer (IRCoT, section 3).
+
+Trivedi, Balasubramanian, Khot and Sabharwal, "Interleaving Retrieval with Chain-of-Thought Reasoning for
+Knowledge-Intensive Multi-Step Questions", ACL 2023. The constants of the paper: at most 8 sentences, at most 15
+paragraphs collected; paragraphs a search are tuned for each data set (2, 4, 6 or 8). The reader answers from the
+collected paragraphs alone, not from the thoughts.
+
+Where ours differs:
+
+- The model says whether a thought concludes, as a field of its reply; the wording "answer is" counts as well.
+- The loop also ends when a thought repeats an earlier one, and when the collection is full: then no search can add to
+  it.
+- A reply that stays unusable after its repair is skipped and reported, and the loop answers from what it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.errors import UsageError
+from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
+from tomewise.loops.answering import Answering
+from tomewise.loops.collection import Collection
+from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
+from tomewise.loops.repeats import fold
+from tomewise.loops.skipped import Skipped
+from tomewise.types import Answer, Event, LanguageModel, Question, Retriever
+
+THOUGHTS = 8  # sentences of reasoning at most
+COLLECTED = 15  # paragraphs at most
+_ANSWERED = re.compile(r"\banswer is\b", re.IGNORECASE)
+
+
+class Interleave:
+    """Thinks one sentence at a time and searches with it. Each search adds up to `limit` pieces of evidence.
+
+    `thoughts` and `collected` bound the sentences and the pieces of evidence.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        model: LanguageModel,
+        answering: Answering,
+        *,
+        limit: int,
+        thoughts: int = THOUGHTS,
+        collected: int = COLLECTED,
+    ) -> None:
+        if not collected or not limit:
+            raise UsageError(f"limit {limit}, collected {collected}: a loop that collects nothing cannot answer")
+        self._retriever = retriever
+        self._model = model
+        self._answering = answering
+        self._limit = limit
+        self._thoughts = thoughts
+        self._collected = collected
+
+    @property
+    def calls(self) -> CallCount:
+        """One a thought, the searches, and the answer."""
+        thoughts = CallCount(f"1 a thought, at most {self._thoughts}", self._thoughts)
+        searches = read_calls(self._retriever).repeat(self._thoughts + 1)
+        return sum_calls([*([thoughts] if self._thoughts else []), searches, CallCount("1", 1)])
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
+        course = _Course(question, Collection(self._collected))
+        yield await self._search(course, question.text)
+        while not course.end:
+            course.step += 1
+            async for event in self._think(course):
+                yield event
+        yield make_stop_event(course.end, course.step)
+        prepared = await self._answering.prepare(question, course.collection.pieces)
+        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield await self._answering.ask(question, prepared)
+
+    async def _search(self, course: _Course, query: str) -> Event:
+        """Search with a query, and note the end where no further search can bring anything."""
+        found = await self._retriever.retrieve(query, self._limit, within=course.question.within)
+        event = course.collection.take(query, found, course.step)
+        if course.step == self._thoughts:
+            course.end = f"no thought is left (allowed: {self._thoughts})"
+        elif course.collection.is_full:
+            course.end = f"the collection is full (allowed: {self._collected})"
+        return event
+
+    async def _think(self, course: _Course) -> AsyncIterator[Event]:
+        """The next thought, and a search with it unless it concludes."""
+        make_input = partial(_make_input, course)
+        fitted = await asyncio.to_thread(self._answering.fit, THINK, course.collection.pieces, make_input)
+        reply = await course.skipped.usable(self._model.ask(THINK, fitted.given), None)
+        for event in course.skipped.events(course.step):
+            yield event
+        if reply is None:
+            course.end = "the reply was not usable"
+            return
+        summary = list_facts(thought=reply.thought)
+        yield Event(name="thought", step=course.step, summary=summary, detail=reply.model_dump())
+        course.end = _find_end(reply, course.thoughts)
+        course.thoughts.append(reply.thought)
+        if not course.end:
+            yield await self._search(course, reply.thought)
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far the loop has come with one question."""
+
+    question: Question
+    collection: Collection
+    thoughts: list[str] = field(default_factory=list)
+    step: int = 0
+    end: str = ""  # why the loop ends
+    skipped: Skipped = field(default_factory=Skipped)
+
+
+def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:
+    """Why this thought is the last one; empty if it is not."""
+    if reply.concludes or _ANSWERED.search(reply.thought):
+        return "the thought concludes"
+    return "the thought repeats an earlier one" if fold(reply.thought) in map(fold, thoughts) else ""
+
+
+def _make_input(course: _Course, shown: Sequence[Shown]) -> ThinkIn:
+    return ThinkIn(question=course.question.text, evidence=list(shown), thoughts=course.thoughts)

@@ -1,0 +1,177 @@
+"""Remember the gist of every page, look up the pages that a question needs, then answer (ReadAgent, section 3.2).
+
+Lee et al. 2024, see `memory.pages`. Pages are looked up in parallel (one reply names up to `pages` of them) or
+sequentially (one page after another, each chosen with the texts of those before it). The paper allows 1 to 6 pages, by
+data set; the default of 5 is ours.
+
+What the answering role sees are all pages in order, the text of those looked up in place of their gists. Where that
+does not fit into the budget, the pages that were looked up come first, then the gists nearest to the question. Before
+that, gists that do not fit into the window of the role that looks up are left out, the furthest first. A reply that
+stays unusable after its repair is skipped and reported: then no further page is looked up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
+from tomewise.loops.answering import Answering
+from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
+from tomewise.loops.evidence import Shelf, find_labelled
+from tomewise.loops.skipped import Skipped
+from tomewise.recall.ranking import as_evidence
+from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+
+PAGES = 5
+LookUpOrder = Literal["parallel", "sequential"]
+_ALL = 10**9  # pages
+_PAGE = "page"  # the kind of a page that is shown in full
+
+
+class LookUp:
+    """`retriever` ranks the gists of all pages. At most `pages` pages are looked up.
+
+    `choosing` fits the gists that the role that looks up sees, `answering` what the answering role sees.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        retriever: Retriever,
+        model: LanguageModel,
+        shelf: Shelf,
+        choosing: Answering,
+        answering: Answering,
+        *,
+        pages: int = PAGES,
+        order: LookUpOrder = "parallel",
+    ) -> None:
+        self._store = store
+        self._retriever = retriever
+        self._model = model
+        self._shelf = shelf
+        self._choosing = choosing
+        self._answering = answering
+        self._pages = pages
+        self._rounds = min(pages, 1) if order == "parallel" else pages
+        self._at_once = pages if order == "parallel" else 1
+
+    @property
+    def calls(self) -> CallCount:
+        """One for each look-up, and the answer."""
+        rounds = CallCount(str(self._rounds), self._rounds)
+        if self._rounds > 1:
+            rounds = CallCount(f"1 a look-up, at most {self._rounds}", self._rounds)
+        used = [rounds] if self._rounds else []
+        return sum_calls([*used, read_calls(self._retriever), CallCount("1", 1)])
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """For each round `looked up`; `stopped`, `retrieved`, then the answer."""
+        ranked = await self._retriever.retrieve(question.text, _ALL, within=question.within)
+        course = _Course(question, ranked, await asyncio.to_thread(self._shelf.in_order, ranked))
+        if not ranked:
+            course.end = "there are no pages to look up"
+        while not course.end:
+            if course.step == self._rounds:
+                course.end = f"no look-up is left (allowed: {self._rounds})"
+                break
+            course.step += 1
+            async for event in self._look_up(course):
+                yield event
+        yield make_stop_event(course.end, course.step)
+        read = [piece for node in course.read for piece in course.texts[node]]
+        gists = [piece for piece in course.ranked if piece.node not in course.texts]
+        prepared = await self._answering.prepare(question, [*read, *gists], arrange=course.arrange)
+        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield await self._answering.ask(question, prepared)
+
+    async def _look_up(self, course: _Course) -> AsyncIterator[Event]:
+        """Ask for pages, and read them."""
+        limit = min(self._at_once, self._pages - len(course.read))
+        fitted = await asyncio.to_thread(
+            self._choosing.fit, LOOK_UP, course.shown, partial(_make_input, course, limit), course.arrange
+        )
+        course.evidence = fitted.evidence
+        given = fitted.given.model_copy(update={"read": course.read_labels})
+        reply = await course.skipped.usable(self._model.ask(LOOK_UP, given), None)
+        for event in course.skipped.events(course.step):
+            yield event
+        if reply is None:
+            course.end = "the reply was not usable"
+            return
+        new = _choose_new(reply.labels, course, limit)
+        course.texts |= await asyncio.to_thread(self._read_texts, new)
+        course.read += [piece.node for piece in new]
+        course.end = "" if new else "no further page is needed"
+        passages = [passage for piece in new for passage in course.texts[piece.node]]
+        summary = list_facts(pages=len(new), of=len(course.ranked), reasoning=reply.reasoning)
+        event = make_retrieval_event("looked up", passages, passages, course.step)
+        shown = len(fitted.evidence)
+        detail = {**event.detail, "pages": [piece.node for piece in new], "gists": shown, "reasoning": reply.reasoning}
+        yield replace(event, summary=summary, detail=detail)
+
+    def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
+        """The passages of each page."""
+        keys = self._store.keys_of({source for page in pages for source in page.sources})
+        passages = {passage.id: passage for passage in self._store.passages(keys.values()).values()}
+        return {
+            page.node: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
+            for page in pages
+        }
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far the loop has come with one question. `ranked` are all gists, nearest first, `ordered` as in the text."""
+
+    question: Question
+    ranked: Sequence[Evidence]
+    ordered: Sequence[Evidence]
+    read: list[NodeId] = field(default_factory=list)  # pages that were looked up, in the order of their choice
+    texts: dict[NodeId, list[Evidence]] = field(default_factory=dict)  # their passages
+    evidence: Sequence[Evidence] = ()  # what the role that looks up saw last
+    step: int = 0
+    end: str = ""  # why the look-up ends
+    skipped: Skipped = field(default_factory=Skipped)
+
+    @property
+    def shown(self) -> list[Evidence]:
+        """All pages for the role that looks up: those that were read in full, then the gists, nearest first."""
+        pages = {piece.node: piece for piece in self.ranked}
+        read = [
+            replace(pages[node], layer=_PAGE, text="\n".join(piece.text for piece in self.texts[node]))
+            for node in self.read
+        ]
+        return [*read, *(piece for piece in self.ranked if piece.node not in self.texts)]
+
+    @property
+    def read_labels(self) -> list[str]:
+        """The labels under which pages that were read are shown."""
+        return [f"E{number}" for number, piece in enumerate(self.evidence, start=1) if piece.node in self.texts]
+
+    def arrange(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        """Pages, gists and passages in the order of the text."""
+        places: Mapping[NodeId, tuple[int, int]] = {
+            node: (place, number)
+            for place, page in enumerate(self.ordered)
+            for number, node in enumerate((page.node, *page.sources))
+        }
+        return sorted(evidence, key=lambda piece: places[piece.node])
+
+
+def _choose_new(labels: Sequence[str], course: _Course, limit: int) -> list[Evidence]:
+    """The pages of these labels that were not read before, each once, at most `limit`."""
+    chosen = {piece.node: piece for label in labels for piece in find_labelled(label, course.evidence)}
+    return [piece for node, piece in chosen.items() if node not in course.texts][:limit]
+
+
+def _make_input(course: _Course, limit: int, shown: Sequence[Shown]) -> LookUpIn:
+    return LookUpIn(question=course.question.text, evidence=list(shown), limit=limit)

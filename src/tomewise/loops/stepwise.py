@@ -1,0 +1,162 @@
+"""Step by step: decide on a smaller question, answer it from memory or by a search, and go on until it suffices.
+
+After DeepRAG (Guan et al. 2025, arXiv 2502.01142): at each step the model decides whether it is finished, and whether
+the next smaller question needs a search. The paper trains a model for these two decisions; here a prompt asks for them,
+so the loop has another name. What the model answers from memory is marked as such wherever it is shown.
+
+A search is made with the smaller question, and the answering role, which may decline, answers it from what was found.
+A reply that stays unusable after its repair is skipped and reported: an unusable decision ends the steps, an unusable
+answer counts as not found. Constants are ours: the paper states no limit of steps that applies without its training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from tomewise.calls import CallCount, read_calls, sum_calls, write_number
+from tomewise.language.roles import STEP, StepIn, StepOut
+from tomewise.loops.answering import Answering
+from tomewise.loops.collection import Collection
+from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
+from tomewise.loops.repeats import fold
+from tomewise.loops.selection import take_turns
+from tomewise.loops.skipped import Skipped
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Retriever
+
+STEPS = 5
+_NOT_FOUND = "not found"
+_FROM_MEMORY = "(from general knowledge, not from the texts)"
+
+
+class Stepwise:
+    """Answers smaller questions until the model finds that they suffice, at most `steps`; then the question itself.
+
+    Each search asks for `limit` pieces of evidence.
+    """
+
+    def __init__(
+        self, retriever: Retriever, model: LanguageModel, answering: Answering, *, limit: int, steps: int = STEPS
+    ) -> None:
+        self._retriever = retriever
+        self._model = model
+        self._answering = answering
+        self._limit = limit
+        self._steps = steps
+
+    @property
+    def calls(self) -> CallCount:
+        """A decision and an answer a step, the searches, and the last answer. Without a search there is one at last."""
+        search = read_calls(self._retriever)
+        step = sum_calls([CallCount("2", 2), search])
+        most = sum_calls([step.repeat(self._steps), search, CallCount("1", 1)]).most
+        limit = "" if most is None else f", at most {write_number(most)} in {self._steps} steps"
+        return CallCount(f"{step.formula} a step + 1{limit}", most)
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """By step `decided`, and `recalled` and `found` after a search; `stopped`, `retrieved`, then the answer."""
+        course = _Course(question)
+        while not course.end:
+            if course.step == self._steps:
+                course.end = f"no step is left (allowed: {self._steps})"
+                break
+            course.step += 1
+            async for event in self._take_step(course):
+                yield event
+        yield make_stop_event(course.end, course.step)
+        if not course.lists:
+            yield await self._search(course, question.text)
+        prepared = await self._answering.prepare(question, course.ranked, notes=course.notes)
+        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield await self._answering.ask(question, prepared)
+
+    async def _take_step(self, course: _Course) -> AsyncIterator[Event]:
+        """Decide, and answer the smaller question."""
+        given = StepIn(question=course.question.text, asked=course.asked, findings=course.findings)
+        reply = await course.skipped.usable(self._model.ask(STEP, given), None)
+        for event in course.skipped.events(course.step):
+            yield event
+        course.end = _find_end(reply, course.asked)
+        if reply is None:
+            return
+        facts = {"subquestion": reply.subquestion, "answer": reply.answer, "reasoning": reply.reasoning}
+        summary = list_facts(decision=_name_decision(reply), **facts)
+        yield Event(name="decided", step=course.step, summary=summary, detail=reply.model_dump())
+        if course.end:
+            return
+        if _needs_search(reply):
+            yield await self._search(course, reply.subquestion)
+            async for event in self._answer_part(course, reply.subquestion):
+                yield event
+        else:
+            course.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
+
+    async def _search(self, course: _Course, query: str) -> Event:
+        found = await self._retriever.retrieve(query, self._limit, within=course.question.within)
+        course.lists.append(found)
+        return course.collection.take(query, found, course.step)
+
+    async def _answer_part(self, course: _Course, subquestion: str) -> AsyncIterator[Event]:
+        """Answer a smaller question from what was just found for it."""
+        part = Question(text=subquestion, within=course.question.within)
+        prepared = await self._answering.prepare(part, course.lists[-1])
+        answer = await course.skipped.usable(self._answering.ask(part, prepared), None)
+        for event in course.skipped.events(course.step):
+            yield event
+        if answer is not None:
+            cited = {citation.passage for citation in answer.citations}
+            course.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
+        text = answer.text if answer and answer.resolved else ""
+        course.add(subquestion, text)
+        summary = list_facts(subquestion=subquestion, answer=text or _NOT_FOUND)
+        yield Event(name="found", step=course.step, summary=summary, detail={"answer": text, "asked": subquestion})
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far the loop has come with one question. `lists` is what each search found, best first."""
+
+    question: Question
+    asked: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)  # each smaller question with its answer
+    notes: list[str] = field(default_factory=list)  # the findings that have one
+    lists: list[list[Evidence]] = field(default_factory=list)
+    cited: list[Evidence] = field(default_factory=list)  # what the answers rest on
+    collection: Collection = field(default_factory=Collection)
+    step: int = 0
+    end: str = ""  # why the loop ends
+    skipped: Skipped = field(default_factory=Skipped)
+
+    @property
+    def ranked(self) -> list[Evidence]:
+        """All evidence, each piece once: what answers rest on, then the best of each search in turn."""
+        ranked = [*self.cited, *take_turns(self.lists)]
+        return list({piece.node: piece for piece in ranked}.values())
+
+    def add(self, subquestion: str, answer: str) -> None:
+        """Note a smaller question and its answer, which is empty if none was found."""
+        self.asked.append(subquestion)
+        self.findings.append(f"{subquestion} {answer or _NOT_FOUND}")
+        if answer:
+            self.notes.append(self.findings[-1])
+
+
+def _needs_search(reply: StepOut) -> bool:
+    return reply.search or not reply.answer
+
+
+def _name_decision(reply: StepOut) -> str:
+    if reply.finished:
+        return "finished"
+    return "search" if _needs_search(reply) else "from memory"
+
+
+def _find_end(reply: StepOut | None, asked: Sequence[str]) -> str:
+    """Why this reply ends the steps; empty if it does not."""
+    if reply is None:
+        return "the reply was not usable"
+    if reply.finished:
+        return "the findings suffice"
+    if not reply.subquestion:
+        return "no smaller question was asked"
+    return "the smaller question was asked before" if fold(reply.subquestion) in map(fold, asked) else ""

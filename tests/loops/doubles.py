@@ -1,0 +1,43 @@
+"""What tests of loops share: a retriever that is scripted, and the events and the answer of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.loops.answering import Answering
+from tomewise.loops.citing import Citer
+from tomewise.loops.evidence import Shelf, make_token_counter
+from tomewise.types import Answer, Event, Evidence, Loop, Question, Scope
+
+EMBEDDER = HashEmbedder(32)
+
+
+class Shelves:
+    """A retriever that gives what stands under a query, else `ground`, and remembers what it was asked."""
+
+    def __init__(self, found: Mapping[str, Sequence[Evidence]], ground: Sequence[Evidence] = ()) -> None:
+        self.asked: list[str] = []
+        self.scopes: list[Scope | None] = []
+        self._found = found
+        self._ground = ground
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        self.asked.append(query)
+        self.scopes.append(within)
+        return list(self._found.get(query, self._ground))[:limit]
+
+
+def make_answering(store, model, budget=6000):
+    return Answering(model, Citer(store), Shelf(store), make_token_counter(EMBEDDER), budget=budget)
+
+
+async def converse(loop: Loop, question: Question) -> tuple[list[Event], Answer]:
+    """The events of a loop, and its answer."""
+    items = [item async for item in loop.run(question)]
+    assert isinstance(items[-1], Answer)
+    return [item for item in items if isinstance(item, Event)], items[-1]
+
+
+def list_roles(model) -> list[str]:
+    return [call.role for call in model.calls]
