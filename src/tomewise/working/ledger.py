@@ -107,7 +107,8 @@ def limit_facts(ledger: Ledger, budget: int | None, count: Count) -> Ledger:
 def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
     """An inference that rests on the facts with these labels, and on what the inferences with these labels rest on."""
     grounds: dict[str, Fact] = {}
-    for entry in (*ledger.facts, *ledger.inferences):
+    entries: list[Fact | Inference] = [*ledger.facts, *ledger.inferences]
+    for entry in entries:
         if entry.label in labels:
             facts = entry.grounds if isinstance(entry, Inference) else (entry,)
             grounds.update({fact.label: fact for fact in facts})

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import answering, gist, judging, reading, steering, summarising
+from tomewise.language.extractive import answering, gist, judging, reading, relaying, steering, summarising
 from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
 
@@ -29,6 +29,10 @@ PLAYS: Mapping[str, Play] = {
     "decompose": steering.decompose,
     "probe": steering.probe,
     "fuse": steering.fuse,
+    "plan_reading": relaying.plan_reading,
+    "infer_notes": relaying.infer_notes,
+    "refine_questions": relaying.refine_questions,
+    "carry_note": relaying.carry_note,
     "judge_correct": judging.judge_correct,
     "judge_entailed": judging.judge_entailed,
     "judge_level": judging.judge_level,
@@ -39,6 +43,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "answer": answering.answer,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
+    "extract_notes": relaying.extract_notes,
 }
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 
