@@ -52,6 +52,13 @@ def extract_lines(given: Any) -> dict[str, object]:
     return {"entities": [], "triples": [line for line in lines if len(line) == 3]}
 
 
+def note_lines(given: Any) -> dict[str, object]:
+    """Long facts from all passages but the last ones, so that a ledger of the usual size forgets the first."""
+    pieces = [piece for piece in given.evidence if piece.text not in TEXTS[-3:]]
+    facts = [{"label": each.label, "quote": each.text, "fact": f"{each.text} {'And so on. ' * 200}"} for each in pieces]
+    return {"facts": facts}
+
+
 def make_model() -> ScriptedModel:
     """A model that plays every role, and declines to answer as long as it may."""
     return ScriptedModel(
@@ -65,6 +72,13 @@ def make_model() -> ScriptedModel:
             "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
             "encode": lambda given: {"cue": f"cue of {given.probe}"},
             "fuse": lambda _: {"cue": "fused"},
+            "plan_reading": lambda _: {"questions": [QUESTION]},
+            "extract_notes": note_lines,
+            "infer_notes": lambda given: {
+                "inferences": [{"rests_on": [given.facts[-1].label], "inference": "So Tom."}]
+            },
+            "refine_questions": lambda _: {},
+            "carry_note": lambda given: {"note": given.evidence[0].text},
             "answer": lambda given: {"answer": "*" if given.may_decline else "Tom"},
         }
     )
@@ -196,6 +210,22 @@ def as_published(full: Ran, ablated: Ran) -> None:
     assert full.calls["encode"] < ablated.calls["encode"], "a cue for each layer, not for each probe"
 
 
+def nothing_read_again(full: Ran, ablated: Ran) -> None:
+    assert (full.calls["extract_notes"], ablated.calls["extract_notes"]) == (2, 1)
+
+
+def nothing_forgotten(full: Ran, ablated: Ran) -> None:
+    assert {*texts(full)} < {*texts(ablated)} == {*TEXTS[:-3]}
+
+
+def read_both_ways(full: Ran, ablated: Ran) -> None:
+    assert ablated.calls == {"carry_note": 2 * full.calls["carry_note"], "answer": 1}
+
+
+def run_five_times(full: Ran, ablated: Ran) -> None:
+    assert ablated.calls == {role: 5 * calls for role, calls in full.calls.items()}
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -216,6 +246,13 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("comorag", "without regulation"): no_call_of("probe"),
     ("comorag", "without both"): one_shot,
     ("comorag", "as published"): as_published,
+    ("cosmir", "extraction alone"): no_call_of("infer_notes", "refine_questions"),
+    ("cosmir", "without inference"): no_call_of("infer_notes"),
+    ("cosmir", "without refinement"): no_call_of("refine_questions"),
+    ("cosmir", "without recovery"): nothing_read_again,
+    ("cosmir", "unbounded ledger"): nothing_forgotten,
+    ("chain_of_agents", "bidirectional"): read_both_ways,
+    ("chain_of_agents", "self-consistent"): run_five_times,
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
 

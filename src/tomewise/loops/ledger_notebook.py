@@ -38,7 +38,7 @@ from tomewise.loops.chunking import Chunking
 from tomewise.loops.citing import locate
 from tomewise.loops.events import list_facts
 from tomewise.loops.evidence import Count, Shelf, find_labelled
-from tomewise.loops.notebooks import EXTRACTS, Findings, describe_chunk, list_passages
+from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
 from tomewise.loops.selection import take_turns
 from tomewise.loops.skipped import Skipped
 from tomewise.reading.chunks import Chunk
@@ -61,8 +61,8 @@ _NOT_FOUND = "(these words were not found in the text)"
 class Cycle:
     """How a ledger is kept. `memory` is the fraction of a chunk that the ledger holds, 0: no limit.
 
-    `wave` chunks are read side by side. At most `questions` are open at a time. `recovery` is the share of the text that
-    may be read again for open questions, for each of which up to `limit` passages are searched; 0: none.
+    `wave` chunks are read side by side. At most `questions` are open at a time. `recovery` is the share of the text
+    that may be read again for open questions, up to `limit` passages a question; 0: none.
     """
 
     memory: float = 0.125
@@ -97,7 +97,7 @@ class LedgerReading:
         waves = f" + {steps} a wave of {self._cycle.wave}" if steps and self._cycle.wave > 1 else ""
         each = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
         search = read_calls(self._recall)
-        again = f", at most {self._cycle.recovery:.0%} of it read twice" if self._cycle.recovery else ""
+        again = f", at most {self._cycle.recovery:.0%} of the text read twice" if self._cycle.recovery else ""
         searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
         return CallCount(each + again + searches)
 
@@ -144,8 +144,8 @@ class LedgerNotebook:
             async for event in self._read_waves(again):
                 yield event
 
-    def find_findings(self) -> Findings:
-        """The quotes of facts and of what inferences rest on, passage by passage; inferences and other facts as notes."""
+    def collect(self) -> Findings:
+        """Quotes of facts and of what inferences rest on, by passage; inferences and facts in other words as notes."""
         inferences = self.ledger.inferences
         grounds = chain.from_iterable(inference.grounds for inference in inferences)
         quoted: dict[PassageId, dict[str, None]] = {}
@@ -153,9 +153,7 @@ class LedgerNotebook:
             if fact.in_text and fact.quote:
                 quoted.setdefault(fact.passage, {})[fact.quote] = None
         notes = [inference.text for inference in reversed(inferences)]
-        notes += [
-            _write_fact(fact) for fact in reversed(self.ledger.facts) if fact.text != fact.quote or not fact.in_text
-        ]
+        notes += [_write_fact(fact) for fact in reversed(self.ledger.facts) if not (fact.in_text and fact.is_quote)]
         extracts = _make_extracts(quoted, self._chunking.find_passages(quoted))
         return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
 
@@ -178,7 +176,8 @@ class LedgerNotebook:
     async def _read_wave(self, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room."""
         budget, made = self.ledger.budget, self.ledger.made
-        found = await gather_calls(self._extract(chunk) for chunk in wave)
+        given = await asyncio.to_thread(lambda: [self._show(chunk) for chunk in wave])
+        found = await gather_calls(self._extract(chunk, shown) for chunk, shown in zip(wave, given, strict=True))
         for chunk, facts in zip(wave, found, strict=True):
             yield self._report_chunk(chunk, facts)
             self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._count)
@@ -191,16 +190,17 @@ class LedgerNotebook:
             yield event
         yield self._report_ledger()
 
-    async def _extract(self, chunk: Chunk) -> list[Fact] | None:
+    def _show(self, chunk: Chunk) -> NotesIn:
+        shown = self._shelf.show(list_passages(chunk))
+        return NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
+
+    async def _extract(self, chunk: Chunk, given: NotesIn) -> list[Fact] | None:
         """The facts of a chunk, None where no usable reply came."""
-        evidence = list_passages(chunk)
-        shown = await asyncio.to_thread(self._shelf.show, evidence)
-        given = NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
         reply = await self.skipped.usable(self._model.ask(EXTRACT_NOTES, given), None)
         if reply is None:
             self.unread.append(chunk)
             return None
-        return await asyncio.to_thread(lambda: [_check_quote(noted, chunk, evidence) for noted in reply.facts])
+        return await asyncio.to_thread(lambda: [_check_quote(noted, chunk) for noted in reply.facts])
 
     async def _infer(self) -> None:
         given = InferIn(question=self._question.text, questions=list(self.ledger.questions), **self._list_entries())
@@ -222,8 +222,10 @@ class LedgerNotebook:
         return {"facts": facts, "inferences": inferences}
 
     def _open_questions(self, questions: Sequence[str]) -> None:
-        distinct = {" ".join(asked.casefold().split()): asked for asked in reversed(questions) if asked.strip()}
-        self.ledger = replace(self.ledger, questions=tuple(reversed(distinct.values()))[: self._cycle.questions])
+        distinct: dict[str, str] = {}
+        for asked in filter(str.strip, questions):
+            distinct.setdefault(" ".join(asked.casefold().split()), asked)
+        self.ledger = replace(self.ledger, questions=tuple(distinct.values())[: self._cycle.questions])
 
     async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
@@ -252,9 +254,9 @@ class LedgerNotebook:
         return Event(name="updated", step=self._step, summary=list_facts(**sizes), detail=detail)
 
 
-def _check_quote(noted: NotedFact, chunk: Chunk, evidence: Sequence[Evidence]) -> Fact:
+def _check_quote(noted: NotedFact, chunk: Chunk) -> Fact:
     """The fact with the passage that has its quote: the one that it names first, else another one of the chunk."""
-    named = [piece.node for piece in find_labelled(noted.label, evidence)]
+    named = [piece.node for piece in find_labelled(noted.label, list_passages(chunk))]
     passages = sorted(chunk.passages, key=lambda passage: passage.id not in named)
     text = noted.fact or noted.quote
     for passage in passages:
@@ -276,7 +278,7 @@ def _make_extracts(quoted: dict[PassageId, dict[str, None]], passages: dict[Pass
     """The quotes of each passage as one piece of evidence, in the order in which they stand there."""
     for rank, (passage_id, quotes) in enumerate(quoted.items(), start=1):
         if passage := passages.get(passage_id):
-            text = " … ".join(sorted(quotes, key=passage.text.find))
+            text = BETWEEN_QUOTES.join(sorted(quotes, key=passage.text.find))
             yield Evidence(
                 node=content_id("extract", passage_id, text),
                 layer=EXTRACTS,

@@ -59,6 +59,6 @@ class NoteNotebook:
             for event in self.skipped.events(step):
                 yield event
 
-    def find_findings(self) -> Findings:
+    def collect(self) -> Findings:
         """The note."""
         return Findings(notes=(self.note,) if self.note else ())

@@ -14,6 +14,7 @@ from tomewise.recall.ranking import as_evidence
 from tomewise.types import Event, Evidence, Question
 
 EXTRACTS = "extracts"  # the layer of evidence that is words of passages
+BETWEEN_QUOTES = " … "
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Notebook(Protocol):
         """Read all chunks, in the order given."""
         ...
 
-    def find_findings(self) -> Findings:
+    def collect(self) -> Findings:
         """What the reading came to."""
         ...
 

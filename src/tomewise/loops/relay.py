@@ -1,7 +1,7 @@
 """Read the whole text in order, chunk by chunk, then answer from what was written down (COSMIR; Chain of Agents).
 
-What is written down is a `Reading`: a ledger, or a note in free text. The answering role sees that alone, never the text.
-A chunk whose call failed is named to it and in the answer.
+What is written down is a `Reading`: a ledger, or a note in free text. The answering role sees that alone, never the
+text. A chunk whose call failed is named to it and in the answer.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Relay:
         self, question: Question, notebooks: Sequence[Notebook], unread: Sequence[str]
     ) -> AsyncIterator[Event | Answer]:
         """Ask the answering role, which sees the notebooks only."""
-        findings = await asyncio.to_thread(lambda: [notebook.find_findings() for notebook in notebooks])
+        findings = await asyncio.to_thread(lambda: [notebook.collect() for notebook in notebooks])
         evidence, given, cut = await asyncio.to_thread(self._fit, question, findings, unread)
         reply = await self._model.ask(ANSWER, given)
         may_decline = not question.force
@@ -123,10 +123,8 @@ class Relay:
         def make_input(kept: Sequence[Evidence | str]) -> AnswerIn:
             pieces = self._order(kept)
             texts = [shown[piece.node].model_copy(update={"label": f"E{n}"}) for n, piece in enumerate(pieces, 1)]
-            kept_notes = [note for note in kept if isinstance(note, str)]
-            return make_answer_input(
-                question, texts, notes=[*about_unread, *kept_notes], may_decline=not question.force
-            )
+            kept_notes = [*about_unread, *(note for note in kept if isinstance(note, str))]
+            return make_answer_input(question, texts, notes=kept_notes, may_decline=not question.force)
 
         material: list[Evidence | str] = [*notes, *extracts]
         kept = fit_to_window(material, self._model, ANSWER, make_input)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -16,44 +17,6 @@ from tomewise.systems.flat import hybrid_recall
 from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, find_recall
 
 CHUNK = 64_000  # tokens
-
-
-def cosmir(
-    kit: Kit,
-    *,
-    chunk: Count = CHUNK,
-    memory: Weight = 0.125,
-    wave: Count = 1,
-    questions: Count = 10,
-    order: Order = "document",
-    inference: Literal["facts", "none"] = "facts",
-    refinement: Literal["questions", "none"] = "questions",
-    recovery: Weight = 0.2,
-    limit: Count = 20,
-) -> System:
-    """Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone.
-
-    COSMIR, section 4.2: `loops.relay` with a ledger. `chunk` is in tokens, smaller where the model's window is. `memory`
-    is the fraction of a chunk that the ledger holds (0: no limit). `wave` chunks are read side by side. `recovery` is
-    the share of the text that is read again for questions still open at the end, found by `hybrid` recall, up to `limit`
-    passages a question (0: none).
-
-    Deviations: the ledger forgets after the inference, not before it. A wave without a new fact has neither inference
-    nor refinement. The share read again and waves are ours.
-    """
-    return relay(
-        kit,
-        Recall(retriever=hybrid_recall(kit)),
-        chunk=chunk,
-        memory=memory,
-        wave=wave,
-        questions=questions,
-        order=order,
-        inference=inference,
-        refinement=refinement,
-        recovery=recovery,
-        limit=limit,
-    )
 
 
 def relay(
@@ -87,6 +50,26 @@ def relay(
     return System(loop=Relay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
 
 
+def cosmir(kit: Kit, **settings: Any) -> System:
+    """Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone.
+
+    COSMIR, section 4.2: `loops.relay` with a ledger, and `hybrid` recall for what is read again. `chunk` is in tokens,
+    smaller where the model's window is. `memory` is the fraction of a chunk that the ledger holds (0: no limit). `wave`
+    chunks are read side by side. `recovery` is the share of the text that is read again for questions still open at the
+    end, up to `limit` passages a question (0: none).
+
+    Deviations: the ledger forgets after the inference, not before it. A wave without a new fact has neither inference
+    nor refinement. Waves, order by relevance and recovery are ours.
+    """
+    return relay(kit, Recall(retriever=hybrid_recall(kit)), **settings)
+
+
+_of_relay = inspect.signature(relay)
+cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
+    parameters=[parameter for name, parameter in _of_relay.parameters.items() if name != "recall"]
+)
+
+
 def chain_of_agents(
     kit: Kit,
     *,
@@ -101,8 +84,8 @@ def chain_of_agents(
     text is also read backwards and the answer sees both notes. The answer of most `runs` is taken (self-consistency);
     that needs a model with a temperature above 0.
 
-    Deviations: a chunk is made of whole passages, not of sentences. No model judges between answers: both notes are shown
-    to the answering role, and runs vote.
+    Deviations: a chunk is made of whole passages, not of sentences. No model judges between answers: both notes are
+    shown to the answering role, and runs vote.
     """
     shelf = Shelf(kit.store)
     chunking = Chunking(kit.store, make_token_counter(kit.embedder), kit.model, CARRY_NOTE, size=chunk)

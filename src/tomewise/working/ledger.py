@@ -36,6 +36,11 @@ class Fact:
     is_cut: bool = False
     tokens: int = 0
 
+    @property
+    def is_quote(self) -> bool:
+        """Whether the fact is in the words of the text."""
+        return self.text == self.quote
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
@@ -154,14 +159,14 @@ def _keep_newest(entries: Sequence[Entry], budget: int | None) -> tuple[Entry, .
 
 def _size_fact(fact: Fact, budget: int | None, count: Count) -> Fact:
     """The fact with its number of tokens, cut if it is larger than the budget: first the quote, then the text."""
-    quote = "" if fact.quote == fact.text else fact.quote
+    quote = "" if fact.is_quote else fact.quote
     of_text, of_quote = count([fact.text, quote])
     if budget is None or of_text + of_quote <= budget:
         return replace(fact, tokens=of_text + of_quote)
     text = _cut_text(fact.text, budget, count)
     (of_text,) = count([text])
     # A quote that is cut at its end still stands in the text, so it remains a quotation.
-    quote = text if fact.quote == fact.text else _cut_text(fact.quote, budget - of_text, count)
+    quote = text if fact.is_quote else _cut_text(fact.quote, budget - of_text, count)
     of_quote = 0 if quote == text else count([quote])[0]
     return replace(fact, text=text, quote=quote, is_cut=True, tokens=of_text + of_quote)
 

@@ -7,7 +7,7 @@ from tomewise.language.extractive import relaying
 from tomewise.language.roles import CarryIn, Entry, InferIn, NotesIn, PlanIn, RefineIn, Shown
 
 QUESTION = "Who was the man that Pip met in the garden?"
-GARDEN = "In the garden of Satis House Pip met a pale young gentleman."
+GARDEN = "In the garden of Satis House, Pip met a pale young gentleman."
 RIVER = "Joe mended the gate by the river."
 
 
