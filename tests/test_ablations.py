@@ -210,11 +210,11 @@ def as_published(full: Ran, ablated: Ran) -> None:
     assert full.calls["encode"] < ablated.calls["encode"], "a cue for each layer, not for each probe"
 
 
-def nothing_read_again(full: Ran, ablated: Ran) -> None:
+def check_single_reading(full: Ran, ablated: Ran) -> None:
     assert (full.calls["extract_notes"], ablated.calls["extract_notes"]) == (2, 1)
 
 
-def nothing_forgotten(full: Ran, ablated: Ran) -> None:
+def keep_all_facts(full: Ran, ablated: Ran) -> None:
     assert {*texts(full)} < {*texts(ablated)} == {*TEXTS[:-3]}
 
 
@@ -249,8 +249,8 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cosmir", "extraction alone"): no_call_of("infer_notes", "refine_questions"),
     ("cosmir", "without inference"): no_call_of("infer_notes"),
     ("cosmir", "without refinement"): no_call_of("refine_questions"),
-    ("cosmir", "without recovery"): nothing_read_again,
-    ("cosmir", "unbounded ledger"): nothing_forgotten,
+    ("cosmir", "without recovery"): check_single_reading,
+    ("cosmir", "unbounded ledger"): keep_all_facts,
     ("chain_of_agents", "bidirectional"): read_both_ways,
     ("chain_of_agents", "self-consistent"): run_five_times,
 }

@@ -186,8 +186,8 @@ def join_descriptions(given: Any) -> dict[str, object]:
 
 def keep_what_names_the_question(given: Any) -> dict[str, object]:
     """A note for the question as it is: until the last chunk, nobody knows who the gentleman was."""
-    said = f"{given.note} {given.evidence[0].text}"
-    return {"note": " ".join(s for s in re.findall(r"[^.]+\.", said) if "Herbert" in s or "London" in s).strip()}
+    texts = f"{given.note} {given.evidence[0].text}"
+    return {"note": " ".join(s for s in re.findall(r"[^.]+\.", texts) if "Herbert" in s or "London" in s).strip()}
 
 
 async def test_a_fact_that_matters_only_later_survives_in_the_ledger_and_is_lost_in_the_note(store):

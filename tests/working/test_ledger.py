@@ -99,11 +99,11 @@ def test_other_data_is_not_a_ledger(data):
 
 
 @given(st.integers(1, 20) | st.none(), st.lists(st.lists(FACTS, max_size=4), max_size=4), st.lists(TEXTS, max_size=5))
-def test_the_budget_is_always_kept_and_nothing_is_lost_on_the_way_to_a_file(budget, rounds, said):
-    ledger = Ledger(budget=budget, questions=tuple(said))
+def test_the_budget_is_always_kept_and_nothing_is_lost_on_the_way_to_a_file(budget, rounds, names):
+    ledger = Ledger(budget=budget, questions=tuple(names))
     for number, facts in enumerate(rounds):
         ledger = add_facts(ledger, facts, count)
-        inferences = [infer_from(ledger, text, [each.label for each in ledger.facts]) for text in said[number:]]
+        inferences = [infer_from(ledger, text, [each.label for each in ledger.facts]) for text in names[number:]]
         ledger = add_inferences(ledger, inferences, count)
         for entries in (ledger.facts, ledger.inferences):
             assert budget is None or sum(each.tokens for each in entries) <= budget
