@@ -85,7 +85,9 @@ def events(answer: Answer, name: str) -> list[Any]:
 
 
 def final_ledger(answer: Answer) -> Any:
-    return load(events(answer, "updated")[-1].detail["ledger"])
+    ledger = load(events(answer, "answered")[-1].detail["ledger"])
+    assert ledger.answer == answer.text
+    return ledger
 
 
 # ---------------------------------------------------------------- the order of calls

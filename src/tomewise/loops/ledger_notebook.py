@@ -157,6 +157,11 @@ class LedgerNotebook:
         extracts = _make_extracts(quoted, self._chunking.find_passages(quoted))
         return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
 
+    def conclude(self, answer: str) -> dict[str, object]:
+        """The whole ledger with its answer, for `working.ledger.load`."""
+        self.ledger = replace(self.ledger, answer=answer)
+        return {"ledger": dump(self.ledger)}
+
     async def _plan(self) -> AsyncIterator[Event]:
         given = PlanIn(question=self._question.text, limit=self._cycle.questions)
         plan = await self.skipped.usable(self._model.ask(PLAN_READING, given), PlanOut())
@@ -250,7 +255,7 @@ class LedgerNotebook:
 
     def _report_ledger(self) -> Event:
         sizes = {name: len(getattr(self.ledger, name)) for name in ("questions", "facts", "inferences")}
-        detail = {"pool": list(_list_rows(self.ledger)), "ledger": dump(self.ledger)}
+        detail = {"pool": list(_list_rows(self.ledger))}
         return Event(name="updated", step=self._step, summary=list_facts(**sizes), detail=detail)
 
 

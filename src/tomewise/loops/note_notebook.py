@@ -62,3 +62,7 @@ class NoteNotebook:
     def collect(self) -> Findings:
         """The note."""
         return Findings(notes=(self.note,) if self.note else ())
+
+    def conclude(self, answer: str) -> dict[str, object]:
+        """Nothing: the note is among what the answering role saw."""
+        return {}

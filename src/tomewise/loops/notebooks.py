@@ -39,6 +39,10 @@ class Notebook(Protocol):
         """What the reading came to."""
         ...
 
+    def conclude(self, answer: str) -> dict[str, object]:
+        """Write down the answer. Returns what the last event says of the notebook, as plain data."""
+        ...
+
 
 class Reading(Protocol):
     """A way of reading: opens an empty notebook for a question."""

@@ -104,6 +104,8 @@ class Relay:
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
         answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
         detail = {"evidence": as_event_detail(evidence), "notes": given.notes, "cut": cut, "answer": reply.answer}
+        for notebook in notebooks:
+            detail |= notebook.conclude(answer.text)
         outcome = reply.answer if answer.resolved else "declined"
         summary = list_facts(
             answer=outcome, missing=answer.missing, shown=len(evidence), notes=len(given.notes), cut=cut
