@@ -1,6 +1,6 @@
 """What systems that read a whole text write down of the words that support an answer, and what that costs.
 
-`python bench/relay.py` asks the extractive model, with the bundled embedder,
+`python bench/relay.py` asks the extractive model
 
 - four questions about a novel (`../shared/data/novels/gods_of_mars.txt`), read in chunks of 8,000 tokens;
 - two specific questions about each meeting of QMSum (`../shared/data/qmsum`), read in chunks of 2,000 tokens with a
@@ -139,8 +139,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--meetings", type=int, default=35, help="how many meetings of QMSum, from the first")
     parser.add_argument("--only", choices=["novel", "qmsum"], help="one of the two texts")
+    parser.add_argument("--embedder", default="bundled", help="for a quick look: hash")
     options = parser.parse_args()
-    embedder = choose_embedder("bundled")
+    embedder = choose_embedder(options.embedder)
     if not NOVEL.is_file():
         print(f"skipped: {NOVEL} is absent")
         return
