@@ -259,8 +259,8 @@ async def test_a_chunk_whose_call_fails_is_named_in_the_answer(store, name):
 async def test_where_no_chunk_could_be_read_nobody_is_asked_to_answer(store, name):
     put_texts(store, EMBEDDER, "story", "Ada lived there.")
     model = script(extract_notes=[BAD], carry_note=[BAD])
+    settings = {"recovery": 0.0} if name == "cosmir" else {}
     with pytest.raises(BadReply, match="no JSON"):
-        settings = {"recovery": 0.0} if name == "cosmir" else {}
         await ask(assemble(name, Kit(store, model, EMBEDDER), **settings))
     assert not inputs(model, "answer")
 
