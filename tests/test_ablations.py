@@ -74,6 +74,13 @@ def evolve_points(given: Any) -> dict[str, object]:
     return {"insertions": [{"description": f"{name} met Ada.", "entities": ["Ada", name]} for name in ("Sam", "Pip")]}
 
 
+def note_lines(given: Any) -> dict[str, object]:
+    """Long facts from all passages but the last ones, so that a ledger of the usual size forgets the first."""
+    pieces = [piece for piece in given.evidence if piece.text not in TEXTS[-3:]]
+    facts = [{"label": each.label, "quote": each.text, "fact": f"{each.text} {'And so on. ' * 200}"} for each in pieces]
+    return {"facts": facts}
+
+
 def make_model() -> ScriptedModel:
     """A model that plays every role, and declines to answer as long as it may."""
     return ScriptedModel(
@@ -95,6 +102,13 @@ def make_model() -> ScriptedModel:
             "step": lambda given: {"subquestion": f"number {len(given.asked)}"},
             "shorten": lambda given: {"gist": f"Page: {given.text[:40]}"},
             "look_up": lambda given: {"labels": [f"E{number}" for number in range(1, 9)]},
+            "plan_reading": lambda _: {"questions": [QUESTION]},
+            "extract_notes": note_lines,
+            "infer_notes": lambda given: {
+                "inferences": [{"rests_on": [given.facts[-1].label], "inference": "So Tom."}]
+            },
+            "refine_questions": lambda _: {},
+            "carry_note": lambda given: {"note": given.evidence[0].text},
             "answer": lambda given: {"answer": "*" if given.may_decline else "Tom"},
         }
     )
@@ -272,6 +286,22 @@ def gists_alone(full: Ran, ablated: Ran) -> None:
     assert {piece.layer for piece in ablated.evidence} == {"pages"}
 
 
+def check_single_reading(full: Ran, ablated: Ran) -> None:
+    assert (full.calls["extract_notes"], ablated.calls["extract_notes"]) == (2, 1)
+
+
+def keep_all_facts(full: Ran, ablated: Ran) -> None:
+    assert {*texts(full)} < {*texts(ablated)} == {*TEXTS[:-3]}
+
+
+def read_both_ways(full: Ran, ablated: Ran) -> None:
+    assert ablated.calls == {"carry_note": 2 * full.calls["carry_note"], "answer": 1}
+
+
+def run_five_times(full: Ran, ablated: Ran) -> None:
+    assert ablated.calls == {role: 5 * calls for role, calls in full.calls.items()}
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -301,6 +331,13 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hgmem", "merged points stay"): originals_too,
     ("read_agent", "sequential"): one_page_after_another,
     ("read_agent", "without look-up"): gists_alone,
+    ("cosmir", "extraction alone"): no_call_of("infer_notes", "refine_questions"),
+    ("cosmir", "without inference"): no_call_of("infer_notes"),
+    ("cosmir", "without refinement"): no_call_of("refine_questions"),
+    ("cosmir", "without recovery"): check_single_reading,
+    ("cosmir", "unbounded ledger"): keep_all_facts,
+    ("chain_of_agents", "bidirectional"): read_both_ways,
+    ("chain_of_agents", "self-consistent"): run_five_times,
 }
 NAMED = [(system, ablation) for system, changes in ABLATIONS.items() for ablation in changes]
 

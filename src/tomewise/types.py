@@ -308,10 +308,10 @@ class Answer:
 
     For a multiple-choice question, `choice` is the letter of the chosen option (A, B, ...) and `text` its wording.
     `resolved` is False if the loop could not answer; `forced` is True if the model then had to guess.
-    `supported` says how far the evidence holds the answer. If the question was declined, `missing` says what the
-    evidence lacks. Quotations of the model that were found in none of the passages are not among the citations:
-    `derived_quotes` counts those of evidence that was made from passages, such as a summary, `dropped_quotes` those
-    found nowhere.
+    `supported` says how far the evidence holds the answer. `missing` says what the evidence lacks, if the question was
+    declined or is answered only partly, and which parts of the text could not be read. Quotations of the model that
+    were found in none of the passages are not among the citations: `derived_quotes` counts those of evidence that was
+    made from passages, such as a summary, `dropped_quotes` those found nowhere.
     """
 
     text: str

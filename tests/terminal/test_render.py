@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from tomewise.terminal.render import cut_notes, print_event
+from tomewise.terminal.render import cut_notes, print_answer, print_event
 from tomewise.types import Answer, Event
 
 
@@ -45,3 +45,10 @@ def test_any_event_can_say_what_was_cut():
     assert cut_notes(Answer(text="x", events=events)) == [
         "1 of 3 passages did not fit and were not read for this answer."
     ]
+
+
+def test_a_part_that_could_not_be_read_is_named_beside_the_answer():
+    out = io.StringIO()
+    answer = Answer(text="Ada", missing="not read: story.md, part 2 of 3")
+    print_answer(answer, (), Console(file=out, width=500, highlight=False))
+    assert "missing: not read: story.md, part 2 of 3" in out.getvalue()

@@ -51,7 +51,9 @@ def test_a_scripted_run_keeps_to_the_stated_calls(variant, tmp_path):
     else:
         assert len(built.calls) <= stated.index.most * len(TEXTS)
     assert bool(built.calls) == (stated.index != NO_CALLS)
-    assert stated.ask.most is not None
+    if stated.ask.most is None:
+        assert "a chunk" in stated.ask.formula, "a bound that depends on the length of the texts"
+        return
     assert 1 <= len(asked.calls) <= stated.ask.most
     if variant.name in DEEPEST:
         assert stated.ask.most == DEEPEST[variant.name]
@@ -77,6 +79,10 @@ def test_formulas_come_from_the_parts(tmp_path):
     assert formulas["naive"].ask.formula == "1"
     assert formulas["comorag"].ask.formula == "2 + 6 a cycle + 1 for a forced answer, at most 33 in 5 cycles"
     assert formulas["hipporag2"].index.formula == "1 a passage"
+    assert formulas["cosmir"].ask.formula == "1 + 3 a chunk, at most 20% of the text read twice + 1"
+    (waves,) = parse_variants(["cosmir:without recovery wave=8"])
+    assert summarise_system(waves).ask.formula == "1 + 1 a chunk + 2 a wave of 8 + 1"
+    assert formulas["chain_of_agents"].ask.formula == "1 a chunk + 1"
     assert "gists: 1 a passage and 1 more" in formulas["cogitorag"].index.formula
     (two,) = parse_variants(["hipporag2 extraction='entities then triples'"])
     assert summarise_system(two).index == CallCount("2 a passage", 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +15,7 @@ from tomewise.evaluate.builds import Build, build_layers, explain_refusal
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
+from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS
 from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
 from tomewise.systems.registry import assemble
@@ -69,9 +70,25 @@ class Memory:
         return tuple(self.places[id] for id in best if id in self.places)[:depth]
 
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
-        """The passages whose own text is in the evidence; a summary does not show its passages."""
-        nodes = (piece.node for piece in evidence if piece.layer == PASSAGES)
-        return tuple(self.places[node] for node in nodes if node in self.places)
+        """The passages whose own text is in the evidence, and the words of passages that a loop took out of them.
+
+        A summary does not show its passages.
+        """
+        pieces = list(evidence)
+        shown = [self.places[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.places]
+        return (*shown, *self._find_extracts([piece for piece in pieces if piece.layer == EXTRACTS]))
+
+    def _find_extracts(self, extracts: Sequence[Evidence]) -> Iterator[RankedPassage]:
+        """The quotations of which extracts are made, each where it stands in its passage."""
+        keys = self.tome.store.keys_of({source for piece in extracts for source in piece.sources})
+        passages = {passage.id: passage for passage in self.tome.store.passages(keys.values()).values()}
+        for piece in extracts:
+            passage = passages[piece.sources[0]]
+            for quote in piece.text.split(BETWEEN_QUOTES):
+                start = passage.start + passage.text.find(quote)
+                if start >= passage.start:
+                    end = start + len(quote)
+                    yield RankedPassage(id=passage.id, document=passage.document, start=start, end=end)
 
     def _cosines(self, question: str, passages: Iterable[PassageId]) -> dict[PassageId, float]:
         keys = self.tome.store.keys_of(passages)

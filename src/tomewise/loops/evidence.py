@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import Shown
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
     from tomewise.types import Role
 
+Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 FENCE = 12  # tokens counted for label and fence of a piece of evidence, or of a note; its place is not counted
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
@@ -42,18 +43,18 @@ def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> li
 
 
 def fit_to_window(
-    evidence: Sequence[Evidence], model: LanguageModel, role: Role[In, Out], given: Callable[[Sequence[Evidence]], In]
-) -> list[Evidence]:
-    """The longest beginning of the evidence with which the call, its reply included, fits into the model's window."""
+    material: Sequence[Piece], model: LanguageModel, role: Role[In, Out], given: Callable[[Sequence[Piece]], In]
+) -> list[Piece]:
+    """The longest beginning of the material with which the call, its reply included, fits into the model's window."""
     room = find_window(model, role) - role.output_tokens
 
     def fits(count: int) -> bool:
-        return model.reckon(role, given(evidence[:count])) <= room
+        return model.reckon(role, given(material[:count])) <= room
 
     # No token is shorter than a byte: where all bytes fit, nothing need be reckoned.
-    if len(given(evidence).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(evidence)):
-        return list(evidence)
-    return list(evidence[: bisect_left(range(len(evidence)), True, key=lambda count: not fits(count + 1))])
+    if len(given(material).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(material)):
+        return list(material)
+    return list(material[: bisect_left(range(len(material)), True, key=lambda count: not fits(count + 1))])
 
 
 def describe_source(piece: Evidence) -> str:

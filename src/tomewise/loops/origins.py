@@ -10,6 +10,7 @@ from tomewise.types import DocumentId
 PASSAGE = "passage"  # the only kind that may be quoted
 _KINDS = {
     "passages": PASSAGE,
+    "extracts": PASSAGE,  # words of a passage
     "tree": "summary",
     "schemata": "summary",
     "summaries": "summary",

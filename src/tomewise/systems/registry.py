@@ -10,7 +10,7 @@ from typing import Any
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
-from tomewise.systems import auto, comorag, flat, graph, hgmem, readers, tree
+from tomewise.systems import auto, comorag, flat, graph, hgmem, readers, relay, tree
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
@@ -23,6 +23,7 @@ _OWN: Mapping[str, Recipe] = {
     **comorag.RECIPES,
     **hgmem.RECIPES,
     **readers.RECIPES,
+    **relay.RECIPES,
     **auto.RECIPES,
 }
 # Each goes around the recall of any system.
@@ -30,6 +31,7 @@ LOOPS: Mapping[str, Loop] = {
     "once": once,
     "probe": comorag.probe,
     "evolve": hgmem.evolve,
+    "relay": relay.relay,
     "interleave": readers.interleave,
     "stepwise": readers.stepwise,
 }
@@ -44,6 +46,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     **comorag.ABLATIONS,
     **hgmem.ABLATIONS,
     **readers.ABLATIONS,
+    **relay.ABLATIONS,
 }
 DEFAULT = "hybrid"
 

@@ -51,6 +51,8 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
         if answer.supported != "full":
             out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
+        if answer.missing:
+            out.print(f"[yellow]missing:[/yellow] {escape(_brief(answer.missing))}")
     if answer.forced:
         out.print("[yellow]The model would have declined; it was forced to answer.[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):

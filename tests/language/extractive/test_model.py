@@ -17,6 +17,7 @@ from tomewise.language.roles import (
     ROLES,
     AnswerIn,
     AnswerOut,
+    Entry,
     LevelOut,
     PassageIn,
     PointShown,
@@ -55,6 +56,8 @@ def inputs(kind: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
             fields[name] = st.lists(st.builds(Shown, label=st.sampled_from(["E1", "E2"]), text=TEXT), max_size=3)
         elif annotation == list[PointShown]:
             fields[name] = st.lists(st.builds(PointShown, description=TEXT, entities=st.lists(TEXT)), max_size=3)
+        elif annotation == list[Entry]:
+            fields[name] = st.lists(st.builds(Entry, label=st.sampled_from(["F1", "I2"]), text=TEXT), max_size=4)
         elif annotation is int:
             fields[name] = st.integers(0, 300)
         elif annotation is bool:

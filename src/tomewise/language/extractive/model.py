@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import answering, evolving, gist, judging, reading, steering, summarising
+from tomewise.language.extractive import answering, evolving, gist, judging, reading, relaying, steering, summarising
 from tomewise.language.together import Batch, write_items
 from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
@@ -35,6 +35,10 @@ PLAYS: Mapping[str, Play] = {
     "fuse": steering.fuse,
     "plan": evolving.plan,
     "merge_points": evolving.merge_points,
+    "plan_reading": relaying.plan_reading,
+    "infer_notes": relaying.infer_notes,
+    "refine_questions": relaying.refine_questions,
+    "carry_note": relaying.carry_note,
     "judge_correct": judging.judge_correct,
     "judge_entailed": judging.judge_entailed,
     "judge_level": judging.judge_level,
@@ -48,6 +52,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "evolve": evolving.evolve,
     "look_up": steering.look_up,
     "think": steering.think,
+    "extract_notes": relaying.extract_notes,
 }
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 

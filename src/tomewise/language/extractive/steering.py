@@ -91,7 +91,7 @@ def decompose(given: DecomposeIn) -> DecomposeOut:
     return DecomposeOut(subqueries=parts[: max(given.limit, 0)] if len(parts) > 1 else [])
 
 
-def _split_nested(question: str) -> list[str]:
+def split_nested(question: str) -> list[str]:
     """The smaller questions in a question: from a relative clause, a pair, a nested "of", or an owner."""
     parts = _relative(question) or _pair(question) or _find_nested(question) or _owner(question)
     return [part for part in parts if terms(part)]
@@ -156,7 +156,7 @@ def probe(given: ProbeIn) -> ProbeOut:
     names = [name for name, _ in sorted(new_names.items(), key=lambda item: -item[1])][:6]
     first = _query_for_missing(given.missing[:_READ], question)
     ideas = [*first, *_ideas(list(question.names), names, words, missing)]
-    ideas[len(first) + 1 : len(first) + 1] = _split_nested(flat(question.text[:_READ]))
+    ideas[len(first) + 1 : len(first) + 1] = split_nested(flat(question.text[:_READ]))
     used: set[frozenset[str]] = {frozenset(terms(text[:_READ])) for text in [question.text, *given.past_probes]} | {
         frozenset()
     }
@@ -265,7 +265,7 @@ def step(given: StepIn) -> StepOut:
     Where one question leads to the next, the answer to the last one is added to the words that are searched for.
     """
     question = flat(given.question[:_READ])
-    parts = _split_nested(question) or [question]
+    parts = split_nested(question) or [question]
     place = len(given.asked)
     if place >= len(parts):
         return StepOut(finished=True)

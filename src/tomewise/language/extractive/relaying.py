@@ -1,0 +1,148 @@
+"""Read a text in order: plan what to look for, take sentences from each part, join them, cross out what is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.question_words import focus, read_question
+from tomewise.language.extractive.relevance import Line, Ranked, compare, lines_of, rank
+from tomewise.language.extractive.salience import coverage, rarity, vary, weigh
+from tomewise.language.extractive.steering import split_nested
+from tomewise.language.extractive.summarising import tokens
+from tomewise.language.extractive.words import flat, question_terms, terms
+from tomewise.language.roles import (
+    CarryIn,
+    CarryOut,
+    DrawnInference,
+    Entry,
+    InferIn,
+    InferOut,
+    NotedFact,
+    NotesIn,
+    NotesOut,
+    PlanReadingIn,
+    PlanReadingOut,
+    RefineIn,
+    RefineOut,
+    Shown,
+)
+from tomewise.types import Embedder
+
+_READ = 4_000  # characters of a question or an entry
+_MOST_ASKED = 12  # open questions that sentences are chosen for
+_FOR_QUESTION, _FOR_EACH = 6, 2  # sentences that are chosen for the question, and for each open question
+_LEAST, _LEAST_EACH = 0.15, 0.35  # the least score of such a sentence
+_SETTLED = 0.9  # the share of an open question's words in one fact from which on it counts as answered
+_MOST_ENTRIES, _MOST_JOINED = 200, 2
+_WORDS_PER_TOKEN = 0.7
+
+
+def plan_reading(given: PlanReadingIn) -> PlanReadingOut:
+    """The smaller questions in a question, else the question itself; wide questions about its names and words."""
+    text = flat(given.question[:_READ])
+    question = read_question(text)
+    questions = list(dict.fromkeys(split_nested(text) or ([text] if terms(text) else [])))[: max(given.limit, 0)]
+    things = [*question.names, *([" ".join(focus(question)[:6])] if focus(question) else [])]
+    nets = [f"What is said of {thing}?" for thing in dict.fromkeys(things)]
+    return PlanReadingOut(questions=questions, nets=nets[: max(given.limit - len(questions), 0)])
+
+
+def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
+    """The sentences nearest to the question, and those that share most words with each open question."""
+    lines = lines_of(given.evidence)
+    question = read_question(given.question[:_READ])
+    ranked = rank(question.terms, lines, question.names)
+    compare(question.text, ranked, embedder)
+    chosen = set(_choose(ranked, _FOR_QUESTION, _LEAST))
+    for asked in given.questions[:_MOST_ASKED]:
+        chosen.update(_choose(rank(question_terms(asked[:_READ]), lines), _FOR_EACH, _LEAST_EACH))
+    in_order = sorted(chosen, key=lambda i: (_number(lines[i].label), lines[i].sentence.start))
+    texts = [(lines[i].label, lines[i].sentence.text) for i in in_order]
+    return NotesOut(facts=[NotedFact(label=label, quote=text, fact=text) for label, text in texts])
+
+
+def _choose(ranked: Ranked, count: int, least: float) -> list[int]:
+    candidates = [i for i in ranked.order[:40] if ranked.scores[i] >= least and ranked.lines[i].bag]
+    bags = [ranked.lines[i].bag for i in candidates]
+    scores = [min(ranked.scores[i], 1.0) for i in candidates]
+    chosen = vary(scores, bags, lengths=[1] * len(candidates), room=count, count=count)
+    return [candidates[i] for i in chosen]
+
+
+def _number(label: str) -> int:
+    digits = "".join(sign for sign in label if "0" <= sign <= "9")[:8]
+    return int(digits or 0)
+
+
+def infer_notes(given: InferIn) -> InferOut:
+    """Pairs of facts that share a name, side by side, if they hold more of the question's words together."""
+    entries = [entry for entry in given.facts[-_MOST_ENTRIES:] if entry.text.strip()]
+    known = {flat(entry.text) for entry in given.inferences}
+    bags = [frozenset(terms(entry.text[:_READ])) for entry in entries]
+    weights = weigh(question_terms(given.question[:_READ]), rarity(bags), 1.0)
+    names = [_names(entry) for entry in entries]
+    gains: list[tuple[float, int, int]] = []
+    for later in range(len(entries)):
+        for earlier in range(later):
+            if names[earlier] & names[later]:
+                alone = max(coverage(weights, bags[earlier]), coverage(weights, bags[later]))
+                gains.append((coverage(weights, bags[earlier] | bags[later]) - alone, earlier, later))
+    gains = sorted((gain for gain in gains if gain[0] > 0), key=lambda gain: (-gain[0], gain[1], gain[2]))
+    joined = [_join(entries[earlier], entries[later]) for _, earlier, later in gains[: 4 * _MOST_JOINED]]
+    return InferOut(inferences=[each for each in joined if each.inference not in known][:_MOST_JOINED])
+
+
+def _names(entry: Entry) -> frozenset[str]:
+    return frozenset(flat(each.text) for each in mentions(entry.text[:_READ]) if each.kind in ("name", "title"))
+
+
+def _join(earlier: Entry, later: Entry) -> DrawnInference:
+    return DrawnInference(rests_on=[earlier.label, later.label], inference=flat(f"{earlier.text} {later.text}"))
+
+
+def refine_questions(given: RefineIn) -> RefineOut:
+    """Open questions whose words stand in one entry are answered; the nearest entry may raise a new name."""
+    entries = [entry for entry in (*given.facts, *given.inferences)[-_MOST_ENTRIES:] if entry.text.strip()]
+    bags = [frozenset(terms(entry.text[:_READ])) for entry in entries]
+    idf = rarity(bags)
+    answered = [
+        number
+        for number, asked in enumerate(given.questions, start=1)
+        if any(coverage(weigh(question_terms(asked[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
+    ]
+    room = given.limit - len(given.questions) + len(answered)
+    asked_terms = {frozenset(terms(asked[:_READ])) for asked in given.questions}
+    weights = weigh(question_terms(given.question[:_READ]), idf, 1.0)
+    best = max(range(len(entries)), key=lambda i: (coverage(weights, bags[i]), -i), default=None)
+    new = [] if best is None else _ask_for_names(entries[best], given.question, asked_terms)
+    return RefineOut(answered=answered, new=new[: max(0, min(room, 1))])
+
+
+def _ask_for_names(entry: Entry, question: str, asked: Iterable[frozenset[str]]) -> list[str]:
+    """Questions about the names of an entry that neither the question nor an open question has."""
+    known = set(terms(question[:_READ])).union(*asked)
+    names = [name for name in sorted(_names(entry)) if terms(name) and not set(terms(name)) <= known]
+    return [f"Who or what is {name}?" for name in names]
+
+
+def carry_note(given: CarryIn) -> CarryOut:
+    """The sentences of the note and of the passages that are nearest to the question, as many as have room."""
+    pieces = [Shown(label="", text=given.note, kind="note")] if given.note.strip() else []
+    lines = lines_of([*pieces, *given.evidence])
+    ranked = rank(read_question(given.question[:_READ]).terms, lines)
+    candidates = [i for i in ranked.order[:80] if ranked.scores[i] > 0 and lines[i].bag]
+    chosen = vary(
+        [min(ranked.scores[i], 1.0) for i in candidates],
+        [lines[i].bag for i in candidates],
+        lengths=[tokens(lines[i].sentence.text) for i in candidates],
+        room=round(given.words / _WORDS_PER_TOKEN),
+        count=40,
+    )
+    return CarryOut(note=_write([lines[candidates[i]] for i in chosen]))
+
+
+def _write(lines: Sequence[Line]) -> str:
+    """The note's own sentences first, then those of the passages, both in the order of the text."""
+    ordered = sorted(lines, key=lambda line: (_number(line.label), line.sentence.start))
+    return " ".join(dict.fromkeys(flat(line.sentence.text) for line in ordered))

@@ -1,0 +1,97 @@
+"""The roles that read a text in order: planning, extracting, inferring, refining (COSMIR), and the note handed on."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from tomewise.language.roles.fields import Shown, Text
+from tomewise.types import Role
+
+
+class PlanReadingIn(BaseModel):
+    question: str
+    limit: int = 6
+
+
+class PlanReadingOut(BaseModel):
+    questions: list[Text] = Field(default=[], description="smaller questions whose answers settle the question")
+    nets: list[Text] = Field(default=[], description="wide questions that collect facts which may matter later")
+
+
+class NotesIn(BaseModel):
+    """`questions` are still open; `evidence` are the passages of one chunk."""
+
+    question: str
+    questions: list[str] = []
+    evidence: list[Shown]
+
+
+class NotedFact(BaseModel):
+    label: Text = Field(description="label of the passage that states the fact, such as E1")
+    quote: Text = Field(description="the words that state it, copied word for word from that passage")
+    fact: Text = Field(default="", description="the fact as a sentence that is understood alone")
+
+
+class NotesOut(BaseModel):
+    facts: list[NotedFact] = Field(default=[], description="facts in the order of the text, most telling kept")
+
+
+class Entry(BaseModel):
+    """A fact or an inference of the ledger, under its label."""
+
+    label: str
+    text: str
+
+
+class InferIn(BaseModel):
+    question: str
+    questions: list[str] = []
+    facts: list[Entry] = []
+    inferences: list[Entry] = []
+
+
+class DrawnInference(BaseModel):
+    """The grounds come first, since a model writes its fields in order."""
+
+    rests_on: list[Text] = Field(default=[], description="labels of the facts that it rests on, such as F3")
+    inference: Text = Field(description="what follows from these facts, as a sentence that is understood alone")
+
+
+class InferOut(BaseModel):
+    inferences: list[DrawnInference] = Field(default=[], description="new inferences; empty when nothing new follows")
+
+
+class RefineIn(InferIn):
+    """`limit` is how many questions may be open afterwards."""
+
+    limit: int = 10
+
+
+class RefineOut(BaseModel):
+    """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
+
+    reasoning: Text = Field(default="", description="what is settled by which entries, in at most 2 sentences")
+    answered: list[int] = Field(default=[], description="numbers of the open questions that are settled")
+    new: list[Text] = Field(default=[], description="new questions that the entries raise")
+
+
+class CarryIn(BaseModel):
+    """`note` is what earlier readers hand on, `words` how long the new one may be."""
+
+    question: str
+    note: str = ""
+    evidence: list[Shown]
+    words: int = 400
+
+
+class CarryOut(BaseModel):
+    note: Text = Field(description="the whole note for the next reader; what it leaves out is lost")
+
+
+_LEDGER = ("open", "fact", "inference")
+
+PLAN_READING = Role("plan_reading", PlanReadingIn, PlanReadingOut, output_tokens=512)
+EXTRACT_NOTES = Role("extract_notes", NotesIn, NotesOut, output_tokens=2048, tags=_LEDGER)
+INFER_NOTES = Role("infer_notes", InferIn, InferOut, output_tokens=1024, tags=_LEDGER)
+REFINE_QUESTIONS = Role("refine_questions", RefineIn, RefineOut, output_tokens=512, tags=_LEDGER)
+CARRY_NOTE = Role("carry_note", CarryIn, CarryOut, output_tokens=1536)

@@ -1,0 +1,97 @@
+"""Which parts of the texts a relay reads, how long they are, and in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal
+
+from tomewise.language.per_role import find_window
+from tomewise.loops.evidence import FENCE, Count
+from tomewise.reading.chunks import Chunk, make_chunks
+from tomewise.recall.flat import Everything
+from tomewise.types import Evidence, LanguageModel, Passage, PassageId, Question, Retriever, Role
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Texts
+
+Order = Literal["document", "relevance"]
+_ALL = 10**9  # passages
+_PROMPT = 4_000  # tokens of a prompt around its chunk: the task, the questions, a note
+_SURE = 0.8  # of the window: models count tokens in their own way
+_LEAST = 256  # tokens of a chunk in the smallest window
+
+
+class Chunking:
+    """Cuts the documents of a question's scope into chunks for `role`.
+
+    `size` is in tokens; a chunk is smaller where the window of the role's model does not hold as much. Order by
+    relevance reads the chunks first whose best passage ranks highest in the search for the question.
+    """
+
+    def __init__(
+        self,
+        store: Texts,
+        count: Count,
+        model: LanguageModel,
+        role: Role[Any, Any],
+        *,
+        size: int,
+        order: Order = "document",
+        retriever: Retriever | None = None,
+    ) -> None:
+        self._store = store
+        self._everything = Everything(store)
+        self._count = count
+        self._size = size
+        self._order = order
+        self._retriever = retriever
+        self._room = max(_LEAST, int(_SURE * (find_window(model, role) - role.output_tokens - _PROMPT)))
+
+    @property
+    def size(self) -> int:
+        """The most tokens of a chunk."""
+        return min(self._size, self._room)
+
+    async def find_chunks(self, question: Question) -> list[Chunk]:
+        """The chunks of all documents in the question's scope, in the order in which they are read."""
+        found = await self._everything.retrieve(question.text, _ALL, within=question.within)
+        chunks = await self.cut([piece.node for piece in found])
+        if self._order == "document" or self._retriever is None or len(chunks) < 2:
+            return chunks
+        ranked = await self._retriever.retrieve(question.text, len(found), within=question.within)
+        return _sort_by_relevance(chunks, ranked)
+
+    async def cut(self, passages: Sequence[PassageId], room: int | None = None) -> list[Chunk]:
+        """The chunks of these passages, in document order; with `room`, of the first that fit into so many tokens."""
+        return await asyncio.to_thread(self._cut, passages, room)
+
+    def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
+        """The passages that exist, by id, in the order asked for."""
+        ids = list(wanted)
+        keys = self._store.keys_of(ids)
+        return {passage.id: passage for passage in self._store.passages(keys[id] for id in ids if id in keys).values()}
+
+    def _cut(self, wanted: Sequence[PassageId], room: int | None) -> list[Chunk]:
+        passages = list(self.find_passages(wanted).values())
+        sizes = [tokens + FENCE for tokens in self._count([passage.content for passage in passages])]
+        kept = list(zip(passages, sizes, strict=True))
+        if room is not None:
+            totals = accumulate(sizes)
+            kept = [pair for pair, total in zip(kept, totals, strict=True) if total <= room]
+        kept.sort(key=lambda pair: (pair[0].document, pair[0].position))
+        return make_chunks([passage for passage, _ in kept], [size for _, size in kept], self.size)
+
+
+def _sort_by_relevance(chunks: Sequence[Chunk], ranked: Sequence[Evidence]) -> list[Chunk]:
+    """Chunks by the rank of their best passage; those of which nothing was found stay behind, in document order."""
+    ranks: dict[PassageId, int] = {}
+    for rank, piece in enumerate(ranked):
+        for source in piece.sources:
+            ranks.setdefault(source, rank)
+
+    def find_rank(chunk: Chunk) -> int:
+        return min(ranks.get(passage.id, len(ranked)) for passage in chunk.passages)
+
+    return sorted(chunks, key=find_rank)

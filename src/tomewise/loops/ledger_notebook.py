@@ -1,0 +1,303 @@
+"""Reading with a ledger (COSMIR, section 4.2): plan, then for each chunk extract, infer and refine.
+
+Beyond the paper, `wave` chunks are extracted side by side on the same questions, and one inference and one refinement
+follow for all of them. After the last chunk, *recovery* searches for the questions that are still open, and only the
+passages found are read again.
+
+Where the paper leaves something open: the ledger forgets its oldest facts after the inference, so every fact is seen by
+one inference at least. Inferences have a budget of the same size. A call whose reply stays unusable is skipped and
+reported; a chunk whose extraction fails counts as unread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from tomewise.calls import NO_CALLS, CallCount, read_calls
+from tomewise.concurrency import gather_calls
+from tomewise.errors import UsageError
+from tomewise.language.roles import (
+    EXTRACT_NOTES,
+    INFER_NOTES,
+    PLAN_READING,
+    REFINE_QUESTIONS,
+    Entry,
+    InferIn,
+    InferOut,
+    NotedFact,
+    NotesIn,
+    PlanReadingIn,
+    PlanReadingOut,
+    RefineIn,
+    RefineOut,
+)
+from tomewise.loops.chunking import Chunking
+from tomewise.loops.citing import locate
+from tomewise.loops.events import list_facts
+from tomewise.loops.evidence import Count, Shelf, find_labelled
+from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
+from tomewise.loops.selection import take_turns
+from tomewise.loops.skipped import Skipped
+from tomewise.reading.chunks import Chunk
+from tomewise.types import Event, Evidence, LanguageModel, Passage, PassageId, Question, Retriever, content_id
+from tomewise.working.ledger import (
+    Fact,
+    Inference,
+    Ledger,
+    add_facts,
+    add_inferences,
+    dump,
+    infer_from,
+    limit_facts,
+)
+
+_NOT_FOUND = "(these words were not found in the text)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """How a ledger is kept. `memory` is the fraction of a chunk that the ledger holds, 0: no limit.
+
+    `wave` chunks are read side by side. At most `questions` are open at a time. `recovery` is the share of the text
+    that may be read again for open questions, up to `limit` passages a question; 0: none.
+    """
+
+    memory: float = 0.125
+    wave: int = 1
+    questions: int = 10
+    infers: bool = True
+    refines: bool = True
+    recovery: float = 0.2
+    limit: int = 20
+
+    def __post_init__(self) -> None:
+        if self.wave < 1:
+            raise UsageError(f"waves of {self.wave} chunks read nothing: give 1 or more")
+        if not 0 <= self.recovery <= 1:
+            raise UsageError(f"recovery is the share of the text that is read again, from 0 to 1, not {self.recovery}")
+
+
+class LedgerReading:
+    """Opens a notebook with a ledger for each question."""
+
+    def __init__(
+        self, model: LanguageModel, chunking: Chunking, shelf: Shelf, count: Count, recall: Retriever, cycle: Cycle
+    ) -> None:
+        self._parts = model, chunking, shelf, count, recall, cycle
+        self._recall = recall
+        self._cycle = cycle
+
+    @property
+    def calls(self) -> CallCount:
+        """The plan, one call a chunk, up to two a wave; the same again for the part that is read again."""
+        steps = self._cycle.infers + self._cycle.refines
+        waves = f" + {steps} a wave of {self._cycle.wave}" if steps and self._cycle.wave > 1 else ""
+        each = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
+        search = read_calls(self._recall)
+        again = f", at most {self._cycle.recovery:.0%} of the text read twice" if self._cycle.recovery else ""
+        searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
+        return CallCount(each + again + searches)
+
+    def open(self, question: Question) -> LedgerNotebook:
+        """A notebook with an empty ledger."""
+        return LedgerNotebook(question, *self._parts)
+
+
+class LedgerNotebook:
+    """The ledger of one question while its text is read."""
+
+    def __init__(
+        self,
+        question: Question,
+        model: LanguageModel,
+        chunking: Chunking,
+        shelf: Shelf,
+        count: Count,
+        recall: Retriever,
+        cycle: Cycle,
+    ) -> None:
+        self._question = question
+        self._model = model
+        self._chunking = chunking
+        self._shelf = shelf
+        self._count = count
+        self._recall = recall
+        self._cycle = cycle
+        self.ledger = Ledger(budget=max(1, int(cycle.memory * chunking.size)) if cycle.memory else None)
+        self.unread: list[Chunk] = []
+        self.skipped = Skipped()
+        self._step = 0
+
+    async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Plan, read all chunks wave by wave, then recover what was missed."""
+        async for event in self._plan():
+            yield event
+        async for event in self._read_waves(chunks):
+            yield event
+        if self.ledger.questions and self._cycle.recovery:
+            again = await self._find_missed(chunks)
+            detail = {"open": len(self.ledger.questions), "tokens": sum(chunk.tokens for chunk in again)}
+            yield Event(name="recovered", step=self._step, summary=list_facts(**detail), detail=detail)
+            async for event in self._read_waves(again):
+                yield event
+
+    def collect(self) -> Findings:
+        """Quotes of facts and of what inferences rest on, by passage; inferences and facts in other words as notes."""
+        inferences = self.ledger.inferences
+        grounds = chain.from_iterable(inference.grounds for inference in inferences)
+        quoted: dict[PassageId, dict[str, None]] = {}
+        for fact in (*reversed(self.ledger.facts), *grounds):
+            if fact.in_text and fact.quote:
+                quoted.setdefault(fact.passage, {})[fact.quote] = None
+        notes = [inference.text for inference in reversed(inferences)]
+        notes += [_write_fact(fact) for fact in reversed(self.ledger.facts) if not (fact.in_text and fact.is_quote)]
+        extracts = _make_extracts(quoted, self._chunking.find_passages(quoted))
+        return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
+
+    def conclude(self, answer: str) -> dict[str, object]:
+        """The whole ledger with its answer, for `working.ledger.load`."""
+        self.ledger = replace(self.ledger, answer=answer)
+        return {"ledger": dump(self.ledger)}
+
+    async def _plan(self) -> AsyncIterator[Event]:
+        given = PlanReadingIn(question=self._question.text, limit=self._cycle.questions)
+        plan = await self.skipped.usable(self._model.ask(PLAN_READING, given), PlanReadingOut())
+        self._open_questions([*plan.questions, *plan.nets])
+        detail = {"questions": plan.questions, "nets": plan.nets}
+        summary = list_facts(questions="; ".join(plan.questions), nets="; ".join(plan.nets)) or "no questions"
+        yield Event(name="planned", summary=summary, detail=detail)
+        for event in self.skipped.events(0):
+            yield event
+
+    async def _read_waves(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+        for start in range(0, len(chunks), self._cycle.wave):
+            self._step += 1
+            async for event in self._read_wave(chunks[start : start + self._cycle.wave]):
+                yield event
+
+    async def _read_wave(self, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room."""
+        budget, made = self.ledger.budget, self.ledger.made
+        given = await asyncio.to_thread(lambda: [self._show(chunk) for chunk in wave])
+        found = await gather_calls(self._extract(chunk, shown) for chunk, shown in zip(wave, given, strict=True))
+        for chunk, facts in zip(wave, found, strict=True):
+            yield self._report_chunk(chunk, facts)
+            self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._count)
+        if self.ledger.made > made and self._cycle.infers:
+            await self._infer()
+        if self.ledger.made > made and self._cycle.refines:
+            await self._refine()
+        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, budget, self._count)
+        for event in self.skipped.events(self._step):
+            yield event
+        yield self._report_ledger()
+
+    def _show(self, chunk: Chunk) -> NotesIn:
+        shown = self._shelf.show(list_passages(chunk))
+        return NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
+
+    async def _extract(self, chunk: Chunk, given: NotesIn) -> list[Fact] | None:
+        """The facts of a chunk, None where no usable reply came."""
+        reply = await self.skipped.usable(self._model.ask(EXTRACT_NOTES, given), None)
+        if reply is None:
+            self.unread.append(chunk)
+            return None
+        return await asyncio.to_thread(lambda: [_check_quote(noted, chunk) for noted in reply.facts])
+
+    async def _infer(self) -> None:
+        given = InferIn(question=self._question.text, questions=list(self.ledger.questions), **self._list_entries())
+        reply = await self.skipped.usable(self._model.ask(INFER_NOTES, given), InferOut())
+        drawn = [infer_from(self.ledger, each.inference, _read_labels(each.rests_on)) for each in reply.inferences]
+        grounded = [inference for inference in drawn if inference.grounds]
+        self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._count)
+
+    async def _refine(self) -> None:
+        questions, limit = self.ledger.questions, self._cycle.questions
+        given = RefineIn(question=self._question.text, questions=list(questions), limit=limit, **self._list_entries())
+        reply = await self.skipped.usable(self._model.ask(REFINE_QUESTIONS, given), RefineOut())
+        still_open = [asked for number, asked in enumerate(questions, start=1) if number not in reply.answered]
+        self._open_questions([*still_open, *reply.new])
+
+    def _list_entries(self) -> dict[str, list[Entry]]:
+        facts = [Entry(label=fact.label, text=_write_fact(fact)) for fact in self.ledger.facts]
+        inferences = [Entry(label=each.label, text=each.text) for each in self.ledger.inferences]
+        return {"facts": facts, "inferences": inferences}
+
+    def _open_questions(self, questions: Sequence[str]) -> None:
+        distinct: dict[str, str] = {}
+        for asked in filter(str.strip, questions):
+            distinct.setdefault(" ".join(asked.casefold().split()), asked)
+        self.ledger = replace(self.ledger, questions=tuple(distinct.values())[: self._cycle.questions])
+
+    async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
+        searches = [
+            self._recall.retrieve(asked, self._cycle.limit, within=self._question.within)
+            for asked in self.ledger.questions
+        ]
+        ranked = take_turns(await gather_calls(searches))
+        cited = {fact.passage for fact in self.ledger.facts if fact.in_text}
+        wanted = dict.fromkeys(source for piece in ranked for source in piece.sources if source not in cited)
+        room = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
+        return await self._chunking.cut(list(wanted), room)
+
+    def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
+        place = describe_chunk(chunk, self._shelf)
+        if facts is None:
+            return Event(name="unread", step=self._step, summary=list_facts(chunk=place), detail={"chunk": place})
+        not_found = sum(not fact.in_text for fact in facts)
+        detail = {"chunk": place, "notes": [fact.text for fact in facts], "not_found": not_found}
+        summary = list_facts(chunk=place, facts=len(facts), not_found=not_found or "")
+        return Event(name="extracted", step=self._step, summary=summary, detail=detail)
+
+    def _report_ledger(self) -> Event:
+        sizes = {name: len(getattr(self.ledger, name)) for name in ("questions", "facts", "inferences")}
+        detail = {"pool": list(_list_rows(self.ledger))}
+        return Event(name="updated", step=self._step, summary=list_facts(**sizes), detail=detail)
+
+
+def _check_quote(noted: NotedFact, chunk: Chunk) -> Fact:
+    """The fact with the passage that has its quote: the one that it names first, else another one of the chunk."""
+    named = [piece.node for piece in find_labelled(noted.label, list_passages(chunk))]
+    passages = sorted(chunk.passages, key=lambda passage: passage.id not in named)
+    text = noted.fact or noted.quote
+    for passage in passages:
+        if found := locate(noted.quote, passage):
+            text = found.quote if text == noted.quote else text
+            return Fact(label="", text=text, passage=passage.id, quote=found.quote, in_text=True)
+    return Fact(label="", text=text, passage=named[0] if named else "", quote=noted.quote)
+
+
+def _write_fact(fact: Fact) -> str:
+    return fact.text if fact.in_text else f"{fact.text} {_NOT_FOUND}"
+
+
+def _read_labels(labels: Iterable[str]) -> list[str]:
+    return [label.strip("[]() .").upper() for label in labels]
+
+
+def _make_extracts(quoted: dict[PassageId, dict[str, None]], passages: dict[PassageId, Passage]) -> Iterator[Evidence]:
+    """The quotes of each passage as one piece of evidence, in the order in which they stand there."""
+    for rank, (passage_id, quotes) in enumerate(quoted.items(), start=1):
+        if passage := passages.get(passage_id):
+            text = BETWEEN_QUOTES.join(sorted(quotes, key=passage.text.find))
+            yield Evidence(
+                node=content_id("extract", passage_id, text),
+                layer=EXTRACTS,
+                text=text,
+                score=1 / rank,
+                sources=(passage_id,),
+                title=passage.title,
+                place=passage.place,
+            )
+
+
+def _list_rows(ledger: Ledger) -> Iterator[dict[str, object]]:
+    for asked in ledger.questions:
+        yield {"kind": "question", "text": asked}
+    entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
+    for entry in entries:
+        yield {"kind": "fact" if isinstance(entry, Fact) else "inference", "label": entry.label, "text": entry.text}

@@ -1,0 +1,68 @@
+"""What a relay writes while it reads: a notebook for each question, and what the answering role sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tomewise.calls import CallCount
+from tomewise.loops.evidence import Shelf
+from tomewise.loops.skipped import Skipped
+from tomewise.reading.chunks import Chunk
+from tomewise.recall.ranking import as_evidence
+from tomewise.types import Event, Evidence, Question
+
+EXTRACTS = "extracts"  # the layer of evidence that is words of passages
+BETWEEN_QUOTES = " … "
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the answering role sees: exact words of passages, and notes; of each the most important first."""
+
+    extracts: tuple[Evidence, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Notebook(Protocol):
+    """The working memory of one reading. `unread` are the chunks whose call failed."""
+
+    unread: list[Chunk]
+    skipped: Skipped
+
+    def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Read all chunks, in the order given."""
+        ...
+
+    def collect(self) -> Findings:
+        """What the reading came to."""
+        ...
+
+    def conclude(self, answer: str) -> dict[str, object]:
+        """Write down the answer. Returns what the last event says of the notebook, as plain data."""
+        ...
+
+
+class Reading(Protocol):
+    """A way of reading: opens an empty notebook for a question."""
+
+    @property
+    def calls(self) -> CallCount:
+        """The calls of one reading."""
+        ...
+
+    def open(self, question: Question) -> Notebook: ...
+
+
+def list_passages(chunk: Chunk) -> list[Evidence]:
+    """The passages of a chunk as evidence, in document order: E1, E2, ..."""
+    return [as_evidence(passage, 1.0) for passage in chunk.passages]
+
+
+def describe_chunk(chunk: Chunk, shelf: Shelf) -> str:
+    """Where a chunk stands: "story.md, parts 12 to 30 of 59"."""
+    piece = as_evidence(chunk.passages[0], 1.0)
+    sources = tuple(passage.id for passage in chunk.passages)
+    (shown,) = shelf.show([Evidence(node=piece.node, layer="chunk", text="", score=1.0, sources=sources)])
+    return ", ".join(filter(None, (piece.title or shown.document, shown.place)))

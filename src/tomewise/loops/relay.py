@@ -1,0 +1,162 @@
+"""Read the whole text in order, chunk by chunk, then answer from what was written down (COSMIR; Chain of Agents).
+
+What is written down is a `Reading`: a ledger, or a note in free text. The answering role sees that alone, never the
+text. A chunk whose call failed is named to it and in the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from tomewise.calls import CallCount, sum_calls
+from tomewise.concurrency import gather_calls
+from tomewise.errors import UsageError
+from tomewise.language.roles import ANSWER, AnswerIn
+from tomewise.loops.answering import make_answer_input, read_answer
+from tomewise.loops.chunking import Chunking
+from tomewise.loops.citing import Citer
+from tomewise.loops.events import as_event_detail, list_facts
+from tomewise.loops.evidence import Shelf, fit_to_window
+from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
+from tomewise.reading.chunks import Chunk
+from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+
+_NO_TEXT = "there is no text to read"
+_UNREAD = "This part of the text could not be read: {}."
+
+
+class Relay:
+    """Reads all chunks of a question's scope, then answers from the notebook.
+
+    With `both_ways` the text is also read backwards, at the same time, and the answering role sees both notebooks. With
+    several `runs` everything is done as often, side by side, and the answer that most runs give is taken, of equals the
+    first (self-consistency). That helps only with a model that replies at random: set its temperature.
+    """
+
+    def __init__(
+        self,
+        chunking: Chunking,
+        reading: Reading,
+        model: LanguageModel,
+        citer: Citer,
+        shelf: Shelf,
+        *,
+        both_ways: bool = False,
+        runs: int = 1,
+    ) -> None:
+        if runs < 1:
+            raise UsageError(f"{runs} runs give no answer: give 1 or more")
+        self._chunking = chunking
+        self._reading = reading
+        self._model = model
+        self._citer = citer
+        self._shelf = shelf
+        self._both_ways = both_ways
+        self._runs = runs
+
+    @property
+    def calls(self) -> CallCount:
+        """Those of each reading, and one to answer, in each run."""
+        readings = self._reading.calls.repeat(2 if self._both_ways else 1)
+        return sum_calls([readings, CallCount("1", 1)]).repeat(self._runs)
+
+    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
+        """The events of the readings, `answered` for each run, then the answer."""
+        chunks = await self._chunking.find_chunks(question)
+        detail = {"chunks": len(chunks), "tokens": sum(chunk.tokens for chunk in chunks)}
+        yield Event(name="divided", summary=list_facts(**detail), detail=detail)
+        if not chunks:
+            yield Answer(text="", resolved=False, supported="none", missing=_NO_TEXT)
+            return
+        answers: list[Answer] = []
+        async for output in _merge([self._run_once(question, chunks) for _ in range(self._runs)]):
+            if isinstance(output, Event):
+                yield output
+            else:
+                answers.append(output)
+        yield _vote(answers)
+
+    async def _run_once(self, question: Question, chunks: Sequence[Chunk]) -> AsyncIterator[Event | Answer]:
+        orders = [list(chunks), list(reversed(chunks))] if self._both_ways else [list(chunks)]
+        notebooks = [self._reading.open(question) for _ in orders]
+        async for event in _merge([each.read(order) for each, order in zip(notebooks, orders, strict=True)]):
+            yield event
+        unread = {id(chunk): chunk for notebook in notebooks for chunk in notebook.unread}
+        for notebook in notebooks:
+            if len(notebook.unread) >= len(chunks) and notebook.skipped.last:
+                raise notebook.skipped.last  # nothing was read, and nobody is asked about nothing
+        places = await asyncio.to_thread(lambda: [describe_chunk(chunk, self._shelf) for chunk in unread.values()])
+        async for output in self._answer(question, notebooks, places):
+            yield output
+
+    async def _answer(
+        self, question: Question, notebooks: Sequence[Notebook], unread: Sequence[str]
+    ) -> AsyncIterator[Event | Answer]:
+        """Ask the answering role, which sees the notebooks only."""
+        findings = await asyncio.to_thread(lambda: [notebook.collect() for notebook in notebooks])
+        evidence, given, cut = await asyncio.to_thread(self._fit, question, findings, unread)
+        reply = await self._model.ask(ANSWER, given)
+        may_decline = not question.force
+        answer = await asyncio.to_thread(read_answer, reply, question, evidence, self._citer, may_decline=may_decline)
+        not_read = f"not read: {'; '.join(unread)}" if unread else ""
+        answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
+        detail = {"evidence": as_event_detail(evidence), "notes": given.notes, "cut": cut, "answer": reply.answer}
+        for notebook in notebooks:
+            detail |= notebook.conclude(answer.text)
+        outcome = reply.answer if answer.resolved else "declined"
+        summary = list_facts(
+            answer=outcome, missing=answer.missing, shown=len(evidence), notes=len(given.notes), cut=cut
+        )
+        yield Event(name="answered", summary=summary, detail=detail)
+        yield answer
+
+    def _fit(
+        self, question: Question, findings: Sequence[Findings], unread: Sequence[str]
+    ) -> tuple[list[Evidence], AnswerIn, int]:
+        """What the answering role sees, and how many extracts and notes had no room in its window: notes come first."""
+        about_unread = [_UNREAD.format(place) for place in unread]
+        notes = [note for found in findings for note in found.notes]
+        extracts = list({piece.node: piece for found in findings for piece in found.extracts}.values())
+        shown = {piece.node: shown for piece, shown in zip(extracts, self._shelf.show(extracts), strict=True)}
+
+        def make_input(kept: Sequence[Evidence | str]) -> AnswerIn:
+            pieces = self._order(kept)
+            texts = [shown[piece.node].model_copy(update={"label": f"E{n}"}) for n, piece in enumerate(pieces, 1)]
+            kept_notes = [*about_unread, *(note for note in kept if isinstance(note, str))]
+            return make_answer_input(question, texts, notes=kept_notes, may_decline=not question.force)
+
+        material: list[Evidence | str] = [*notes, *extracts]
+        kept = fit_to_window(material, self._model, ANSWER, make_input)
+        return self._order(kept), make_input(kept), len(material) - len(kept)
+
+    def _order(self, kept: Sequence[Evidence | str]) -> list[Evidence]:
+        return self._shelf.in_order([piece for piece in kept if not isinstance(piece, str)])
+
+
+async def _merge(streams: Sequence[AsyncIterator[Event | Answer]]) -> AsyncIterator[Event | Answer]:
+    """What several streams yield. A single one is passed on; several run side by side, and come one after the other."""
+    if len(streams) == 1:
+        async for output in streams[0]:
+            yield output
+        return
+    for outputs in await gather_calls(_collect(stream) for stream in streams):
+        for output in outputs:
+            yield output
+
+
+async def _collect(stream: AsyncIterator[Event | Answer]) -> list[Event | Answer]:
+    return [output async for output in stream]
+
+
+def _vote(answers: Sequence[Answer]) -> Answer:
+    """The answer that most runs give, by letter or by wording; of equals the first. Declined only if all are."""
+    resolved = [answer for answer in answers if answer.resolved] or list(answers)
+    votes = Counter(_fold(answer) for answer in resolved)
+    return max(resolved, key=lambda answer: votes[_fold(answer)])
+
+
+def _fold(answer: Answer) -> str:
+    return answer.choice or " ".join(answer.text.casefold().split()).strip(" .\"'")

@@ -1,0 +1,108 @@
+"""Systems that read the whole text in order: COSMIR, its loop over other recall, and Chain of Agents."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
+from tomewise.loops.chunking import Chunking, Order
+from tomewise.loops.citing import Citer
+from tomewise.loops.evidence import Shelf, make_token_counter
+from tomewise.loops.ledger_notebook import Cycle, LedgerReading
+from tomewise.loops.note_notebook import NoteReading
+from tomewise.loops.relay import Relay
+from tomewise.systems.flat import hybrid_recall
+from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, find_recall
+
+CHUNK = 64_000  # tokens
+
+
+def relay(
+    kit: Kit,
+    recall: Recall | System,
+    *,
+    chunk: Count = CHUNK,
+    memory: Weight = 0.125,
+    wave: Count = 1,
+    questions: Count = 10,
+    order: Order = "document",
+    inference: Literal["facts", "none"] = "facts",
+    refinement: Literal["questions", "none"] = "questions",
+    recovery: Weight = 0.2,
+    limit: Count = 20,
+) -> System:
+    """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
+    recall = find_recall("this System", recall)
+    count, shelf = make_token_counter(kit.embedder), Shelf(kit.store)
+    chunking = Chunking(kit.store, count, kit.model, EXTRACT_NOTES, size=chunk, order=order, retriever=recall.retriever)
+    cycle = Cycle(
+        memory=memory,
+        wave=wave,
+        questions=questions,
+        infers=inference == "facts",
+        refines=refinement == "questions",
+        recovery=recovery,
+        limit=limit,
+    )
+    reading = LedgerReading(kit.model, chunking, shelf, count, recall.retriever, cycle)
+    return System(loop=Relay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
+
+
+def cosmir(kit: Kit, **settings: Any) -> System:
+    """Read everything in order with a ledger of questions, facts and inferences; answer from the ledger alone.
+
+    COSMIR, section 4.2: `loops.relay` with a ledger, and `hybrid` recall for what is read again. `chunk` is in tokens,
+    smaller where the model's window is. `memory` is the fraction of a chunk that the ledger holds (0: no limit). `wave`
+    chunks are read side by side. `recovery` is the share of the text that is read again for questions still open at the
+    end, up to `limit` passages a question (0: none).
+
+    Deviations: the ledger forgets after the inference, not before it. A wave without a new fact has neither inference
+    nor refinement. Waves, order by relevance and recovery are ours.
+    """
+    return relay(kit, Recall(retriever=hybrid_recall(kit)), **settings)
+
+
+_of_relay = inspect.signature(relay)
+cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
+    parameters=[parameter for name, parameter in _of_relay.parameters.items() if name != "recall"]
+)
+
+
+def chain_of_agents(
+    kit: Kit,
+    *,
+    chunk: Count = CHUNK,
+    words: Count = 400,
+    direction: Literal["forwards", "both"] = "forwards",
+    runs: Count = 1,
+) -> System:
+    """Read everything in order with one note that each reader hands on; answer from the last note alone.
+
+    Chain of Agents (Zhang et al. 2024): `loops.relay` with a note of at most `words` words. With `direction="both"` the
+    text is also read backwards and the answer sees both notes. The answer of most `runs` is taken (self-consistency);
+    that needs a model with a temperature above 0.
+
+    Deviations: a chunk is made of whole passages, not of sentences. No model judges between answers: both notes are
+    shown to the answering role, and runs vote.
+    """
+    shelf = Shelf(kit.store)
+    chunking = Chunking(kit.store, make_token_counter(kit.embedder), kit.model, CARRY_NOTE, size=chunk)
+    reading = NoteReading(kit.model, shelf, words=words)
+    both_ways = direction == "both"
+    return System(loop=Relay(chunking, reading, kit.model, Citer(kit.store), shelf, both_ways=both_ways, runs=runs))
+
+
+RECIPES: Mapping[str, Recipe] = {"cosmir": cosmir, "chain_of_agents": chain_of_agents}
+
+ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "cosmir": {
+        "extraction alone": {"inference": "none", "refinement": "none", "recovery": 0.0},
+        "without inference": {"inference": "none"},
+        "without refinement": {"refinement": "none"},
+        "without recovery": {"recovery": 0.0},
+        "unbounded ledger": {"memory": 0.0},
+    },
+    "chain_of_agents": {"bidirectional": {"direction": "both"}, "self-consistent": {"runs": 5}},
+}

@@ -1,0 +1,465 @@
+"""Reading in order: what each role is given, what survives in the ledger, and what happens when a call fails."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from tests.stories import put_texts
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import BadReply, ModelUnavailable, UsageError
+from tomewise.language.cached import Cached
+from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.prompts import Prompts
+from tomewise.language.scripted import ScriptedModel
+from tomewise.recall.flat import Lexical
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
+from tomewise.systems.kit import Kit, Recall
+from tomewise.systems.registry import assemble
+from tomewise.systems.relay import relay
+from tomewise.testing import check_loop
+from tomewise.types import Answer, Question, Scope
+from tomewise.working.ledger import load
+
+EMBEDDER = HashEmbedder(64)
+ASKED = Question(text="Who kept the light?", force=True)
+BAD = BadReply("no JSON")
+
+
+class Search:
+    """Recall by words, which takes a scope and notes which it got."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._inner = Lexical(store)
+        self.scopes: list[Scope | None] = []
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Any]:
+        self.scopes.append(within)
+        return await self._inner.retrieve(query, limit)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = SqliteStore.open(tmp_path / "a.tome")
+    yield made
+    made.close()
+
+
+def quote_all(given: Any) -> dict[str, object]:
+    """Every passage is a fact in its own words."""
+    return {"facts": [{"label": piece.label, "quote": piece.text, "fact": piece.text} for piece in given.evidence]}
+
+
+def script(latency: float = 0.0, **replies: Any) -> ScriptedModel:
+    plain = {
+        "plan_reading": lambda _: {"questions": ["Who lived there?"], "nets": ["What is said of lights?"]},
+        "extract_notes": quote_all,
+        "infer_notes": lambda _: {},
+        "refine_questions": lambda _: {},
+        "carry_note": lambda given: {"note": f"{given.note} {given.evidence[0].text}".strip()},
+        "answer": lambda _: {"answer": "Ada"},
+    }
+    return ScriptedModel({**plain, **replies}, latency=latency)
+
+
+def wire(store: SqliteStore, model: Any, chunk: int = 20, **settings: Any) -> Any:
+    """Of `put_texts` every passage is a chunk of its own, as 20 tokens hold one with its label."""
+    kit = Kit(store, model, EMBEDDER)
+    return relay(kit, Recall(retriever=Search(store)), chunk=chunk, **{"recovery": 0.0, "memory": 0.0, **settings})
+
+
+async def ask(system: Any, question: Question = ASKED) -> Answer:
+    return await answer_question(system, question)
+
+
+def inputs(model: ScriptedModel, role: str) -> list[Any]:
+    return [call.given for call in model.calls if call.role == role]
+
+
+def events(answer: Answer, name: str) -> list[Any]:
+    return [event for event in answer.events if event.name == name]
+
+
+def final_ledger(answer: Answer) -> Any:
+    ledger = load(events(answer, "answered")[-1].detail["ledger"])
+    assert ledger.answer == answer.text
+    return ledger
+
+
+# ---------------------------------------------------------------- the order of calls
+
+
+async def test_plan_then_extract_infer_and_refine_chunk_by_chunk_then_answer(store):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "The light burned.")
+    drawn = {"inferences": [{"rests_on": ["[f1]", "F9"], "inference": "So it was Ada."}]}
+    refined = {"answered": [1, 7], "new": ["Who lit it?", "what is said of LIGHTS?"]}
+    model = script(infer_notes=[drawn, {}], refine_questions=[refined, {"answered": [1, 2]}])
+    answer = await ask(wire(store, model))
+    steps = ["extract_notes", "infer_notes", "refine_questions"]
+    assert [call.role for call in model.calls] == ["plan_reading", *steps, *steps, "answer"]
+    first, second = inputs(model, "extract_notes")
+    assert first.questions == ["Who lived there?", "What is said of lights?"]
+    assert second.questions == ["What is said of lights?", "Who lit it?"], "no question twice"
+    assert [piece.text for piece in second.evidence] == ["The light burned."]
+    assert [entry.label for entry in inputs(model, "infer_notes")[1].facts] == ["F1", "F3"]
+    assert [entry.text for entry in inputs(model, "refine_questions")[0].inferences] == ["So it was Ada."]
+    (given,) = inputs(model, "answer")
+    assert [(piece.kind, piece.text) for piece in given.evidence] == [
+        ("passage", "Ada lived there."),
+        ("passage", "The light burned."),
+    ]
+    assert given.notes == ["So it was Ada."], "facts in the words of the text stand among the evidence only"
+    assert (answer.text, answer.resolved) == ("Ada", True)
+    assert final_ledger(answer).questions == ()
+
+
+async def test_only_what_was_written_down_reaches_the_answering_role(store):
+    put_texts(store, EMBEDDER, "story", "Ada lived there. It rained.")
+    fact = {"label": "E1", "quote": "Ada lived there.", "fact": "Ada lived in the tower."}
+    reply = {"answer": "Ada", "quotes": [{"label": "E1", "quote": "Ada lived"}, {"label": "E1", "quote": "It rained"}]}
+    model = script(extract_notes=[{"facts": [fact]}], answer=[reply])
+    answer = await ask(wire(store, model))
+    (given,) = inputs(model, "answer")
+    assert ([piece.text for piece in given.evidence], given.notes) == (
+        ["Ada lived there."],
+        ["Ada lived in the tower."],
+    )
+    assert [(cited.start, cited.quote) for cited in answer.citations][:1] == [(0, "Ada lived")]
+
+
+async def test_a_quote_that_is_not_in_the_text_is_marked(store):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.")
+    facts = [
+        {"label": "E1", "quote": "Tom lived there", "fact": "Tom lived there."},
+        {"label": "E7", "quote": "ada lived elsewhere"},
+        {"label": "E7", "quote": "lived there"},
+    ]
+    model = script(extract_notes=[{"facts": facts}])
+    answer = await ask(wire(store, model))
+    kept = final_ledger(answer).facts
+    assert [(fact.in_text, bool(fact.passage)) for fact in kept] == [(False, True), (False, False), (True, True)]
+    assert [note.endswith("(these words were not found in the text)") for note in inputs(model, "answer")[0].notes] == [
+        True,
+        True,
+    ]
+    assert events(answer, "extracted")[0].detail["not_found"] == 2
+
+
+async def test_a_chunk_without_a_new_fact_needs_no_inference(store):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "It rained.")
+    model = script(extract_notes=lambda given: quote_all(given) if "Ada" in given.evidence[0].text else {})
+    await ask(wire(store, model))
+    assert Counter(call.role for call in model.calls)["infer_notes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "role"), [({"inference": "none"}, "infer_notes"), ({"refinement": "none"}, "refine_questions")]
+)
+async def test_a_step_that_is_left_out_makes_no_call(store, settings, role):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.")
+    model = script()
+    await ask(wire(store, model, **settings))
+    assert not inputs(model, role)
+
+
+# ---------------------------------------------------------------- the example of the paper
+
+GARDEN = "In the garden a pale young gentleman asked Pip to fight."
+JOURNEY = "Pip went to London by coach with a heavy heart."
+REVEALED = "Herbert Pocket cried that he was that pale young gentleman."
+WHO = Question(text="Where had Pip met Herbert Pocket before London?", force=True)
+
+
+def keep_people(given: Any) -> dict[str, object]:
+    """What a wide question about people catches, whether it matters yet or not."""
+    return quote_all(given) if re.search("gentleman|Herbert", given.evidence[0].text) else {}
+
+
+def join_descriptions(given: Any) -> dict[str, object]:
+    alike = [entry.label for entry in given.facts if "pale young gentleman" in entry.text]
+    if len(alike) < 2:
+        return {}
+    return {"inferences": [{"rests_on": alike, "inference": "Pip had met Herbert Pocket in the garden."}]}
+
+
+def keep_what_names_the_question(given: Any) -> dict[str, object]:
+    """A note for the question as it is: until the last chunk, nobody knows who the gentleman was."""
+    texts = f"{given.note} {given.evidence[0].text}"
+    return {"note": " ".join(s for s in re.findall(r"[^.]+\.", texts) if "Herbert" in s or "London" in s).strip()}
+
+
+async def test_a_fact_that_matters_only_later_survives_in_the_ledger_and_is_lost_in_the_note(store):
+    put_texts(store, EMBEDDER, "story", GARDEN, JOURNEY, REVEALED)
+    model = script(extract_notes=keep_people, infer_notes=join_descriptions, carry_note=keep_what_names_the_question)
+    await ask(wire(store, model), WHO)
+    await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20), WHO)
+    with_ledger, with_note = inputs(model, "answer")
+    assert with_ledger.notes == ["Pip had met Herbert Pocket in the garden."]
+    assert [piece.text for piece in with_ledger.evidence] == [GARDEN, REVEALED]
+    assert "garden" not in with_note.model_dump_json()
+    assert any("Herbert" in note for note in with_note.notes)
+
+
+async def test_an_inference_survives_a_ledger_that_has_forgotten_its_facts(store):
+    put_texts(store, EMBEDDER, "story", GARDEN, REVEALED, "On the quay the old convict gave Pip his gold watch.")
+    model = script(infer_notes=join_descriptions)
+    answer = await ask(wire(store, model, memory=0.7), WHO)  # of 20 tokens: room for one fact
+    ledger = final_ledger(answer)
+    assert [fact.text for fact in ledger.facts] == ["On the quay the old convict gave Pip his gold watch."]
+    assert [fact.text for fact in ledger.inferences[0].grounds] == [GARDEN, REVEALED]
+    (given,) = inputs(model, "answer")
+    assert {GARDEN, REVEALED} <= {piece.text for piece in given.evidence}, "what an inference rests on can be cited"
+
+
+async def test_a_fact_larger_than_the_budget_is_cut(store):
+    put_texts(store, EMBEDDER, "story", GARDEN)
+    answer = await ask(wire(store, script(), memory=0.2), WHO)
+    (fact,) = final_ledger(answer).facts
+    assert fact.is_cut
+    assert fact.tokens <= 4
+    assert GARDEN.startswith(fact.quote)
+
+
+# ---------------------------------------------------------------- what fails
+
+
+@pytest.mark.parametrize("role", ["plan_reading", "infer_notes", "refine_questions"])
+async def test_a_step_whose_reply_cannot_be_used_is_skipped_and_reported(store, role):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "It rained.")
+    model = script(**{role: lambda _: BAD})
+    answer = await ask(wire(store, model))
+    assert (answer.text, answer.missing) == ("Ada", "")
+    assert [event.detail["reason"] for event in events(answer, "skipped")] == ["no JSON"] * (
+        1 + (role != "plan_reading")
+    )
+    assert len(final_ledger(answer).facts) == 2
+
+
+@pytest.mark.parametrize("name", ["cosmir", "chain_of_agents"])
+async def test_a_chunk_whose_call_fails_is_named_in_the_answer(store, name):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "It rained.", "The end.")
+
+    def fail_in_the_rain(given: Any) -> Any:
+        return BAD if "rained" in given.evidence[0].text else {"facts": [], "note": "so"}
+
+    model = script(extract_notes=fail_in_the_rain, carry_note=fail_in_the_rain)
+    settings = {"recovery": 0.0} if name == "cosmir" else {}
+    answer = await ask(assemble(name, Kit(store, model, EMBEDDER), chunk=20, **settings))
+    assert answer.missing == "not read: story, part 2 of 3"
+    assert inputs(model, "answer")[0].notes[0] == "This part of the text could not be read: story, part 2 of 3."
+    assert [event.detail["chunk"] for event in events(answer, "unread")] == ["story, part 2 of 3"]
+    assert events(answer, "skipped")
+
+
+@pytest.mark.parametrize("name", ["cosmir", "chain_of_agents"])
+async def test_where_no_chunk_could_be_read_nobody_is_asked_to_answer(store, name):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.")
+    model = script(extract_notes=[BAD], carry_note=[BAD])
+    settings = {"recovery": 0.0} if name == "cosmir" else {}
+    with pytest.raises(BadReply, match="no JSON"):
+        await ask(assemble(name, Kit(store, model, EMBEDDER), **settings))
+    assert not inputs(model, "answer")
+
+
+async def test_a_model_that_is_away_ends_the_reading(store):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "It rained.")
+    model = script(extract_notes=[ModelUnavailable("away")])
+    with pytest.raises(ModelUnavailable):
+        await ask(wire(store, model))
+    with pytest.raises(BadReply):
+        await ask(wire(store, script(answer=[BAD])))
+
+
+async def test_a_reading_that_was_interrupted_repeats_no_call(store):
+    put_texts(store, EMBEDDER, "story", *(f"On day {n} it rained." for n in range(6)))
+    broken, whole = script(), script()
+    left = iter(range(9))
+
+    def stop(given: Any) -> Any:
+        return quote_all(given) if next(left, None) is not None else ModelUnavailable("away")
+
+    broken = script(extract_notes=lambda given: stop(given) if "day 3" in given.evidence[0].text else quote_all(given))
+    left = iter(())
+    with pytest.raises(ModelUnavailable):
+        await ask(wire(store, Cached(broken, Prompts(), store.calls)))
+    answer = await ask(wire(store, Cached(whole, Prompts(), store.calls)))
+    done = len(broken.calls) - 1
+    assert done == 1 + 3 * 3
+    assert len(whole.calls) == 1 + 3 * 6 + 1 - done
+    assert answer.usage.total.calls == len(whole.calls)
+
+
+# ---------------------------------------------------------------- texts
+
+
+async def test_a_text_of_one_chunk_and_of_none(store):
+    model = script()
+    nothing = await ask(wire(store, model))
+    assert (nothing.resolved, nothing.missing, model.calls) == (False, "there is no text to read", [])
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "It rained.")
+    await ask(wire(store, model, chunk=1000))
+    assert [len(given.evidence) for given in inputs(model, "extract_notes")] == [2]
+
+
+async def test_the_ledger_is_carried_from_document_to_document(store):
+    put_texts(store, EMBEDDER, "a", "Ada lived there.")
+    put_texts(store, EMBEDDER, "b", "It rained.")
+    model = script()
+    await ask(wire(store, model, chunk=1000))
+    assert [[piece.text for piece in given.evidence] for given in inputs(model, "extract_notes")] == [
+        ["Ada lived there."],
+        ["It rained."],
+    ]
+    assert len(inputs(model, "infer_notes")[1].facts) == 2
+
+
+async def test_a_chunk_is_as_long_as_the_window_allows(store):
+    put_texts(store, EMBEDDER, "story", *(f"On day {n} it rained." for n in range(200)))
+    model = script()
+    model.window = 8_000
+    await ask(wire(store, model, chunk=64_000))
+    assert len(inputs(model, "extract_notes")) > 1
+
+
+@pytest.mark.skipif(not hasattr(SqliteStore, "keys_within"), reason="needs a store with scopes")
+async def test_only_documents_in_the_scope_are_read(store):
+    put_texts(store, EMBEDDER, "a", "Ada lived there.")
+    put_texts(store, EMBEDDER, "b", "It rained.")
+    model = script()
+    await ask(wire(store, model), Question(text="Who?", within=Scope(documents=frozenset({"b"}))))
+    assert [given.evidence[0].text for given in inputs(model, "extract_notes")] == ["It rained."]
+
+
+async def test_order_by_relevance_reads_the_best_chunk_first(store):
+    put_texts(store, EMBEDDER, "story", "It rained.", "It snowed.", "Ada kept the light.", "The light was kept.")
+    model = script()
+    await ask(wire(store, model, order="relevance"))
+    read = [given.evidence[0].text for given in inputs(model, "extract_notes")]
+    assert {*read[:2]} == {"Ada kept the light.", "The light was kept."}
+    assert read[2:] == ["It rained.", "It snowed."], "what is not found stays in document order"
+
+
+async def test_a_ledger_that_exceeds_the_window_shows_what_fits(store):
+    put_texts(store, EMBEDDER, "story", *(f"On day {n} it rained {'and rained ' * 30}." for n in range(100)))
+    model = script()
+    model.window = 8_000
+    answer = await ask(wire(store, model, chunk=4_000))
+    given = inputs(model, "answer")[0]
+    assert 0 < len(given.evidence) < 100
+    assert model.window >= model.reckon(None, given) + 768  # type: ignore[arg-type]
+    assert events(answer, "answered")[0].detail["cut"] == 100 - len(given.evidence)
+    assert len(answer.evidence) == len(given.evidence)
+
+
+# ---------------------------------------------------------------- waves and recovery
+
+
+async def test_waves_of_8_read_32_chunks_in_a_fifth_of_the_depth_with_fewer_calls(store):
+    put_texts(store, EMBEDDER, "story", *(f"On day {n} it rained." for n in range(32)))
+    runs = {}
+    for wave in (1, 8):
+        runs[wave] = (await ask(wire(store, script(latency=0.01), wave=wave))).usage
+    assert (runs[1].depth, runs[1].total.calls) == (2 + 3 * 32, 2 + 3 * 32)
+    assert runs[8].depth <= 0.2 * runs[1].depth
+    assert runs[8].total.calls == 2 + 32 + 2 * 4
+
+
+async def test_recovery_finds_what_was_missed_and_reads_little_again(store):
+    planted = {7 + 10 * n: f"The keeper {word} hid the brass key of day {n}." for n, word in enumerate("abcdefghij")}
+    texts = [planted.get(n, f"On day {n} it rained over the fields and nobody came by at all.") for n in range(100)]
+    put_texts(store, EMBEDDER, "story", *texts)
+
+    seen: set[str] = set()
+
+    def overlook(given: Any) -> dict[str, object]:
+        """A key is overlooked when it is read first, and seen when it is read again."""
+        facts = [piece for piece in given.evidence if "key" in piece.text and piece.text in seen]
+        seen.update(piece.text for piece in given.evidence)
+        return {"facts": [{"label": piece.label, "quote": piece.text} for piece in facts]}
+
+    model = script(extract_notes=overlook, plan_reading=lambda _: {"questions": ["Which keeper hid the brass key?"]})
+    missed = await ask(wire(store, model, chunk=600))
+    assert not inputs(model, "answer")[0].evidence
+    whole = sum(len(given.evidence) for given in inputs(model, "extract_notes"))
+    assert whole == 100
+    assert not events(missed, "recovered")
+    model.calls.clear()
+    seen.clear()
+    answer = await ask(wire(store, model, chunk=600, recovery=0.2))
+    found = {piece.text for piece in inputs(model, "answer")[0].evidence}
+    assert len(found & {*planted.values()}) >= 0.8 * len(planted)
+    (recovered,) = events(answer, "recovered")
+    (divided,) = events(answer, "divided")
+    assert 0 < recovered.detail["tokens"] <= 0.2 * divided.detail["tokens"]
+
+
+async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "Who lived there is unknown.", "It rained.")
+    search, model = Search(store), script(extract_notes=[{}, quote_all_of("Who lived there is unknown."), {}])
+    system = relay(Kit(store, model, EMBEDDER), Recall(retriever=search), chunk=20, recovery=1.0, refinement="none")
+    scope = Scope()
+    await ask(system, Question(text="Who lived there?", force=True, within=scope))
+    assert search.scopes == [scope, scope], "one search for each open question"
+    again = [given.evidence[0].text for given in inputs(model, "extract_notes")[3:]]
+    assert again == ["Ada lived there."]
+
+
+def quote_all_of(text: str) -> dict[str, object]:
+    return {"facts": [{"label": "E1", "quote": text}]}
+
+
+@pytest.mark.parametrize("settings", [{"wave": 0}, {"recovery": 1.5}])
+def test_settings_that_read_nothing_or_too_much_are_refused(store, settings):
+    with pytest.raises(UsageError, match=r"0|1\.5"):
+        wire(store, script(), **settings)
+
+
+# ---------------------------------------------------------------- Chain of Agents
+
+
+async def test_each_reader_gets_the_note_of_the_one_before(store):
+    put_texts(store, EMBEDDER, "story", "One.", "Two.", "Six.")
+    model = script()
+    answer = await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=15, words=50))
+    assert [(given.note, given.words) for given in inputs(model, "carry_note")] == [
+        ("", 50),
+        ("One.", 50),
+        ("One. Two.", 50),
+    ]
+    (given,) = inputs(model, "answer")
+    assert (given.evidence, given.notes) == ([], ["One. Two. Six."])
+    assert answer.usage.depth == 4
+
+
+async def test_both_ways_are_read_side_by_side_and_answered_together(store):
+    put_texts(store, EMBEDDER, "story", "One.", "Two.")
+    model = script(latency=0.05)
+    answer = await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=15, direction="both"))
+    assert inputs(model, "answer")[0].notes == ["One. Two.", "Two. One."]
+    assert answer.usage.depth < 5, "one after the other there would be 5"
+
+
+async def test_the_answer_of_most_runs_is_taken(store):
+    put_texts(store, EMBEDDER, "story", "One.")
+    replies = [{"answer": text} for text in ("*", "Tom.", "Ada", "ada", "Sam")]
+    model = script(latency=0.05, answer=replies)
+    question = Question(text="Who?")
+    answer = await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=5), question)
+    assert answer.text.lower() == "ada"
+    assert answer.usage.depth < 5, "runs are side by side"
+    declined = script(answer=lambda _: {"answer": "*"})
+    assert not (await ask(assemble("chain_of_agents", Kit(store, declined, EMBEDDER), runs=2), question)).resolved
+    with pytest.raises(UsageError, match="0 runs"):
+        assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=0)
+
+
+@pytest.mark.parametrize("settings", [{}, {"wave": 2, "recovery": 0.5}, {"order": "relevance"}])
+async def test_the_extractive_model_reads_a_text_to_its_end(store, settings):
+    put_texts(store, EMBEDDER, "story", GARDEN, JOURNEY, REVEALED, "The clerk slept.")
+    model = ExtractiveModel(EMBEDDER)
+    await check_loop(wire(store, model, memory=3.0, **settings).loop, WHO)
+    await check_loop(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20).loop, WHO)
