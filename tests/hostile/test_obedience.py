@@ -50,6 +50,8 @@ SYSTEMS = {
     "cogitorag source=summaries carrier=triples": {"summarise", "extract_facts", "decompose", "answer"},
     "comorag cycles=3 limit=2": {"extract_facts", "summarise", "narrate", "probe", "encode", "fuse", "answer"},
     "hgmem rounds=3": {"extract_relations", "plan", "evolve", "merge_points", "answer"},
+    "cosmir chunk=400 limit=3": {"plan_reading", "extract_notes", "infer_notes", "refine_questions", "answer"},
+    "chain_of_agents chunk=400": {"carry_note", "answer"},
     "hipporag2+probe cycles=3 limit=2": {"extract_facts", "filter_facts", "probe", "encode", "fuse", "answer"},
     "hybrid+interleave": {"think", "answer"},
     "hybrid+stepwise": {"step", "answer"},
@@ -106,6 +108,7 @@ def test_the_model_obeys_an_unfenced_order_in_any_message() -> None:
 
 SHOWN = [roles.Shown(label=f"E{number}", text=ALL, title=attack) for number, attack in enumerate(ATTACKS)]
 POINTS = [roles.PointShown(id=attack, description=ALL, entities=ATTACKS) for attack in ATTACKS[:3]]
+ENTRIES = [roles.Entry(label=f"F{number}", text=attack) for number, attack in enumerate(ATTACKS)]
 JUDGED = {"question": ALL, "reference": ALL, "prediction": ALL}
 GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.GIST, roles.GistIn(text=ALL, title=ALL, avoid=ATTACKS)),
@@ -123,6 +126,11 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.PLAN, roles.PlanIn(question=ALL, points=POINTS, searched=ATTACKS)),
     (roles.EVOLVE, roles.EvolveIn(question=ALL, subqueries=ATTACKS, points=POINTS, entities=SHOWN, evidence=SHOWN)),
     (roles.MERGE_POINTS, roles.MergePointsIn(question=ALL, points=POINTS)),
+    (roles.PLAN_READING, roles.PlanReadingIn(question=ALL)),
+    (roles.EXTRACT_NOTES, roles.NotesIn(question=ALL, questions=ATTACKS, evidence=SHOWN)),
+    (roles.INFER_NOTES, roles.InferIn(question=ALL, questions=ATTACKS, facts=ENTRIES, inferences=ENTRIES)),
+    (roles.REFINE_QUESTIONS, roles.RefineIn(question=ALL, questions=ATTACKS, facts=ENTRIES, inferences=ENTRIES)),
+    (roles.CARRY_NOTE, roles.CarryIn(question=ALL, note=ALL, evidence=SHOWN)),
     (roles.FUSE, roles.FuseIn(question=ALL, cues=ATTACKS)),
     (roles.ANSWER, roles.AnswerIn(question=ALL, options=ATTACKS[:26], evidence=SHOWN, notes=ATTACKS)),
     (roles.THINK, roles.ThinkIn(question=ALL, evidence=SHOWN, thoughts=ATTACKS)),

@@ -52,7 +52,8 @@ def test_a_scripted_run_keeps_to_the_stated_calls(variant, tmp_path):
         assert len(built.calls) <= stated.index.most * len(TEXTS)
     assert bool(built.calls) == (stated.index != NO_CALLS)
     if stated.ask.most is None:
-        assert "a chunk" in stated.ask.formula, "a bound that depends on the length of the texts"
+        # The bound depends on the length of the texts, or on the system that is chosen.
+        assert "a chunk" in stated.ask.formula or "that is chosen" in stated.ask.formula
         return
     assert 1 <= len(asked.calls) <= stated.ask.most
     if variant.name in DEEPEST:

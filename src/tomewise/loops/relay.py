@@ -24,7 +24,7 @@ from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
 from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 
-_NO_TEXT = "there is no text to read"
+_NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
 
 

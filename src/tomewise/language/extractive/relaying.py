@@ -44,7 +44,7 @@ def plan_reading(given: PlanReadingIn) -> PlanReadingOut:
     question = read_question(text)
     questions = list(dict.fromkeys(split_nested(text) or ([text] if terms(text) else [])))[: max(given.limit, 0)]
     things = [*question.names, *([" ".join(focus(question)[:6])] if focus(question) else [])]
-    nets = [f"What is said of {thing}?" for thing in dict.fromkeys(things)]
+    nets = [f"What does the text say of {thing}?" for thing in dict.fromkeys(things)]
     return PlanReadingOut(questions=questions, nets=nets[: max(given.limit - len(questions), 0)])
 
 
