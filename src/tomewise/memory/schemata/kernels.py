@@ -1,0 +1,150 @@
+"""The compiled loops of the schemata: best links, components of ego networks, and label propagation.
+
+Importing Numba is slow, so this module is imported when it is first used. A network is given in compressed rows: the
+neighbours of vertex v are `neighbours[starts[v]:starts[v + 1]]`. A position in `neighbours` is called a slot.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def offer_scores(
+    cosines: Any, rows: Any, columns: Any, on_diagonal: Any, documents: Any, positions: Any, alpha: Any, sigma: Any,
+    least: Any, best: Any, partners: Any,
+) -> None:  # fmt: skip
+    """Offer the score of each pair of a block to the best partners of both its vertices.
+
+    `cosines` has the shape (len(rows), len(columns)). In a block `on_diagonal`, rows and columns are the same vertices
+    and each pair is offered once. `best`, float32, and `partners`, int64, have the shape (vertices, k): the scores of
+    each vertex, best first, and its partners, -1 where there are fewer than k. Of two partners with equal scores the
+    smaller one wins.
+    """
+    for i in range(rows.size):
+        a = rows[i]
+        for j in range(i + 1 if on_diagonal else 0, columns.size):
+            b = columns[j]
+            score = cosines[i, j]
+            if documents[a] == documents[b]:
+                distance = (positions[a] - positions[b]) / sigma
+                score = np.float32(alpha * score + (1 - alpha) * exp(-0.5 * distance * distance))
+            if score >= least:
+                _insert(best[a], partners[a], score, b)
+                _insert(best[b], partners[b], score, a)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _insert(best: Any, partners: Any, score: Any, partner: Any) -> None:
+    last = best.size - 1
+    if score < best[last] or (score == best[last] and 0 <= partners[last] < partner):
+        return
+    at = last
+    while at > 0 and (score > best[at - 1] or (score == best[at - 1] and partner < partners[at - 1])):
+        best[at] = best[at - 1]
+        partners[at] = partners[at - 1]
+        at -= 1
+    best[at] = score
+    partners[at] = partner
+
+
+@njit(cache=True, nogil=True)
+def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
+    """Number the replicas of all vertices: the connected components of each ego network without its centre.
+
+    Writes to `replicas`, int64 (slots,), the replica of the slot's vertex to which the slot's neighbour belongs.
+    Replicas are numbered by vertex, then by their first neighbour. Returns how many there are.
+    """
+    vertices = starts.size - 1
+    places = np.full(vertices, -1, np.int64)  # the place of a vertex among the neighbours of the present centre
+    parents = np.empty(neighbours.size, np.int64)
+    count = 0
+    for centre in range(vertices):
+        start, end = starts[centre], starts[centre + 1]
+        for slot in range(start, end):
+            places[neighbours[slot]] = slot
+            parents[slot] = slot
+        for slot in range(start, end):
+            neighbour = neighbours[slot]
+            for other_slot in range(starts[neighbour], starts[neighbour + 1]):
+                other = places[neighbours[other_slot]]
+                if other >= 0:
+                    _join(parents, slot, other)
+        for slot in range(start, end):
+            places[neighbours[slot]] = -1
+            root = _find_root(parents, slot)  # the first slot of its component, so its number is known
+            if root == slot:
+                replicas[slot] = count
+                count += 1
+            else:
+                replicas[slot] = replicas[root]
+    return count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _find_root(parents: Any, slot: Any) -> Any:
+    while parents[slot] != slot:
+        parents[slot] = parents[parents[slot]]
+        slot = parents[slot]
+    return slot
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _join(parents: Any, one: Any, two: Any) -> None:
+    first, second = _find_root(parents, one), _find_root(parents, two)
+    if first < second:
+        parents[second] = first
+    else:
+        parents[first] = second
+
+
+@njit(cache=True, nogil=True)
+def propagate(starts: Any, neighbours: Any, labels: Any, sweeps: Any) -> Any:
+    """Change labels in place until each replica has a label that most of its neighbours have, or `sweeps` are over.
+
+    The first sweep visits the replicas that do not have such a label, in ascending order; each later sweep those with a
+    neighbour that changed. A replica sees changes of the same sweep. Of several labels that are most frequent it keeps
+    its own, or takes the smallest. Returns the number of visits, and of replicas that still had to be visited.
+    """
+    replicas = starts.size - 1
+    waits = np.zeros(replicas, np.bool_)
+    waiting = 0
+    for replica in range(replicas):
+        if _choose_label(starts, neighbours, labels, replica) != labels[replica]:
+            waits[replica] = True
+            waiting += 1
+    visits = 0
+    for _ in range(sweeps):
+        if not waiting:
+            break
+        front = np.flatnonzero(waits)
+        for replica in front:
+            waits[replica] = False
+            waiting -= 1
+            visits += 1
+            label = _choose_label(starts, neighbours, labels, replica)
+            if label != labels[replica]:
+                labels[replica] = label
+                for slot in range(starts[replica], starts[replica + 1]):
+                    neighbour = neighbours[slot]
+                    if not waits[neighbour]:
+                        waits[neighbour] = True
+                        waiting += 1
+    return visits, waiting
+
+
+@njit(cache=True, nogil=True)
+def _choose_label(starts: Any, neighbours: Any, labels: Any, replica: Any) -> Any:
+    near = np.sort(labels[neighbours[starts[replica] : starts[replica + 1]]])
+    chosen, most, own, run = labels[replica], np.int64(0), np.int64(0), np.int64(0)
+    for at in range(near.size):
+        run = run + 1 if at > 0 and near[at] == near[at - 1] else np.int64(1)
+        if near[at] == labels[replica]:
+            own = run
+        if run > most:
+            chosen, most = near[at], run
+    return labels[replica] if own == most else chosen
