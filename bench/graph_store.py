@@ -112,7 +112,7 @@ def put_nodes(change, embedder, layer, texts, sources):  # type: ignore[no-untyp
         Node(id=make(text), layer=layer, text=text, sources=tuple(dict.fromkeys(passages)))
         for text, passages in zip(texts, sources, strict=True)
     ]
-    keys = change.put_nodes(nodes, shared=True)
+    keys = change.put_nodes(nodes, lifetime="any")
     rows = [keys[node.id] for node in nodes]
     change.put_vectors(layer, rows, embedder.embed(texts))
     return np.array(rows, np.int64)

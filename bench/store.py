@@ -69,7 +69,7 @@ def make_tome(path: Path, share: float) -> None:
         for layer, seen in ((ENTITIES, 2), (FACTS, 2)):
             at = rng.integers(0, len(ids), (count[layer], seen)).tolist()
             nodes = [_make_node(layer, str(number), [ids[p] for p in places]) for number, places in enumerate(at)]
-            found = change.put_nodes(nodes, shared=True)
+            found = change.put_nodes(nodes, lifetime="any")
             shared[layer] = [found[node.id] for node in nodes]
             change.put_vectors(layer, shared[layer], _draw_vectors(rng, len(nodes)))
     with print_time("500,000 edges, one transaction"), store.write() as change:
@@ -127,11 +127,11 @@ def add_document(change: Write, rng: np.random.Generator, name: str, known: list
     fresh: dict[str, list[int]] = {}
     for layer in (ENTITIES, FACTS):
         nodes = [_make_node(layer, f"{name}-{n}", [passages[n % PER_DOCUMENT].id]) for n in range(30)]
-        found = change.put_nodes(nodes, shared=True)
+        found = change.put_nodes(nodes, lifetime="any")
         fresh[layer] = [found[node.id] for node in nodes]
         change.put_vectors(layer, fresh[layer], _draw_vectors(rng, len(nodes)))
     again = change.put_nodes(
-        [Node(id=id, layer=ENTITIES, text="", sources=(passages[0].id,)) for id in known], shared=True
+        [Node(id=id, layer=ENTITIES, text="", sources=(passages[0].id,)) for id in known], lifetime="any"
     )
     ends = _draw_pairs(rng, np.array(fresh[FACTS]), np.array([*again.values(), *fresh[ENTITIES]]), 60)
     change.put_edges("ends:x", ends[:, 0], ends[:, 1], np.ones(len(ends)))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.store.sqlite.database import connect
 from tomewise.store.sqlite.schema import LATEST
 from tomewise.tome.tome import Tome
@@ -58,6 +61,22 @@ def test_it_is_brought_to_the_latest_format(path):
     with engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA user_version").scalar_one() == LATEST
     engine.dispose()
+
+
+def test_a_removal_that_no_build_has_followed_is_not_forgotten(path):
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DELETE FROM intake WHERE layer = 'gists' AND node = (SELECT max(node) FROM intake)")
+    with Tome.open(path) as tome:
+        assert tome.store.find_removed_ids("gists") == ("",)
+        assert tome.store.find_removed_ids("tree") == ()
+        assert not any("seen" in record for record in tome.store.builds().values())
+
+
+def test_its_graphs_are_known_by_what_they_write(old):
+    records = old.store.builds()
+    graph = GraphLayer(old.kit.store, old.kit.model, old.kit.embedder, source="gists")
+    assert records[graph.name]["writes"] == list(graph.writes)
+    assert "writes" not in records["gists"]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

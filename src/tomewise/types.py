@@ -117,12 +117,14 @@ class Change:
     """What changed in the layers that a layer needs since its last update.
 
     `added` are the store's keys of the nodes that the layer has not processed yet, in document order, including those
-    that failed last time. `removed` says that nodes were removed; the store has already removed everything that was
-    derived from them, also from this layer (see `store.sqlite.write.Write.remove_nodes`).
+    that failed last time. `removed` are the ids, sorted, of the nodes that the layer had taken in and that were removed
+    since; the store has already removed what was made from them, also from this layer, as far as its lifetime says (see
+    `store.sqlite.write.Write.put_nodes`). A node that was removed and made again, or whose text was replaced, is in
+    both. An empty id stands for nodes that an earlier version of Tomewise removed, which kept no ids.
     """
 
     added: tuple[int, ...] = ()
-    removed: bool = False
+    removed: tuple[NodeId, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
@@ -447,13 +449,21 @@ class Loop(Protocol):
 class Layer(Protocol):
     """A kind of long-term memory, created with the store, model and embedder that it uses.
 
-    `name` is different for each instance ("graph:gists-triples"); `needs` names the layers it is derived from.
+    `name` is different for each instance ("graph:gists-triples"). `writes` names the node layers that hold its nodes
+    (`Node.layer`), usually its own name alone. `needs` names what it is derived from: layers, each of which stands for
+    all that it writes, or single node layers.
+
+    Most layers are a pure function of what they need (`testing.check_layer`). A layer may also be a state that takes in
+    batches and depends on their order (`testing.check_state_layer`): it commits once a batch, what the batch changed
+    together with its intake.
     """
 
     @property
     def name(self) -> str: ...
     @property
     def needs(self) -> tuple[str, ...]: ...
+    @property
+    def writes(self) -> tuple[str, ...]: ...
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Bring the layer up to date. Its rows and its build record are committed in one transaction."""

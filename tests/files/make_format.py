@@ -1,4 +1,4 @@
-"""How the tomes here were made: `python tests/files/make_format.py format-2.tome`."""
+"""How the tomes here were made: `python tests/files/make_format.py format-3.tome`."""
 
 from __future__ import annotations
 

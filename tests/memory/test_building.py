@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable
+from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, UsageError
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
@@ -46,6 +46,7 @@ class Step:
     ) -> None:
         self.name = name
         self.needs = tuple(needs)
+        self.writes = (name,)
         self._store = store
         self._events = events
         self._error = error
@@ -98,7 +99,7 @@ async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> No
 async def test_only_new_and_removed_nodes_are_changes(store) -> None:
     layers = {layer.name: layer for layer in make_tower(store, [])}
     assert len(find_changes(layers["a"], store).added) == 3
-    assert not find_changes(layers["b"], store), "the layer below has no nodes yet"
+    assert not find_changes(layers["b"], store, list(layers.values())), "the layer below has no nodes yet"
     assert find_lag(list(layers.values()), store) == {"a": 3, "e": 3}
     await build(list(layers.values()), store, quiet)
     assert find_lag(list(layers.values()), store) == {}
@@ -106,10 +107,11 @@ async def test_only_new_and_removed_nodes_are_changes(store) -> None:
     assert find_changes(layers["a"], store) == Change(added=(key,))
     assert find_lag(list(layers.values()), store) == {"a": 1, "e": 1}
     await build(list(layers.values()), store, quiet)
+    (gone,) = (passage.id for passage in store.passages().values() if passage.document == "d1")
     with store.write() as change:
         change.remove_document("d1")
-    assert find_changes(layers["a"], store) == Change(removed=True)
-    assert find_changes(layers["d"], store) == Change(removed=True)
+    assert find_changes(layers["a"], store) == Change(removed=(gone,))
+    assert find_changes(layers["d"], store) == Change(removed=(f"b/a/{gone}", f"c/a/{gone}"))
     assert find_lag(list(layers.values()), store) == dict.fromkeys("abcde", 0)
     await build(list(layers.values()), store, quiet)
     assert not any(find_changes(layer, store) for layer in layers.values())
@@ -146,6 +148,39 @@ async def test_estimates_include_layers_that_wait_for_others(store) -> None:
     assert events == []
     await build(make_tower(store, events), store, quiet)
     assert not any(layer.calls for layer in await estimate(make_tower(store, events), store))
+
+
+async def test_a_layer_on_a_graph_takes_in_its_entities_and_facts(store) -> None:
+    events: list[str] = []
+    graph = GraphLayer(store, make_model(), EMBEDDER)
+    above = Step(store, "above", [graph.name], events)
+    on_facts = Step(store, "on facts", [graph.names.facts], events)
+    assert [layer.calls for layer in await estimate([above, on_facts, graph], store)] == [3, 1, 1]
+    reports = await build([above, on_facts, graph], store, quiet)
+    assert {report.layer: report.added for report in reports} == {graph.name: 7, "above": 7, "on facts": 3}
+    assert {node.id.partition("/")[2][0] for node in store.nodes("above").values()} == {"e", "f"}
+    put_document(store, EMBEDDER, document_of("new", "Ada Marsh met Tom Hale, 3."))
+    await build([graph], store, quiet)
+    (alone,) = await build([above], store, quiet)  # without the graph, which is known by the record of its build
+    assert alone.added == 2  # an entity and a fact
+    graph_nodes = [*store.nodes(graph.names.entities).values(), *store.nodes(graph.names.facts).values()]
+    gone = tuple(sorted(node.id for node in graph_nodes if "3" in node.text))
+    with store.write() as change:
+        change.remove_document("new")
+    assert find_changes(above, store) == Change(removed=gone)
+    assert len(store.nodes("above")) == 7
+
+
+def test_a_need_that_nothing_provides_is_refused(store):
+    layer = Step(store, "above", ["graph:other"], [])
+    with pytest.raises(UsageError, match=r"above needs 'graph:other', which no layer .* never built.*known are"):
+        find_changes(layer, store)
+
+
+async def test_layers_that_need_each_other_are_refused(store) -> None:
+    layers = [Step(store, "a", ["b"], []), Step(store, "b", ["c"], []), Step(store, "c", ["a"], [])]
+    with pytest.raises(UsageError, match="a needs b needs c needs a"):
+        await build(layers, store, quiet)
 
 
 def make_layers(store, model) -> list[object]:

@@ -52,7 +52,7 @@ def put_memory(change: Write, document: Document) -> list[int]:
     change.put_nodes(gists)
     change.put_nodes([_node("tree", gists[0].id, [gist.id for gist in gists])] if gists else [])
     words = [_node("words", word, [passage.id]) for passage in passages for word in passage.text.split()]
-    at = change.put_nodes(words, shared=True)
+    at = change.put_nodes(words, lifetime="any")
     change.put_edges("self:words", *_ends(sorted(at.values())))
     change.record_intake("gists", keys)
     return keys

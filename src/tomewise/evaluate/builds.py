@@ -46,7 +46,7 @@ async def build_layers(store: SqliteStore, layers: Sequence[Layer], openie: Path
     """
     with store.exclusive():
         for layer in layers:
-            await _build(store, layer, openie, report)
+            await _build(store, layer, layers, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
     notes = (ASKED,) if any(_asks_model_anyway(layer, openie) for layer in layers) else ()
@@ -64,8 +64,10 @@ def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
     return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
 
 
-async def _build(store: SqliteStore, layer: Layer, openie: Path | None, report: Report) -> None:
-    if not await asyncio.to_thread(find_changes, layer, store):
+async def _build(
+    store: SqliteStore, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report
+) -> None:
+    if not await asyncio.to_thread(find_changes, layer, store, layers):
         return
     with meter() as used, count_reused() as reused:
         await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)

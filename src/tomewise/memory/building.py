@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from tomewise.concurrency import side_by_side
-from tomewise.errors import BudgetExceeded
+from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language.cached import ask_anew
 from tomewise.language.repairs import collect_repairs
+from tomewise.memory.needs import find_node_layers, find_providers
 from tomewise.types import Change, Estimate, Layer, LayerReport, Report
 
 if TYPE_CHECKING:
@@ -31,23 +32,26 @@ async def build(
     running layers still end by themselves, so that no reply that was paid for is lost.
     """
     order = _sort_layers(layers)
+    providers = {layer.name: [below.name for below in find_providers(layer, layers)] for layer in layers}
     tasks: dict[str, asyncio.Task[LayerReport | None]] = {}
     budget_errors: list[BudgetExceeded] = []
 
     async def build_one(layer: Layer) -> LayerReport | None:
-        for need in layer.needs:
-            if need in tasks and await tasks[need] is None:
+        for below in providers[layer.name]:
+            if await tasks[below] is None:
                 return None
         mark = (await asyncio.to_thread(store.builds)).get(layer.name, {}).get("again", "")
         provided = await provide(layer) if provide else None
-        change = await asyncio.to_thread(find_changes, layer, store)
+        change = await asyncio.to_thread(find_changes, layer, store, layers)
         if not change:
+            await asyncio.to_thread(_record_writes, layer, store)
             return provided or LayerReport(layer=layer.name)
         try:
             built = await _update(layer, change, store, report, mark)
         except BudgetExceeded as error:
             budget_errors.append(error)
             return None
+        await asyncio.to_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
     async with side_by_side() as group:
@@ -63,20 +67,20 @@ async def estimate(layers: Sequence[Layer], store: SqliteStore) -> list[Estimate
     order = _sort_layers(layers)
     estimates = []
     for layer in order.values():
-        change = await asyncio.to_thread(find_changes, layer, store)
-        has_work = bool(change) or await asyncio.to_thread(_has_changes_below, layer, order, store)
+        change = await asyncio.to_thread(find_changes, layer, store, layers)
+        has_work = bool(change) or await asyncio.to_thread(_has_changes_below, layer, layers, store)
         estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))
     return estimates
 
 
-def find_changes(layer: Layer, store: SqliteStore) -> Change:
-    """Find what changed in the layers below this layer since its last update."""
-    seen_now = store.count_intake(layer.name)
-    record = store.builds().get(layer.name, {})
-    return Change(
-        added=tuple(store.find_pending_keys(layer.name, layer.needs)),
-        removed=record.get("seen", seen_now) != seen_now,
-    )
+def find_changes(layer: Layer, store: SqliteStore, layers: Sequence[Layer] = ()) -> Change:
+    """Find what changed in the layers below this layer since its last update.
+
+    `layers` are those of the same build; what other layers write is known from the records of their builds. Raises
+    UsageError for a need that nothing provides.
+    """
+    below = find_node_layers(layer, layers, store.builds())
+    return Change(added=tuple(store.find_pending_keys(layer.name, below)), removed=store.find_removed_ids(layer.name))
 
 
 def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
@@ -86,7 +90,7 @@ def find_lag(layers: Sequence[Layer], store: SqliteStore) -> Mapping[str, int]:
     """
     lag: dict[str, int] = {}
     for layer in layers:
-        change = find_changes(layer, store)
+        change = find_changes(layer, store, layers)
         new_keys = set(change.added) - set(store.intake(layer.name).failed) if change.added else ()
         if new_keys or change.removed:
             lag[layer.name] = len(new_keys)
@@ -112,23 +116,33 @@ def _join_reports(first: LayerReport, second: LayerReport) -> LayerReport:
     return replace(second, added=first.added + second.added, notes=(*first.notes, *second.notes))
 
 
-def _has_changes_below(layer: Layer, layers: Mapping[str, Layer], store: SqliteStore) -> bool:
+def _record_writes(layer: Layer, store: SqliteStore) -> None:
+    """Record what a built layer writes, unless it is known: a layer without a record writes to its own name."""
+    record = store.builds().get(layer.name)
+    if record is not None and tuple(record.get("writes", (layer.name,))) != layer.writes:
+        with store.write() as change:
+            change.record_writes(layer.name, layer.writes)
+
+
+def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: SqliteStore) -> bool:
     """Whether a layer below has new nodes to take in, so that this layer will have new nodes too."""
-    layers_below = [layers[need] for need in layer.needs if need in layers]
-    return any(bool(find_changes(layer, store)) or _has_changes_below(layer, layers, store) for layer in layers_below)
+    return any(
+        bool(find_changes(below, store, layers)) or _has_changes_below(below, layers, store)
+        for below in find_providers(layer, layers)
+    )
 
 
 def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
-    """Sort layers so that each comes once, after the layers that it needs."""
-    layers_by_name = {layer.name: layer for layer in layers}
+    """Sort layers so that each comes once, after the layers that it needs. Raises UsageError for a circle of needs."""
     order: dict[str, Layer] = {}
 
-    def place(layer: Layer) -> None:
-        for need in layer.needs:
-            if need in layers_by_name:
-                place(layers_by_name[need])
+    def place(layer: Layer, above: tuple[str, ...]) -> None:
+        if layer.name in above:
+            raise UsageError(f"layers need each other: {' needs '.join((*above, layer.name))}; remove one of the needs")
+        for below in find_providers(layer, layers):
+            place(below, (*above, layer.name))
         order.setdefault(layer.name, layer)
 
     for layer in layers:
-        place(layer)
+        place(layer, ())
     return order

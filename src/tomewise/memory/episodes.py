@@ -136,6 +136,7 @@ class EpisodesLayer:
             )
         settings = ([f"stride={stride}"] if stride > 0 else []) + ([f"levels={levels}"] if levels > 1 else [])
         self.name = f"{NAME}:{','.join(settings)}" if settings else NAME
+        self.writes = (self.name,)
         self._store = store
         self._model = model
         self._embedder = embedder

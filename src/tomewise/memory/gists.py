@@ -50,6 +50,7 @@ class GistsLayer:
 
     name = NAME
     needs = ("passages",)
+    writes = (NAME,)
 
     def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store

@@ -23,7 +23,7 @@ def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: SqliteStore
     """
     mark = token_hex(8)  # the same for all layers, so that a request that two of them make is asked once
     for name in dict.fromkeys(wanted):
-        layer = next((layer for layer in layers if name in (layer.name, *_list_parts(layer))), None)
+        layer = next((layer for layer in layers if name in (layer.name, *layer.writes)), None)
         if layer is not None:
             _forget_layer(layer, store, mark)
         else:
@@ -31,11 +31,12 @@ def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: SqliteStore
 
 
 def _forget_layer(layer: Layer, store: SqliteStore, mark: str) -> None:
-    keys = [key for part in _list_parts(layer) for key in store.node_keys(part)]
+    keys = [key for part in layer.writes for key in store.node_keys(part)]
     with store.write() as change:
         change.remove_nodes(keys)
         change.forget_layer(layer.name)
         change.mark_again(layer.name, mark)
+        change.record_writes(layer.name, layer.writes)
 
 
 def _forget_passage(name: str, layers: Sequence[Layer], store: SqliteStore, mark: str) -> None:
@@ -50,9 +51,3 @@ def _forget_passage(name: str, layers: Sequence[Layer], store: SqliteStore, mark
         change.renew_passage(key)
         for layer in layers:
             change.mark_again(layer.name, mark)
-
-
-def _list_parts(layer: Layer) -> tuple[str, ...]:
-    """List the names under which a layer keeps its nodes: its `parts`, or its own name."""
-    parts: tuple[str, ...] = getattr(layer, "parts", (layer.name,))
-    return parts

@@ -36,6 +36,7 @@ class SummariesLayer:
 
     name = NAME
     needs = ("passages",)
+    writes = (NAME,)
 
     def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.store.contract import MakeStore, add, assert_arrays_follow, cut_passages, remove
 
+from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node
 
 DOCUMENTS = [Document(id=name, text=f"text of {name}.") for name in ("one", "two", "three")]
@@ -33,7 +40,7 @@ def test_a_removal_reaches_every_level_of_nodes_made_from_it(store_with_rows: Sq
     with store_with_rows.write() as change:
         change.put_nodes([node("a", first), node("b", second), node("both", first, second)])
         change.put_nodes([node("aa", "a"), node("top", "aa", "b")])
-        change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], shared=True)
+        change.put_nodes([node("seen", "a", "b", layer="s"), node("lone", "aa", layer="s")], lifetime="any")
         change.put_nodes([node("on-lone", "lone")])
     gone = remove(store_with_rows, "one")
     left = {found.id for layer in ("made", "s") for found in store_with_rows.nodes(layer).values()}
@@ -47,7 +54,7 @@ def test_a_removal_reaches_every_level_of_nodes_made_from_it(store_with_rows: Sq
 def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(store_with_rows: SqliteStore) -> None:
     first, third, second = ids(store_with_rows)
     with store_with_rows.write() as change:
-        change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], shared=True)
+        change.put_nodes([node("x", first, second, layer="s"), node("y", first, third, layer="s")], lifetime="any")
     keys = store_with_rows.keys_of([first, second, "unknown"])
     assert set(keys) == {first, second}
     with store_with_rows.write() as change:
@@ -58,9 +65,9 @@ def test_a_shared_node_goes_when_all_its_sources_are_removed_at_once(store_with_
 def test_nodes_that_exist_keep_their_text_and_gain_sources(store_with_rows: SqliteStore) -> None:
     first, third, second = ids(store_with_rows)
     with store_with_rows.write() as change:
-        shared = change.put_nodes([node("x", second, layer="s")], shared=True)
+        shared = change.put_nodes([node("x", second, layer="s")], lifetime="any")
         again = Node(id="x", layer="s", text="other", sources=(first, second))
-        assert change.put_nodes([again, again, node("y", third, layer="s")], shared=True)["x"] == shared["x"]
+        assert change.put_nodes([again, again, node("y", third, layer="s")], lifetime="any")["x"] == shared["x"]
     keys = store_with_rows.keys_of([first, second])
     assert store_with_rows.nodes_at([shared["x"]])[shared["x"]].text == "x"
     assert store_with_rows.sources([shared["x"]], "s") == {shared["x"]: [keys[first], keys[second]]}
@@ -126,12 +133,145 @@ def test_more_keys_than_a_statement_takes_parameters(store: SqliteStore) -> None
     assert store.edges("e").rows.shape == (4, 3)
 
 
-def test_data_and_texts_are_replaced(store_with_rows: SqliteStore) -> None:
+def test_a_node_of_its_layer_loses_sources_and_stays(store_with_rows: SqliteStore) -> None:
+    first, _, second = ids(store_with_rows)
     with store_with_rows.write() as change:
-        keys = change.put_nodes([node("x"), node("y")])
-        change.set_data({keys["x"]: {"known as": ["É", 1]}, keys["y"]: {}}, {keys["y"]: "new"})
-    found = store_with_rows.nodes_at([keys["y"], keys["x"], 10_000])
-    assert [(made.text, made.data) for made in found.values()] == [("new", {}), ("x", {"known as": ["É", 1]})]
+        keys = change.put_nodes([node("x", first, second), node("y", first)], lifetime="layer")
+        change.put_nodes([node("on-x", "x", layer="above")])
+    sources = store_with_rows.keys_of([first, second])
+    assert store_with_rows.sources([keys["x"]], "made") == {keys["x"]: [sources[first], sources[second]]}
+    assert remove(store_with_rows, "one") == [sources[first]]
+    assert store_with_rows.sources(keys.values(), "made") == {keys["x"]: [sources[second]], keys["y"]: []}
+    with store_with_rows.write() as change:
+        change.remove_nodes([keys["x"]])
+    assert list(store_with_rows.nodes("made")) == [keys["y"]]
+    assert store_with_rows.nodes("above") == {}
+    assert_arrays_follow(store_with_rows)
+
+
+def test_a_node_is_updated_in_place(store_with_rows: SqliteStore) -> None:
+    first, third, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        keys = change.put_nodes([node("x", first, second), node("top", "x")], lifetime="any")
+        change.put_vectors("made", [keys["x"]], np.ones((1, 4), np.float32))
+    with store_with_rows.write() as change:
+        later = Node(id="x", layer="made", text="new", sources=(second, third), level=2, data={"known as": ["É", 1]})
+        assert change.update_nodes([later], lifetime="any") == {"x": keys["x"]}
+        change.replace_vectors("made", [keys["x"]], np.full((1, 4), 2, np.float32))
+    found = store_with_rows.nodes_at([keys["x"]])[keys["x"]]
+    assert (found.text, found.level, found.data) == ("new", 2, {"known as": ["É", 1]})
+    below = store_with_rows.keys_of([second, third])
+    assert store_with_rows.sources([keys["x"]], "made") == {keys["x"]: [below[third], below[second]]}
+    assert store_with_rows.sources([keys["top"]], "made") == {keys["top"]: [keys["x"]]}, "its own layer sees to it"
+    assert store_with_rows.vectors("made").rows.tolist() == [[2, 2, 2, 2]]
+    assert_arrays_follow(store_with_rows)
+    with pytest.raises(ValueError, match="'z' is the id of no node"), store_with_rows.write() as change:
+        change.update_nodes([node("z")])
+
+
+def test_a_new_text_reaches_the_layers_above(store_with_rows: SqliteStore) -> None:
+    first, _, second = ids(store_with_rows)
+    with store_with_rows.write() as change:
+        keys = change.put_nodes([node("x", first), node("y", second)], lifetime="any")
+        keys |= change.put_nodes([node("gist", "x", layer="gists")])
+        keys |= change.put_nodes([node("both", "x", "y", layer="s"), node("one", "x", layer="s")], lifetime="any")
+        keys |= change.put_nodes([node("kept", "x", layer="k")], lifetime="layer")
+        for layer in ("gists", "s"):
+            change.record_intake(layer, [keys["x"], keys["y"]])
+            change.record_build(layer, {})
+    with store_with_rows.write() as change:
+        change.update_nodes([Node(id="y", layer="made", text="y", sources=(first,), data={"only": "data"})])
+    assert store_with_rows.find_pending_keys("s", ["made"]) == [], "the text is the same"
+    with store_with_rows.write() as change:
+        change.update_nodes([Node(id="x", layer="made", text="new", sources=(first,))], lifetime="any")
+    left = {found.id for layer in ("gists", "s", "k") for found in store_with_rows.nodes(layer).values()}
+    assert left == {"both", "kept"}
+    assert store_with_rows.sources([keys["both"]], "s") == {keys["both"]: [keys["y"]]}
+    assert store_with_rows.sources([keys["kept"]], "k") == {keys["kept"]: [keys["x"]]}
+    for layer in ("gists", "s"):
+        assert store_with_rows.find_pending_keys(layer, ["made"]) == [keys["x"]]
+        assert store_with_rows.find_removed_ids(layer) == ("x",)
+    assert_arrays_follow(store_with_rows)
+
+
+def test_removals_are_logged_until_the_layer_is_built(store_with_rows: SqliteStore) -> None:
+    first, third, second = ids(store_with_rows)
+    keys = store_with_rows.keys_of([first, third, second])
+    with store_with_rows.write() as change:
+        made = change.put_nodes([node("x", first)])
+        change.record_intake("l", [keys[first], keys[second]], {keys[third]: "no reply"})
+        change.record_intake("above", made.values())
+    before = list(export(store_with_rows))
+    with pytest.raises(ValueError, match="no node"):
+        _remove_in_vain(store_with_rows, "one")
+    assert store_with_rows.find_removed_ids("l") == ()
+    remove(store_with_rows, "one")
+    remove(store_with_rows, "three")
+    assert store_with_rows.find_removed_ids("l") == tuple(sorted([first, third]))
+    assert store_with_rows.find_removed_ids("above") == ("x",)
+    assert store_with_rows.find_removed_ids("other") == ()
+    with store_with_rows.write() as change:
+        change.put_document(DOCUMENTS[0], "", cut_passages(DOCUMENTS[0], 100))
+        change.record_build("l", {})
+    assert store_with_rows.find_removed_ids("l") == ()
+    assert store_with_rows.find_removed_ids("above") == ("x",)
+    assert set(export(store_with_rows)) < set(before), "the log is no part of the memory"
+
+
+def _remove_in_vain(store: SqliteStore, document: str) -> None:
+    with store.write() as change:
+        change.remove_document(document)
+        change.update_nodes([node("none")])
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), max_size=6)
+STEPS = st.lists(st.tuples(st.sampled_from(["put", "reweight", "remove"]), PAIRS), max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(STEPS, max_size=4))
+def test_edges_are_what_a_dictionary_would_hold(history: list[list[tuple[str, list[tuple[int, int, int]]]]]) -> None:
+    with TemporaryDirectory() as folder:
+        store = SqliteStore.open(Path(folder) / "a.tome")
+        with store.write() as change:
+            change.put_nodes([node(f"n{number}") for number in range(4)])
+            change.put_edges("other", np.array([1]), np.array([2]), np.array([0.5]))
+        truth: dict[tuple[int, int], float] = {}
+        for transaction in history:
+            with store.write() as change:
+                for step, rows in transaction:
+                    _change_edges(change, truth, step, [(a + 1, b + 1, float(weight)) for a, b, weight in rows])
+            assert {(a, b): weight for a, b, weight in store.edges("e").rows.tolist()} == truth
+            assert_arrays_follow(store)
+        assert store.edges("other").rows.tolist() == [[1, 2, 0.5]]
+        store.close()
+
+
+def _change_edges(
+    change: Write, truth: dict[tuple[int, int], float], step: str, rows: list[tuple[int, int, float]]
+) -> None:
+    if step == "reweight":
+        rows = [row for row in rows if row[:2] in truth]
+    pairs = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
+    weights = np.array([row[2] for row in rows], np.float64)
+    if step == "put":
+        change.put_edges("e", pairs[:, 0], pairs[:, 1], weights)
+        for a, b, weight in rows:
+            truth.setdefault((a, b), weight)
+    elif step == "reweight":
+        change.reweight_edges("e", pairs, weights)
+        truth.update({(a, b): weight for a, b, weight in rows})
+    else:
+        change.remove_edges("e", pairs)
+        for a, b, _ in rows:
+            truth.pop((a, b), None)
+
+
+def test_a_pair_without_an_edge_has_no_weight(store_with_rows: SqliteStore) -> None:
+    with store_with_rows.write() as change:
+        change.put_edges("e", np.array([1]), np.array([2]), np.array([1.0]))
+    with pytest.raises(ValueError, match="'e' has no edge from 1 to 3"), store_with_rows.write() as change:
+        change.reweight_edges("e", np.array([[1, 2], [1, 3]]), np.array([2.0, 3.0]))
 
 
 def test_a_layer_remembers_what_it_has_taken_in(store_with_rows: SqliteStore) -> None:
@@ -148,9 +288,10 @@ def test_a_layer_remembers_what_it_has_taken_in(store_with_rows: SqliteStore) ->
     assert store_with_rows.intake("l").failed == {}
     remove(store_with_rows, "one")
     assert store_with_rows.intake("l").done == {second}
-    assert store_with_rows.builds() == {"l": {"seen": 2, "taken": 1}}
+    assert store_with_rows.builds() == {"l": {"taken": 1}}
     with store_with_rows.write() as change:
         change.forget_layer("l")
+    assert store_with_rows.find_removed_ids("l") == ()
     assert store_with_rows.find_pending_keys("l", ["passages"]) == [third, second]
 
 

@@ -99,8 +99,7 @@ class GraphLayer:
         return self.names.layer
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """The node layers that hold its nodes."""
+    def writes(self) -> tuple[str, ...]:
         return (self.names.entities, self.names.facts, self.names.mentions, self.names.descriptions)
 
     @property
@@ -113,7 +112,7 @@ class GraphLayer:
         read = partial(_READERS[self.names.style, self.names.calls], self._model)
         inputs = {key: text.content for key, text in texts.items()}
         replies = await run_each(inputs, read, report, f"{self.names.source} read into {self.names.style}")
-        return await self._take_extractions(texts, replies, replies.failed, report, removed=change.removed)
+        return await self._take_extractions(texts, replies, replies.failed, report, removed=bool(change.removed))
 
     async def take(self, imported: Imported, report: Report) -> LayerReport:
         """Take in imported extractions instead of asking the model; texts that were taken in before do not change.

@@ -94,8 +94,8 @@ class GraphRows:
 
     def write(self, change: Write, vectors: Sequence[Vectors]) -> int:
         """Write all rows; `vectors` are those of `list_texts()`. Returns how many nodes are new."""
-        keys = change.put_nodes(list(self._entities.values()), shared=True)
-        keys |= change.put_nodes(list(self._facts.values()), shared=True)
+        keys = change.put_nodes(list(self._entities.values()), lifetime="any")
+        keys |= change.put_nodes(list(self._facts.values()), lifetime="any")
         keys |= change.put_nodes(self._fresh[2])
         spaces = (self._names.entities, self._names.facts, self._names.mentions)
         for space, nodes, rows in zip(spaces, self._fresh, vectors, strict=True):

@@ -85,6 +85,7 @@ class TreeLayer:
 
     name = NAME
     needs = (_GROUND,)
+    writes = (NAME,)
 
     def __init__(
         self,

@@ -79,6 +79,14 @@ intake = Table(
     Column("failure", Text, nullable=False),  # the reason; empty if the node was taken in
 )
 
+# Ids of nodes that were removed after a layer had taken them in, until the next build of that layer.
+removals = Table(
+    "removals",
+    TABLES,
+    Column("layer", Text, primary_key=True),
+    Column("node", Text, primary_key=True),
+)
+
 builds = Table(
     "builds",
     TABLES,
@@ -144,7 +152,19 @@ _VERSION_3 = """
 ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+# Removals are logged with their ids. Before, the record of a build had the size of the intake, and another size showed
+# that something was removed: the empty id keeps that. Graphs record which node layers they write.
+_VERSION_4 = """
+CREATE TABLE removals (layer TEXT NOT NULL, node TEXT NOT NULL, PRIMARY KEY (layer, node)) WITHOUT ROWID;
+INSERT INTO removals SELECT layer, '' FROM builds
+  WHERE json_extract(record, '$.seen') <> (SELECT count(*) FROM intake WHERE intake.layer = builds.layer);
+UPDATE builds SET record = json_remove(record, '$.seen');
+UPDATE builds SET record = json_set(record, '$.writes', json_array('entities:' || substr(layer, 7),
+  'facts:' || substr(layer, 7), 'mentions:' || substr(layer, 7), 'descriptions:' || substr(layer, 7)))
+  WHERE layer LIKE 'graph:%';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 LATEST = len(MIGRATIONS)
 
 

@@ -22,8 +22,9 @@ from tomewise.store.sqlite.arrays import Arrays, version_of
 from tomewise.store.sqlite.calls import StoredCalls
 from tomewise.store.sqlite.database import begin_write, connect, is_read_only, translate_errors
 from tomewise.store.sqlite.mirror import Columns
+from tomewise.store.sqlite.removals import read_removals
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
-from tomewise.store.sqlite.write import PASSAGES, Write, among
+from tomewise.store.sqlite.write import PASSAGES, Write, among, list_source_spaces
 from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
@@ -265,7 +266,7 @@ class SqliteStore:
             select(edges.c.a, edges.c.b)
             .join(nodes, nodes.c.key == edges.c.b)
             .outerjoin(documents, documents.c.key == nodes.c.document)
-            .where(edges.c.a.in_(among(wanted)), edges.c.space.in_((f"made-of:{layer}", f"seen-in:{layer}")))
+            .where(edges.c.a.in_(among(wanted)), edges.c.space.in_(list_source_spaces(layer)))
             .order_by(documents.c.id, nodes.c.level, nodes.c.position, nodes.c.id)
         )
         with self.read() as connection:
@@ -325,10 +326,10 @@ class SqliteStore:
             done=frozenset(row[0] for row in rows if not row[1]), failed={row[0]: row[1] for row in rows if row[1]}
         )
 
-    def count_intake(self, layer: str) -> int:
-        """The number of nodes that a layer has taken in, failures included."""
+    def find_removed_ids(self, layer: str) -> tuple[NodeId, ...]:
+        """Ids of the nodes removed since the last build of a layer that it had taken in, failures included, sorted."""
         with self.read() as connection:
-            return connection.execute(select(func.count()).where(intake.c.layer == layer)).scalar_one()
+            return read_removals(connection, layer)
 
     def find_pending_keys(self, layer: str, below: Iterable[str]) -> list[int]:
         """Keys of the nodes of the layers `below` that this layer has yet to take in, failures included.

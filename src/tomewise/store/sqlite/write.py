@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, select, update
@@ -14,14 +14,18 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import edges_after, version_of
+from tomewise.store.sqlite.build_records import BuildRecords, encode_json
+from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
-from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, spaces, vectors
+from tomewise.store.sqlite.removals import log_removals
+from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
 from tomewise.types import Document, DocumentId, Node, Passage
 
 PASSAGES = "passages"
+Lifetime: TypeAlias = Literal["all", "any", "layer"]  # see `Write.put_nodes`
+_SOURCES: Mapping[Lifetime, str] = {"all": "made-of", "any": "seen-in", "layer": "drawn-from"}  # prefixes of spaces
 _NODE = ("key", "id", "layer", "level", "position", "document", "start", "end", "text", "data")
 _BATCH = 10_000  # vectors written at a time
-_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 _NODES = (
     'INSERT INTO nodes (key, id, layer, level, position, document, start, "end", text, data) '
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -33,11 +37,16 @@ def among(values: Iterable[Any]) -> Select[tuple[Any]]:
     return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
 
 
-class Write:
+def list_source_spaces(layer: str) -> list[str]:
+    """The spaces of edges from the nodes of a layer to what they were made from, one for each lifetime."""
+    return [f"{prefix}:{layer}" for prefix in _SOURCES.values()]
+
+
+class Write(BuildRecords):
     """The methods that change a tome in a transaction. It collects the changes of each space of arrays."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._changes: dict[str, Changes] = defaultdict(Changes)
 
     # ------------------------------------------------------------ documents
@@ -46,7 +55,7 @@ class Write:
         """Add a document; it replaces a document of the same id. Returns the keys of its passages."""
         self.remove_document(document.id)
         row = {"id": document.id, "title": document.title, "source": document.source, "text": document.text}
-        row |= {"metadata": _json(document.metadata)}
+        row |= {"metadata": encode_json(document.metadata)}
         statement = insert(documents).values(**row, digest=digest, characters=len(document.text))
         added = self._connection.execute(statement).inserted_primary_key
         assert added is not None
@@ -90,12 +99,14 @@ class Write:
 
     # ------------------------------------------------------------ nodes
 
-    def put_nodes(self, made: Sequence[Node], *, shared: bool = False) -> dict[str, int]:
+    def put_nodes(self, made: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
         """Add nodes and their sources; a node that exists keeps its key and text and gets the new sources too.
 
-        A node is removed with any one of its sources, because its text is about all of them. A `shared` node (an
-        entity, a fact) is removed only with the last of its sources. Ids are unique over all layers. Returns keys by
-        id.
+        `lifetime` says how long a node lives. "all": as long as all of its sources, because its text is about all of
+        them (a gist, a summary). "any": as long as one of its sources (an entity, a fact). "layer": until its layer
+        removes it; it only loses the links to sources that are removed. Sources are edges of the space `made-of:LAYER`,
+        `seen-in:LAYER` or `drawn-from:LAYER`; give a node the same lifetime each time. Ids are unique over all layers.
+        Returns keys by id.
         """
         keys = self._find_keys_of(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
@@ -106,32 +117,79 @@ class Write:
                 "level": n.level,
                 "position": n.position,
                 "text": n.text,
-                "data": _json(n.data),
+                "data": encode_json(n.data),
             }
             for n in fresh
         ]
         keys.update(zip((n.id for n in fresh), self._insert_nodes(rows), strict=True))
+        for space, pairs in self._pair_sources(made, keys, lifetime).items():
+            self._put_pairs(space, pairs)
+        return keys
+
+    def update_nodes(self, changed: Sequence[Node], *, lifetime: Lifetime = "all") -> dict[str, int]:
+        """Replace text, data, level, position and sources of nodes that exist; they keep their ids and keys.
+
+        For the other node layers, a node with a new text is one that was removed and made again: what was made from it
+        goes, as far as its lifetime says, and the layers that had taken it in take it in again. Nodes of its own layer
+        are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
+        not exist. Returns keys by id.
+        """
+        keys = self._find_keys_of(changed)
+        if missing := [node.id for node in changed if node.id not in keys]:
+            raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
+        texts = dict(self._connection.execute(select(nodes.c.key, nodes.c.text).where(_within(keys.values()))).all())
+        rows = [
+            {"at": keys[n.id], "t": n.text, "l": n.level, "p": n.position, "d": encode_json(n.data)} for n in changed
+        ]
+        values = {"text": bindparam("t"), "level": bindparam("l"), "position": bindparam("p"), "data": bindparam("d")}
+        if rows:
+            self._connection.execute(update(nodes).where(nodes.c.key == bindparam("at")).values(**values), rows)
+        self._replace_sources(changed, keys, lifetime)
+        reworded = [node for node in changed if texts[keys[node.id]] != node.text]
+        self._renew_above([keys[node.id] for node in reworded], {node.layer for node in reworded})
+        return keys
+
+    def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
+        wanted = self._pair_sources(changed, keys, lifetime)
+        for layer in {node.layer for node in changed}:
+            own = among(keys[node.id] for node in changed if node.layer == layer)
+            for space in list_source_spaces(layer):
+                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(own))
+                found = {(row.a, row.b) for row in self._connection.execute(query)}
+                self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
+        for space, pairs in wanted.items():
+            self._put_pairs(space, pairs)
+
+    def _renew_above(self, keys: Sequence[int], own: set[str]) -> None:
+        """Undo what node layers other than `own` made from these nodes and took in, as if the nodes were removed."""
+        if not keys:
+            return
+        own_spaces = [space for layer in own for space in list_source_spaces(layer)]
+        self.remove_nodes(self._find_orphans(keys, own_spaces))
+        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(own_spaces))
+        self._drop_edges(and_(edges.c.b.in_(among(keys)), seen))
+        self._forget_intake(keys)
+
+    def _pair_sources(
+        self, made: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime
+    ) -> dict[str, dict[tuple[int, int], None]]:
+        """The keys of each node and each of its sources, by space."""
         source_keys = self._keys_of({source for node in made for source in node.sources})
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
-            space = f"{'seen-in' if shared else 'made-of'}:{node.layer}"
+            space = f"{_SOURCES[lifetime]}:{node.layer}"
             pairs[space].update(((keys[node.id], source_keys[source]), None) for source in node.sources)
-        for space, space_pairs in pairs.items():
-            table = np.array(list(space_pairs), np.int64).reshape(-1, 2)
-            self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
-        return keys
+        return pairs
 
-    def set_data(self, data: Mapping[int, Mapping[str, Any]], texts: Mapping[int, str] | None = None) -> None:
-        """Replace the data of nodes by key, and the texts of the nodes in `texts`."""
-        if data:
-            statement = update(nodes).where(nodes.c.key == bindparam("at")).values(data=bindparam("new"))
-            self._connection.execute(statement, [{"at": key, "new": _json(value)} for key, value in data.items()])
-        if texts:
-            statement = update(nodes).where(nodes.c.key == bindparam("at")).values(text=bindparam("new"))
-            self._connection.execute(statement, [{"at": key, "new": text} for key, text in texts.items()])
+    def _put_pairs(self, space: str, pairs: Iterable[tuple[int, int]]) -> None:
+        table = np.array(list(pairs), np.int64).reshape(-1, 2)
+        self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
-        """Remove nodes with their edges and vectors, and the nodes made from them. Returns the keys of all removed."""
+        """Remove nodes with their edges and vectors, and the nodes made from them, as far as their lifetimes say.
+
+        The removal is logged for the layers that had taken the nodes in. Returns the keys of all removed.
+        """
         gone: list[int] = []
         front = sorted(set(keys))
         while front:
@@ -139,17 +197,21 @@ class Write:
             self._drop_edges(edges.c.a.in_(among(front)))
             self._drop_edges(edges.c.b.in_(among(front)))
             self._drop_vectors(vectors.c.key.in_(among(front)))
-            self._connection.execute(delete(intake).where(intake.c.node.in_(among(front))))
+            self._forget_intake(front)
             self._connection.execute(delete(nodes).where(nodes.c.key.in_(among(front))))
             gone += front
             front = sorted(orphans.difference(gone))
         return gone
 
-    def _find_orphans(self, keys: Sequence[int]) -> set[int]:
-        """Nodes to remove with these: those made from one of them, and `shared` nodes without any other source."""
+    def _forget_intake(self, keys: Sequence[int]) -> None:
+        log_removals(self._connection, keys)
+        self._connection.execute(delete(intake).where(intake.c.node.in_(among(keys))))
+
+    def _find_orphans(self, keys: Sequence[int], spared: Sequence[str] = ()) -> set[int]:
+        """Nodes to remove with these, by their lifetimes; links of the spaces `spared` do not count."""
         orphans: set[int] = set()
         seen: dict[str, set[int]] = defaultdict(set)
-        query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(among(keys)))
+        query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(among(keys)), edges.c.space.not_in(spared))
         for a, space in self._connection.execute(query):
             if space.startswith("made-of:"):
                 orphans.add(a)
@@ -213,6 +275,11 @@ class Write:
         """Remove the vectors of these nodes from one space."""
         self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(among(keys))))
 
+    def replace_vectors(self, space: str, keys: Sequence[int], rows: Rows) -> None:
+        """Give these nodes other vectors (n, dimensions) in one space, or their first ones."""
+        self.remove_vectors(space, keys)
+        self.put_vectors(space, keys, rows)
+
     def put_edges(self, space: str, a: Keys, b: Keys, weights: Rows) -> None:
         """Add edges between node keys; an edge that exists keeps its weight."""
         rows = [(space, x, y, w) for x, y, w in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True)]
@@ -222,9 +289,33 @@ class Write:
         self._connection.exec_driver_sql("INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)", rows)
         self._changes[f"edges/{space}"].add(*edges_after(self._connection, space, last))
 
-    def remove_edges(self, space: str) -> None:
-        """Remove all edges of a space."""
-        self._drop_edges(edges.c.space == space)
+    def reweight_edges(self, space: str, pairs: Keys, weights: Rows) -> None:
+        """Give the edges between these pairs of node keys (n, 2) other weights (n,).
+
+        Of a pair that is given twice, the last weight counts. Raises ValueError for a pair without an edge.
+        """
+        rows = dict(zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True))
+        table = np.array(list(rows), np.int64).reshape(-1, 2)
+        keys, places = find_edges(self._connection, space, table)
+        if len(keys) < len(table):
+            a, b = table[np.setdiff1d(np.arange(len(table)), places)[0]].tolist()
+            raise ValueError(f"{space!r} has no edge from {a} to {b}: add it with put_edges")
+        order = np.argsort(keys)
+        keys, table, new = keys[order], table[places[order]], np.array(list(rows.values()), np.float64)[places[order]]
+        set_weights(self._connection, keys, new)
+        self._changes[f"edges/{space}"].remove(keys.tolist())
+        self._changes[f"edges/{space}"].add(keys, np.column_stack((table, new)))
+
+    def remove_edges(self, space: str, pairs: Keys | None = None) -> None:
+        """Remove the edges between these pairs of node keys (n, 2), or all edges of a space.
+
+        Pairs without an edge are passed over. No node is removed, also not one that loses its last source.
+        """
+        if pairs is None:
+            self._drop_edges(edges.c.space == space)
+        else:
+            keys, _ = find_edges(self._connection, space, pairs)
+            self._drop_edges(edges.c.key.in_(among(keys.tolist())))
 
     def _drop_edges(self, condition: ColumnElement[bool]) -> None:
         self._record_removed(
@@ -243,56 +334,6 @@ class Write:
             keys[space].append(key)
         for space, space_keys in keys.items():
             self._changes[f"{kind}/{space}"].remove(space_keys)
-
-    # ------------------------------------------------------------ records
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Record a setting of the tome."""
-        row = {"key": key, "value": value}
-        self._connection.execute(insert(meta).values(row).on_conflict_do_update(index_elements=["key"], set_=row))
-
-    def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record the last build of a layer. Call it after the intake: the record contains the size of the intake.
-
-        A later build compares this size, to see whether nodes were removed. The counts of replies are kept; a mark to
-        ask for them again is removed, since that is done.
-        """
-        seen = self._connection.scalar(select(func.count()).where(intake.c.layer == layer))
-        replies = self._build(layer).get("replies")
-        self._put_build(layer, {**record, "seen": seen, **({"replies": replies} if replies else {})})
-
-    def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
-        """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
-        record = self._build(layer)
-        total = Counter(record.get("replies", {})) + Counter(counts)
-        self._put_build(layer, {**record, "replies": dict(sorted(total.items()))})
-
-    def mark_again(self, layer: str, mark: str) -> None:
-        """Mark a layer: until its next build succeeds, its calls are repeated (see `language.cached.ask_anew`)."""
-        self._put_build(layer, {**self._build(layer), "again": mark})
-
-    def _build(self, layer: str) -> dict[str, Any]:
-        record = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
-        fields: dict[str, Any] = json.loads(record or "{}")
-        return fields
-
-    def _put_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        row = {"layer": layer, "record": _json(record)}
-        self._connection.execute(insert(builds).values(row).on_conflict_do_update(index_elements=["layer"], set_=row))
-
-    def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
-        """Record which nodes a layer has taken in, and which failed, each with its reason."""
-        rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
-        rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
-        if rows:
-            statement = insert(intake)
-            keep = {"failure": statement.excluded.failure}
-            self._connection.execute(statement.on_conflict_do_update(index_elements=["layer", "node"], set_=keep), rows)
-
-    def forget_layer(self, layer: str) -> None:
-        """Delete the intake and the record of a layer, so that the next build takes in all nodes again."""
-        self._connection.execute(delete(intake).where(intake.c.layer == layer))
-        self._connection.execute(delete(builds).where(builds.c.layer == layer))
 
     # ------------------------------------------------------------ changes of the arrays
 
@@ -313,9 +354,9 @@ class Write:
         return deltas
 
 
+def _within(keys: Iterable[int]) -> ColumnElement[bool]:
+    return nodes.c.key.in_(among(keys))
+
+
 def _add_title(title: str, text: str) -> str:
     return f"{title}\n{text}" if title else text
-
-
-def _json(data: Mapping[str, Any]) -> str:
-    return _ENCODER.encode(data) if data else "{}"

@@ -1,0 +1,82 @@
+"""The changes of a write transaction to settings, to the intake of layers, and to the records of their builds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from tomewise.store.sqlite.removals import clear_removals
+from tomewise.store.sqlite.schema import builds, intake, meta
+
+_KEPT = ("replies", "writes")  # of the record of a build, when a new one replaces it
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
+
+class BuildRecords:
+    """What a transaction records about builds; `Write` adds the changes of the memory itself."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Record a setting of the tome."""
+        row = {"key": key, "value": value}
+        self._connection.execute(insert(meta).values(row).on_conflict_do_update(index_elements=["key"], set_=row))
+
+    def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
+        """Record the last build of a layer. It has followed all removals, so their log is emptied.
+
+        What `count_replies` and `record_writes` recorded is kept; a mark to ask for replies again is removed, since
+        that is done. A layer that commits once a batch calls it with the first batch that follows the removals.
+        """
+        kept = {name: value for name, value in self._build(layer).items() if name in _KEPT}
+        self._put_build(layer, {**record, **kept})
+        clear_removals(self._connection, layer)
+
+    def record_writes(self, layer: str, writes: Sequence[str]) -> None:
+        """Record which node layers a layer writes, for layers above that are built without it."""
+        self._put_build(layer, {**self._build(layer), "writes": list(writes)})
+
+    def count_replies(self, layer: str, counts: Mapping[str, int]) -> None:
+        """Add to the counts of replies, by kind, in the layer's record; they cover all builds."""
+        record = self._build(layer)
+        total = Counter(record.get("replies", {})) + Counter(counts)
+        self._put_build(layer, {**record, "replies": dict(sorted(total.items()))})
+
+    def mark_again(self, layer: str, mark: str) -> None:
+        """Mark a layer: until its next build succeeds, its calls are repeated (see `language.cached.ask_anew`)."""
+        self._put_build(layer, {**self._build(layer), "again": mark})
+
+    def _build(self, layer: str) -> dict[str, Any]:
+        record = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
+        fields: dict[str, Any] = json.loads(record or "{}")
+        return fields
+
+    def _put_build(self, layer: str, record: Mapping[str, Any]) -> None:
+        row = {"layer": layer, "record": encode_json(record)}
+        self._connection.execute(insert(builds).values(row).on_conflict_do_update(index_elements=["layer"], set_=row))
+
+    def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
+        """Record which nodes a layer has taken in, and which failed, each with its reason."""
+        rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
+        rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
+        if rows:
+            statement = insert(intake)
+            keep = {"failure": statement.excluded.failure}
+            self._connection.execute(statement.on_conflict_do_update(index_elements=["layer", "node"], set_=keep), rows)
+
+    def forget_layer(self, layer: str) -> None:
+        """Delete the intake and the records of a layer, so that the next build takes in all nodes again."""
+        clear_removals(self._connection, layer)
+        self._connection.execute(delete(intake).where(intake.c.layer == layer))
+        self._connection.execute(delete(builds).where(builds.c.layer == layer))
+
+
+def encode_json(data: Mapping[str, Any]) -> str:
+    """Data as JSON, equal for equal data."""
+    return _ENCODER.encode(data) if data else "{}"

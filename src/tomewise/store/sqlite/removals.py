@@ -1,0 +1,39 @@
+"""The log of removals: which nodes that a layer had taken in were removed since the last build of that layer.
+
+It is a note for the next build and no part of the memory, so it is not exported. A layer has at most one entry for each
+node that it took in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, select
+
+from tomewise.store.sqlite.schema import removals
+from tomewise.types import NodeId
+
+_LOG = """
+INSERT OR IGNORE INTO removals (layer, node) SELECT intake.layer, nodes.id
+FROM json_each(?) AS gone JOIN nodes ON nodes.key = gone.value JOIN intake ON intake.node = gone.value
+"""
+
+
+def log_removals(connection: Connection, keys: Sequence[int]) -> None:
+    """Note the removal of these nodes for each layer that has taken them in, also for those that failed to.
+
+    Call it while the nodes and their intake still exist.
+    """
+    connection.exec_driver_sql(_LOG, (json.dumps(keys, default=int),))
+
+
+def read_removals(connection: Connection, layer: str) -> tuple[NodeId, ...]:
+    """The ids of the removed nodes that this layer had taken in, sorted."""
+    query = select(removals.c.node).where(removals.c.layer == layer).order_by(removals.c.node)
+    return tuple(connection.scalars(query))
+
+
+def clear_removals(connection: Connection, layer: str) -> None:
+    """Forget the removals that this layer has followed."""
+    connection.execute(delete(removals).where(removals.c.layer == layer))
