@@ -122,7 +122,7 @@ def _join_equal_clusters(labels: NDArray[np.int64], owners: NDArray[np.int64]) -
     marks = np.zeros((len(known), 3), np.uint64)
     marks[:, 0] = sizes
     for column, seed in ((1, 0x9E3779B97F4A7C15), (2, 0xC2B2AE3D27D4EB4F)):
-        np.add.at(marks[:, column], inverse, _hash(members, seed))
+        np.add.at(marks[:, column], inverse, mix_bits(members, seed))
     order = np.lexsort((known, marks[:, 2], marks[:, 1], marks[:, 0]))
     is_new = np.ones(len(known), np.bool_)
     is_new[1:] = (marks[order][1:] != marks[order][:-1]).any(axis=1)
@@ -146,7 +146,7 @@ def _find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool
     return is_new
 
 
-def _hash(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+def mix_bits(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     """Mix the bits of each value (the finaliser of splitmix64)."""
     mixed = values.astype(np.uint64) + np.uint64(seed)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -140,9 +140,9 @@ def propagate(starts: Any, neighbours: Any, labels: Any, sweeps: Any) -> Any:
 @njit(cache=True, nogil=True)
 def _choose_label(starts: Any, neighbours: Any, labels: Any, replica: Any) -> Any:
     near = np.sort(labels[neighbours[starts[replica] : starts[replica + 1]]])
-    chosen, most, own, run = labels[replica], np.int64(0), np.int64(0), np.int64(0)
+    chosen, most, own, run = labels[replica], 0, 0, 0
     for at in range(near.size):
-        run = run + 1 if at > 0 and near[at] == near[at - 1] else np.int64(1)
+        run = run + 1 if at > 0 and near[at] == near[at - 1] else 1
         if near[at] == labels[replica]:
             own = run
         if run > most:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.schemata.clusters import NO_LABEL, Clusters, find_clusters
-from tomewise.memory.schemata.network import Links, Network
+from tomewise.memory.schemata.network import Links, Network, match_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,15 +79,8 @@ def _cluster_level(
 
 def find_labels(known: SlotLabels, vertices: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
     """The known label of each slot, or NO_LABEL."""
-    a = np.concatenate((known.vertices, vertices))
-    b = np.concatenate((known.neighbours, neighbours))
-    order = np.lexsort((b, a))  # stable: a known slot comes before the equal slot that is asked for
-    follows = np.zeros(len(a), np.bool_)
-    follows[1:] = (a[order][1:] == a[order][:-1]) & (b[order][1:] == b[order][:-1])
-    labels = np.full(len(a), NO_LABEL, np.int64)
-    at = np.flatnonzero(follows)
-    labels[order[at]] = known.labels[order[at - 1]]
-    return labels[len(known.vertices) :]
+    at = match_pairs(known.vertices, known.neighbours, vertices, neighbours)
+    return np.where(at < 0, NO_LABEL, known.labels[at]) if len(known.labels) else np.full(len(at), NO_LABEL, np.int64)
 
 
 def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:

@@ -151,3 +151,17 @@ def _choose_threshold(best: NDArray[np.float32]) -> float:
 def count_isolated(network: Network) -> int:
     """How many vertices have no link."""
     return int(np.count_nonzero(np.diff(network.starts) == 0))
+
+
+def match_pairs(
+    known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """For each pair, the place of the equal known pair, or -1. Known pairs are distinct."""
+    firsts, seconds = np.concatenate((known_a, a)), np.concatenate((known_b, b))
+    order = np.lexsort((seconds, firsts))  # stable: a known pair comes before the pair that equals it
+    follows = np.zeros(len(order), np.bool_)
+    follows[1:] = (firsts[order][1:] == firsts[order][:-1]) & (seconds[order][1:] == seconds[order][:-1])
+    places = np.full(len(order), -1, np.int64)
+    at = np.flatnonzero(follows)
+    places[order[at]] = order[at - 1]
+    return places[len(known_a) :]

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import numpy as np
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
@@ -26,6 +27,9 @@ from tomewise.store.sqlite.removals import read_removals
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.sqlite.write import PASSAGES, Write, among, list_source_spaces
 from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
@@ -242,6 +246,16 @@ class SqliteStore:
             query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id)
         with self.read() as connection:
             return list(connection.scalars(query.order_by(nodes.c.level, nodes.c.position, nodes.c.id)))
+
+    def passage_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Keys (n,) of all passages in document order, a number for the document of each, and its position there."""
+        query = select(nodes.c.key, nodes.c.document, nodes.c.position).join(
+            documents, documents.c.key == nodes.c.document
+        )
+        with self.read() as connection:
+            rows = connection.execute(query.order_by(documents.c.id, nodes.c.position)).all()
+        table = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 3)
+        return table[:, 0], table[:, 1], table[:, 2]
 
     def keys_of(self, ids: Iterable[NodeId]) -> dict[NodeId, int]:
         """Keys of the nodes that exist among these ids."""

@@ -1,0 +1,117 @@
+"""The state of the schemata as the store keeps it: links and labels as edges between nodes, level by level.
+
+The space `schemata-links:L` has the links of level L with their scores. `schemata-labels:L` has, for each ordered pair
+of linked vertices v and u, the label of the replica of v that holds u: the key of the node of its cluster, or the key
+of v itself if the cluster has no other vertex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.memory.schemata.levels import Level, SlotLabels
+from tomewise.memory.schemata.network import Links, Passages, match_pairs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.sqlite.write import Write
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """The passages in the network, in document order, by key, and the links among those that were there before."""
+
+    keys: NDArray[np.int64]
+    passages: Passages
+    links: Links
+    fresh: NDArray[np.int64]
+
+
+def name_links(level: int) -> str:
+    """The space of the links of a level; 0 is that of passages."""
+    return f"schemata-links:{level}"
+
+
+def name_labels(level: int) -> str:
+    """The space of the labels of a level."""
+    return f"schemata-labels:{level}"
+
+
+def load_ground(store: SqliteStore, known: frozenset[int], fresh: frozenset[int]) -> Ground:
+    """Load the `known` passages with their links, and the `fresh` ones."""
+    wanted = np.array(sorted(known | fresh), np.int64)
+    order, documents, positions = store.passage_order()
+    used = np.isin(order, wanted)
+    keys = order[used]
+    columns = store.vectors("passages")
+    vectors = np.asarray(columns.rows[np.searchsorted(columns.keys, keys)], np.float32)
+    table = store.edges(name_links(0)).rows
+    table = table[np.isin(table[:, :2], np.array(sorted(known), np.int64)).all(axis=1)]
+    links = Links.from_pairs(find_places(keys, table[:, 0]), find_places(keys, table[:, 1]), table[:, 2])
+    places = np.flatnonzero(np.isin(keys, np.array(sorted(fresh), np.int64)))
+    return Ground(keys, Passages(vectors, documents[used], positions[used]), links, places)
+
+
+def load_labels(store: SqliteStore, levels: int) -> list[SlotLabels]:
+    """The labels of each level after the last update."""
+    found = []
+    for level in range(levels):
+        table = store.edges(name_labels(level)).rows.astype(np.int64)
+        found.append(SlotLabels(table[:, 0], table[:, 1], table[:, 2]))
+    return found
+
+
+def find_places(keys: NDArray[np.int64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The places in `keys`, which are in any order, of the keys `wanted`."""
+    order = np.argsort(keys)
+    places: NDArray[np.int64] = order[np.searchsorted(keys, wanted.astype(np.int64), sorter=order)]
+    return places
+
+
+def write_levels(change: Write, store: SqliteStore, levels: list[Level], before: int, keys: Mapping[int, int]) -> None:
+    """Store links and labels; `keys` are those of new clusters by label, `before` the number of levels until now."""
+    for number, level in enumerate(levels):
+        names = _replace(level.names, keys)
+        a, b = names[level.links.a], names[level.links.b]
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        write_edges(change, store, name_links(number), low, high, level.links.weights)
+        slots = level.slots
+        labels = _replace(slots.labels, keys).astype(np.float64)
+        write_edges(
+            change, store, name_labels(number), _replace(slots.vertices, keys), _replace(slots.neighbours, keys), labels
+        )
+    for number in range(len(levels), before):
+        change.remove_edges(name_links(number))
+        change.remove_edges(name_labels(number))
+
+
+def write_edges(
+    change: Write,
+    store: SqliteStore,
+    space: str,
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> None:
+    """Make the edges of a space equal to these; only what differs is written."""
+    old = store.edges(space).rows
+    old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
+    at = match_pairs(old_a, old_b, a, b)
+    is_new = at < 0
+    change.remove_edges(space, np.column_stack((old_a, old_b))[np.setdiff1d(np.arange(len(old)), at[~is_new])])
+    is_changed = ~is_new
+    is_changed[~is_new] = old[at[~is_new], 2] != weights[~is_new]
+    change.reweight_edges(space, np.column_stack((a, b))[is_changed], weights[is_changed])
+    change.put_edges(space, a[is_new], b[is_new], weights[is_new])
+
+
+def _replace(values: NDArray[np.int64], keys: Mapping[int, int]) -> NDArray[np.int64]:
+    """The values, with keys in place of the labels of new clusters."""
+    known, inverse = np.unique(values, return_inverse=True)
+    return np.array([keys.get(value, value) for value in known.tolist()], np.int64)[inverse]
