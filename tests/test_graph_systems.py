@@ -31,6 +31,7 @@ SYSTEMS = ("hipporag2", "cogitorag", "associative")
 VARIANTS = [(name, "", {}) for name in SYSTEMS] + [
     (name, label, dict(options)) for name in SYSTEMS for label, options in ABLATIONS.get(name, {}).items()
 ]
+VARIANTS += [(name, "relations", {"extraction": "relations"}) for name in SYSTEMS]
 TEXTS = (
     "Ada Marsh kept the lighthouse at Skerry. She was the daughter of Captain Marsh.",
     "Captain Marsh sailed the Heron from Ostend until 1911.",

@@ -65,7 +65,9 @@ def test_it_is_brought_to_the_latest_format(path):
 
 def test_a_removal_that_no_build_has_followed_is_not_forgotten(path):
     with closing(sqlite3.connect(path)) as file, file:
-        file.execute("DELETE FROM intake WHERE layer = 'gists' AND node = (SELECT max(node) FROM intake)")
+        file.execute(
+            "DELETE FROM intake WHERE layer = 'gists' AND node = (SELECT max(node) FROM intake WHERE layer = 'gists')"
+        )
     with Tome.open(path) as tome:
         assert tome.store.find_removed_ids("gists") == ("",)
         assert tome.store.find_removed_ids("tree") == ()

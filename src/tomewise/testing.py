@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,8 +23,10 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
 from tomewise.memory.building import build
+from tomewise.memory.grounds import find_grounds
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.write import Write
 from tomewise.types import (
     Answer,
     Document,
@@ -50,6 +54,7 @@ __all__ = [
     "check_layer",
     "check_loop",
     "check_retriever",
+    "check_state_layer",
     "check_store",
     "document_of",
 ]
@@ -169,6 +174,114 @@ async def check_layer(
         change.remove_document("guest")
     await _build_layers(make, forward)
     assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
+
+
+async def check_state_layer(
+    make: Callable[[SqliteStore], Sequence[Layer]],
+    stores: Callable[[], SqliteStore],
+    embedder: Embedder,
+    check: Callable[[SqliteStore], None],
+) -> None:
+    """Check that a layer is a state that takes in batches, whatever the order of the passages makes of it.
+
+    Each batch is one commit, with what it took in, and leaves a sound state; a build that is stopped between two
+    batches goes on with the next one and repeats no call; equal histories give equal memories; after a removal no node
+    is left that rests on nothing. `make` returns the layer, with batches of one or two passages and a model that keeps
+    its replies (`language.cached.Cached`, as in a kit), after the layers that it needs; `stores` a new empty store.
+    `check` raises AssertionError if the state of the layer in a store is not sound, by the layer's own rules.
+    """
+    documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
+    whole, commits, calls = await _build_state(make, _fill(stores(), embedder, documents), check)
+    assert commits > 1, "give the layer batches of one or two passages, so that there is more than one"
+    again, _, _ = await _build_state(make, _fill(stores(), embedder, documents), check)
+    assert list(export(again)) == list(export(whole)), "equal histories must give equal memories"
+    for stop in range(1, commits):
+        store, _, first_calls = await _build_state(make, _fill(stores(), embedder, documents), check, stop=stop)
+        _, other_commits, other_calls = await _build_state(make, store, check)
+        assert stop + other_commits == commits, "a stopped build must go on with the next batch"
+        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
+        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
+    assert (await _build_state(make, whole, check))[1] == 0, "a layer that is up to date must change nothing"
+    for document in (*documents[::2], *documents[1::2]):
+        with whole.write() as change:
+            change.remove_document(document.id)
+        await _build_state(make, whole, check)
+        _check_grounds(make(whole)[-1], whole)
+    _fill(whole, embedder, documents[:1])
+    assert (await _build_state(make, whole, check))[1] > 0, "a document that comes after a removal must be taken in"
+
+
+_STATE_TEXTS = (
+    "Ada Marsh kept the lighthouse at Skerry.",
+    "The keeper met Tom Hale in May 1911.",
+    "Tom Hale sold Ada Marsh a boat.",
+    "Ida Poe wrote to Ada Marsh about the boat.",
+    "The lighthouse at Skerry was sold to Ida Poe.",
+)
+
+
+class _Stopped(Exception):
+    """Stands for the end of a process between two commits."""
+
+
+class _WatchedStore:
+    """A store that checks each commit which changes the memory, and refuses to begin the one after `stop` of them."""
+
+    def __init__(self, store: SqliteStore, check: Callable[[SqliteStore], None], stop: int | None) -> None:
+        self._store = store
+        self._check = check
+        self._stop = stop
+        self.commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    @contextmanager
+    def write(self) -> Iterator[Write]:
+        if self.commits == self._stop:
+            raise _Stopped
+        memory, taken = self._read()
+        with self._store.write() as change:
+            yield change
+        memory_after, taken_after = self._read()
+        if (memory, taken) != (memory_after, taken_after):
+            self.commits += 1
+            assert memory == memory_after or taken != taken_after, "a batch must be one commit, with what it took in"
+            self._check(self._store)
+
+    def _read(self) -> tuple[list[str], object]:
+        """The memory without the intake; the intake and the removals that layers have yet to follow."""
+        lines = list(export(self._store))
+        intake = [line for line in lines if '"kind": "intake"' in line]
+        removals = {layer: self._store.find_removed_ids(layer) for layer in self._store.builds()}
+        return [line for line in lines if line not in set(intake)], (intake, removals)
+
+
+def _fill(store: SqliteStore, embedder: Embedder, documents: Sequence[Document]) -> SqliteStore:
+    for document in documents:
+        put_document(store, embedder, document)
+    return store
+
+
+async def _build_state(
+    make: Callable[[SqliteStore], Sequence[Layer]],
+    store: SqliteStore,
+    check: Callable[[SqliteStore], None],
+    stop: int | None = None,
+) -> tuple[SqliteStore, int, int]:
+    """Build, and stop after so many commits. Returns the store, the number of commits, and that of calls."""
+    watched = _WatchedStore(store, check, stop)
+    with meter() as used, suppress(_Stopped):
+        reports = await build(make(cast("SqliteStore", watched)), store, lambda _: None)
+        assert not any(report.failed for report in reports), "no reply may fail in this check"
+    return store, watched.commits, used.usage().total.calls
+
+
+def _check_grounds(layer: Layer, store: SqliteStore) -> None:
+    for node_layer in layer.writes:
+        for leaves in find_grounds(store, store.node_keys(node_layer), node_layer).values():
+            resting = {node.layer for node in store.nodes_at(leaves).values()}
+            assert resting.isdisjoint(layer.writes), f"a node of {node_layer} rests on nothing: remove it"
 
 
 def check_store(make: Callable[[Path], SqliteStore], path: Path) -> None:

@@ -13,8 +13,8 @@ from tomewise.evaluate.paid import count_reused
 from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.language.usage import meter
 from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.memory.imports.takes_extractions import TakesExtractions
 from tomewise.store.sqlite.write import PASSAGES
 from tomewise.types import Layer, LayerReport, Report
 
@@ -55,7 +55,7 @@ async def build_layers(store: SqliteStore, layers: Sequence[Layer], openie: Path
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model although extractions are given: they are of passages and its source is not."""
-    return openie is not None and isinstance(layer, GraphLayer) and layer.names.source != PASSAGES
+    return openie is not None and isinstance(layer, TakesExtractions) and layer.source != PASSAGES
 
 
 def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
@@ -78,10 +78,10 @@ def _provide(store: SqliteStore, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:
-        if not isinstance(layer, GraphLayer) or _asks_model_anyway(layer, openie):
+        if not isinstance(layer, TakesExtractions) or _asks_model_anyway(layer, openie):
             return None
         extractions = await asyncio.to_thread(read_extractions, openie, store)
-        return await layer.take(extractions, report) if layer.names.style == extractions.style else None
+        return await layer.take(extractions, report) if layer.style == extractions.style else None
 
     return provide
 

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tomewise.errors import ReadingError
-from tomewise.types import Document, DocumentId, Embedder, Passage, Progress
+from tomewise.types import (
+    Change,
+    Document,
+    DocumentId,
+    Embedder,
+    Estimate,
+    LayerReport,
+    Passage,
+    Progress,
+    Report,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,14 +70,45 @@ class _Batch:
 
 
 class PassagesLayer:
-    """Takes in documents; each is committed whole or not at all."""
+    """Takes in documents; each is committed whole or not at all.
+
+    It is the layer at the ground: `needs` is empty, because what it takes in comes from outside of the store, as the
+    `documents` that `update` takes in. `taken` says what happened to each of them.
+    """
 
     name = SPACE
+    needs: tuple[str, ...] = ()
+    writes = (SPACE,)
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, splitter: PassageSplitter) -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        embedder: Embedder,
+        splitter: PassageSplitter,
+        documents: Iterable[Document | LostDocuments] = (),
+    ) -> None:
+        self.taken: list[TakenDocument] = []
+        self._documents = documents
         self._store = store
         self._embedder = embedder
         self._splitter = splitter
+
+    async def update(self, change: Change, report: Report) -> LayerReport:
+        """Take in the documents; see `add`. `change` is always empty. The report counts passages and documents."""
+        async for outcome in self.add(self._documents):
+            if isinstance(outcome, TakenDocument):
+                self.taken.append(outcome)
+            else:
+                report(outcome)
+        return LayerReport(
+            layer=self.name,
+            added=sum(document.passages for document in self.taken),
+            removed=sum(document.outcome == "removed" for document in self.taken),
+        )
+
+    async def estimate(self, change: Change) -> Estimate:
+        """No model is asked for passages."""
+        return Estimate(layer=self.name)
 
     async def add(self, documents: Iterable[Document | LostDocuments]) -> AsyncIterator[TakenDocument | Progress]:
         """Take in documents: add new ones, replace changed ones, skip unchanged ones.

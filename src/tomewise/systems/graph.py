@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.graph.graph_names import Calls
+from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.recall.carriers import SelectedFacts, WithGists
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
@@ -26,7 +26,7 @@ from tomewise.types import Layer, Retriever
 
 # How many pieces of another carrier use about as many tokens as a passage with its gist.
 _PASSAGES_A_PAIR, _FACTS_A_PAIR = 2, 20
-Extraction: TypeAlias = Literal["facts", "entities then triples"]
+Extraction: TypeAlias = Literal["facts", "entities then triples", "relations"]
 Recognition: TypeAlias = Literal["none", "model"]
 Carrier: TypeAlias = Literal["passages and gists", "passages and what gists add", "passages", "triples"]
 
@@ -48,9 +48,9 @@ def hipporag2(
     question to recognise facts.
 
     Deviations: only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call
-    unless `extraction` is "entities then triples".
+    unless `extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.
     """
-    graph = triples_graph(kit, extraction)
+    graph = make_graph(kit, extraction)
     recall = hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
     return answer_once(kit, recall, limit, context, (graph,))
 
@@ -85,7 +85,7 @@ def cogitorag(
     alone, which is `passage_weight=0` and an ablation here. Entities and triples are extracted in one call unless
     `extraction` is "entities then triples". A gist equal to its passage is not shown.
     """
-    graph = triples_graph(kit, extraction, source)
+    graph = make_graph(kit, extraction, source)
     indexes = GraphIndexes(kit.store, graph.names.instance, restart=restart)
     seeding = SumOfSeeds([CogitoSeeds(alpha=alpha, beta=beta), PassageSeeds(kit.store, weight=passage_weight)])
     linking = link_facts(kit, graph, recognition, facts)
@@ -132,7 +132,7 @@ def associative(
     names; passage seeds for the question expanded with the entities of its best facts; links from a passage to every
     entity extracted from it.
     """
-    graph = triples_graph(kit, extraction)
+    graph = make_graph(kit, extraction)
     indexes = GraphIndexes(kit.store, graph.names.instance, links="extracted", between=2.0)
     seeding = SumOfSeeds(
         [
@@ -146,9 +146,15 @@ def associative(
     return answer_once(kit, recall, limit, context, (graph,))
 
 
-def triples_graph(kit: Kit, extraction: Extraction, source: str = "passages") -> GraphLayer:
-    calls: Mapping[Extraction, Calls] = {"facts": 1, "entities then triples": 2}
-    return GraphLayer(kit.store, kit.model, kit.embedder, source=source, calls=calls[extraction])
+def make_graph(kit: Kit, extraction: Extraction, source: str = "passages") -> GraphLayer:
+    """The graph of one kind of extraction; relations are typed entities and relationships with descriptions."""
+    kinds: Mapping[Extraction, tuple[Style, Calls]] = {
+        "facts": ("triples", 1),
+        "entities then triples": ("triples", 2),
+        "relations": ("relations", 1),
+    }
+    style, calls = kinds[extraction]
+    return GraphLayer(kit.store, kit.model, kit.embedder, source=source, style=style, calls=calls)
 
 
 def hippo_recall(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.memory.building import Provide
-from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.memory.imports.takes_extractions import TakesExtractions
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def provide_extractions(layers: Sequence[Layer], path: Path, store: SqliteStore, report: Report) -> Provide:
     """A function that fills the graphs among the layers with the extractions of a file.
 
-    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `GraphLayer.check_takes`).
+    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `TakesExtractions.check_takes`).
     """
     extractions = read_extractions(path, store)
     graphs = {
         layer.name: layer
         for layer in layers
-        if isinstance(layer, GraphLayer) and layer.names.style == extractions.style
+        if isinstance(layer, TakesExtractions) and layer.style == extractions.style
     }
     if not graphs:
         kind = extractions.style

@@ -17,7 +17,7 @@ from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
-from tomewise.memory.passages import PassagesLayer, TakenDocument
+from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
@@ -47,6 +47,7 @@ from tomewise.tome.traces import (
 from tomewise.trust import refuse_folder
 from tomewise.types import (
     Answer,
+    Change,
     Closable,
     Document,
     Embedder,
@@ -229,20 +230,16 @@ class Tome:
             raise UsageError("nothing to add: name a file, a folder, or - for standard input")
         check_prefix(prefix)
         skipped: dict[str, str] = {}
-        taken: list[TakenDocument] = []
         with self._store.exclusive(), ReaderProcess(self._bounds) as process:
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(self._store, self._embedder, *self._passage_size)
             splitter = PassageSplitter(self._embedder.tokenizer, max_tokens=size, overlap=overlap)
-            layer = PassagesLayer(self._store, self._embedder, splitter)
             claims = Claims(self._store.origins())
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
-            async for outcome in layer.add(read_documents(sources, reader, claims, skipped, prefix=prefix)):
-                if isinstance(outcome, TakenDocument):
-                    taken.append(outcome)
-                elif on_progress:
-                    on_progress(outcome)
-        return AddReport.of(taken, skipped)
+            documents = read_documents(sources, reader, claims, skipped, prefix=prefix)
+            layer = PassagesLayer(self._store, self._embedder, splitter, documents)
+            await layer.update(Change(), on_progress or (lambda _: None))
+        return AddReport.of(layer.taken, skipped)
 
     def remove(self, document: str) -> RemoveReport:
         """Forget a document and everything derived from it alone.

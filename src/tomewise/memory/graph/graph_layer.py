@@ -99,6 +99,16 @@ class GraphLayer:
         return self.names.layer
 
     @property
+    def source(self) -> str:
+        """The node layer whose texts it reads."""
+        return self.names.source
+
+    @property
+    def style(self) -> Style:
+        """The style of its extractions."""
+        return self.names.style
+
+    @property
     def writes(self) -> tuple[str, ...]:
         return (self.names.entities, self.names.facts, self.names.mentions, self.names.descriptions)
 

@@ -141,7 +141,12 @@ class Write(BuildRecords):
         rows = [
             {"at": keys[n.id], "t": n.text, "l": n.level, "p": n.position, "d": encode_json(n.data)} for n in changed
         ]
-        values = {"text": bindparam("t"), "level": bindparam("l"), "position": bindparam("p"), "data": bindparam("d")}
+        values: dict[str, Any] = {
+            "text": bindparam("t"),
+            "level": bindparam("l"),
+            "position": bindparam("p"),
+            "data": bindparam("d"),
+        }
         if rows:
             self._connection.execute(update(nodes).where(nodes.c.key == bindparam("at")).values(**values), rows)
         self._replace_sources(changed, keys, lifetime)
