@@ -141,6 +141,35 @@ def test_a_build_refuses_extractions_for_a_graph_of_gists_before_it_asks(tmp_pat
     assert graph.notes[0] == "given.jsonl: covers 1 of 1 passages"
 
 
+def test_relations_are_imported_and_recalled(tmp_path: Path) -> None:
+    text = "Tom Hale sold the Heron to Ida Poe in May 1912."
+    rows: list[dict[str, object]] = [
+        {"kind": "passage", "index": 0, "text": text},
+        {"kind": "entity", "name": "TOM HALE", "type": "PERSON", "description": "A seller of boats.", "passages": [0]},
+        {
+            "kind": "relation",
+            "head": "TOM HALE",
+            "tail": "IDA POE",
+            "description": "Tom Hale sold a boat to Ida Poe.",
+            "keywords": "sale",
+            "weight": 3.0,
+            "passages": [0],
+        },
+    ]
+    given = tmp_path / "given.jsonl"
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with Tome.open(tmp_path / "a.tome", embedder=HashEmbedder(32), model="extractive") as book:
+        book.add(Document(id="a", text=text), Document(id="b", text="It rained on the harbour all that winter."))
+        with pytest.raises(UsageError, match="holds relations of passages, which this system has no layer for"):
+            book.build("associative", extractions=given)
+        (graph,) = book.build("associative extraction=relations", extractions=given).layers
+        facts = {node.text for node in book.store.nodes(GraphNames("passages", "relations").facts).values()}
+        (best, *_) = book.search("Who sold a boat?", system="associative extraction=relations")
+    assert graph.notes[0] == "given.jsonl: covers 1 of 2 passages"
+    assert facts == {"sale: ida poe, tom hale. Tom Hale sold a boat to Ida Poe."}
+    assert best.text == text
+
+
 @pytest.mark.parametrize("carrier", get_args(Carrier))
 async def test_carriers_are_compared_at_equal_tokens(tmp_path: Path, carrier: str) -> None:
     store, room = SqliteStore.open(tmp_path / "a.tome"), 1000

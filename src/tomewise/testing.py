@@ -26,7 +26,7 @@ from tomewise.memory.building import build
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.store.sqlite.write import Write
+from tomewise.store.sqlite.write import PASSAGES, Write
 from tomewise.types import (
     Answer,
     Document,
@@ -272,9 +272,17 @@ async def _build_state(
     """Build, and stop after so many commits. Returns the store, the number of commits, and that of calls."""
     watched = _WatchedStore(store, check, stop)
     with meter() as used, suppress(_Stopped):
-        reports = await build(make(cast("SqliteStore", watched)), store, lambda _: None)
+        layers = make(cast("SqliteStore", watched))
+        reports = await build(layers, store, lambda _: None)
+        _check_writes(layers, store)
         assert not any(report.failed for report in reports), "no reply may fail in this check"
     return store, watched.commits, used.usage().total.calls
+
+
+def _check_writes(layers: Sequence[Layer], store: SqliteStore) -> None:
+    named = {PASSAGES, *(name for layer in layers for name in layer.writes)}
+    unnamed = [name for name, counts in store.layers().items() if counts["nodes"] and name not in named]
+    assert not unnamed, f"nodes in {unnamed}: a layer must name in `writes` each node layer that holds its nodes"
 
 
 def _check_grounds(layer: Layer, store: SqliteStore) -> None:
@@ -334,7 +342,9 @@ def put_document(store: SqliteStore, embedder: Embedder, document: Document) -> 
 
 
 async def _build_layers(make: Callable[[SqliteStore], Sequence[Layer]], store: SqliteStore) -> None:
-    reports = await build(make(store), store, lambda _: None)
+    layers = make(store)
+    reports = await build(layers, store, lambda _: None)
+    _check_writes(layers, store)
     failed = {report.layer: report.failed for report in reports if report.failed}
     assert not failed, f"failed: {failed}"
 

@@ -184,6 +184,12 @@ class Restless(Groups):
         super().commit(keys, fresh, known, empty)
 
 
+class Hidden(Groups):
+    """Keeps its nodes in a node layer that it does not name."""
+
+    writes = ("others",)
+
+
 class Single(Groups):
     """Takes all in as one batch."""
 
@@ -198,6 +204,7 @@ class Single(Groups):
         (TwoCommits, "one commit, with what it took in"),
         (Hoarder, "rests on nothing"),
         (Restless, "equal histories"),
+        (Hidden, "name in `writes` each node layer"),
         (Single, "batches of one or two passages"),
     ],
 )

@@ -60,6 +60,23 @@ def start(*arguments, **environment):
 # ---------------------------------------------------------------- the main job
 
 
+def test_a_graph_of_relations_is_built_and_asked(command, here):
+    (here / "log.txt").write_text("Ada Marsh met Tom Hale at Skerry.")
+    given = here / "given.jsonl"
+    rows = [
+        {"kind": "passage", "index": 0, "text": "Ada Marsh met Tom Hale at Skerry."},
+        {"kind": "relation", "head": "ADA MARSH", "tail": "TOM HALE", "description": "They wed.", "passages": [0]},
+    ]
+    given.write_text("\n".join(map(json.dumps, rows)))
+    assert command("add", "log.txt").code == 0
+    built = command("build", "--system", "associative extraction=relations", "--extractions", given)
+    assert (built.code, built.err) == (0, "")
+    assert "graph:passages-relations" in built.out
+    assert "They wed." in command("export").out
+    asked = command("ask", "Who met Tom Hale?", "--system", "associative extraction=relations", "--json")
+    assert "Ada Marsh" in json.loads(asked.out)["answer"]
+
+
 def test_from_a_file_to_a_cited_answer(command, log):
     added = command("add", log)
     assert (added.code, added.err) == (0, "")

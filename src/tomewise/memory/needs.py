@@ -14,7 +14,7 @@ Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 def find_providers(layer: Layer, layers: Sequence[Layer]) -> list[Layer]:
     """The layers, among these, that write what a layer needs."""
-    return [other for other in layers if other.name != layer.name and _provides(other, layer.needs)]
+    return [below for below in layers if below.name != layer.name and _provides(below, layer.needs)]
 
 
 def find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> t
     """
     # Layers that are wired now come last: what they write counts, not what they wrote once.
     writes = {name: tuple(record.get("writes", (name,))) for name, record in builds.items()}
-    writes |= {other.name: other.writes for other in layers} | {PASSAGES: (PASSAGES,)}
+    writes |= {wired.name: wired.writes for wired in layers} | {PASSAGES: (PASSAGES,)}
     known = {node_layer for node_layers in writes.values() for node_layer in node_layers}
     found: dict[str, None] = {}
     for need in layer.needs:

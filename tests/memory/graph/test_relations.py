@@ -16,6 +16,7 @@ from tomewise.memory.graph.descriptions import SUMMARISED_FROM, describe_entitie
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.relations import clean_relations
+from tomewise.memory.imports.given_triples import Imported
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
@@ -124,6 +125,18 @@ async def test_a_summary_of_long_descriptions_goes_with_any_of_its_mentions(tmp_
         change.remove_document("d2")
     await build([layer], store, quiet)
     assert list(export(store)) == short
+
+
+async def test_an_import_follows_removals_too(tmp_path: Path) -> None:
+    store = open_store(tmp_path, *(f"Ada / person / {number} {'long ' * 190}" for number in range(4)))
+    layer = GraphLayer(store, make_model(), EMBEDDER, style="relations")
+    await build([layer], store, quiet)
+    with store.write() as change:
+        change.remove_document("d3")
+    (key,) = put_document(store, EMBEDDER, document_of("new", "Tom / person / rows"))
+    tom = clean_relations(RelationsOut.model_validate({"entities": [{"name": "Tom", "description": "rows"}]}))
+    await layer.take(Imported("relations", {key: tom}, passages=4, rows=1, unmatched=0), quiet)
+    assert describe(store, "ada")[2] == "Ada, described in 3 ways"
 
 
 async def test_a_failed_summary_is_reported_and_the_descriptions_stay(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import pytest
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.memory.building import build
+from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.descriptions import describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.memory.imports.takes_extractions import TakesExtractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sqlite.store import SqliteStore
@@ -188,6 +190,12 @@ async def test_the_published_triples_of_musique_cover_their_corpus(tmp_path: Pat
     assert any("triples not of three parts" in note for note in report.notes)
     facts = {node.text for node in store.nodes(TRIPLES.facts).values()}
     assert "journal of mathematical physics published by american institute of physics" in facts
+
+
+def test_only_graphs_take_extractions(tmp_path: Path) -> None:
+    store, model = open_store(tmp_path, {}), ScriptedModel({})
+    assert isinstance(GraphLayer(store, model, EMBEDDER), TakesExtractions)
+    assert not isinstance(GistsLayer(store, model), TakesExtractions)
 
 
 async def test_the_published_relations_of_a_novel_cover_it(tmp_path: Path) -> None:

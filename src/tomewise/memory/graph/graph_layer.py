@@ -133,7 +133,8 @@ class GraphLayer:
         done = (await asyncio.to_thread(self._store.intake, self.name)).done
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
         texts = await asyncio.to_thread(self._load_texts, tuple(fresh))
-        return await self._take_extractions(texts, fresh, {}, report, removed=False)
+        removed = await asyncio.to_thread(self._store.find_removed_ids, self.name)
+        return await self._take_extractions(texts, fresh, {}, report, removed=bool(removed))
 
     def check_takes(self, imported: Imported) -> None:
         """Raise UsageError when the import has another style, or when the graph is not read from passages.

@@ -9,9 +9,10 @@ from sqlalchemy import Connection
 
 from tomewise.store.sqlite.mirror import Keys, Rows
 
+# CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
 _FIND = """
 SELECT edges.key, given.key FROM json_each(?) AS given
-JOIN edges ON edges.space = ? AND edges.a = json_extract(given.value, '$[0]')
+CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(given.value, '$[0]')
   AND edges.b = json_extract(given.value, '$[1]')
 """
 

@@ -14,9 +14,10 @@ from sqlalchemy import Connection, delete, select
 from tomewise.store.sqlite.schema import removals
 from tomewise.types import NodeId
 
+# CROSS JOIN keeps this order: from each removed node to its few rows in the intake.
 _LOG = """
 INSERT OR IGNORE INTO removals (layer, node) SELECT intake.layer, nodes.id
-FROM json_each(?) AS gone JOIN nodes ON nodes.key = gone.value JOIN intake ON intake.node = gone.value
+FROM json_each(?) AS gone CROSS JOIN nodes ON nodes.key = gone.value CROSS JOIN intake ON intake.node = gone.value
 """
 
 
