@@ -8,6 +8,7 @@ import numpy as np
 
 from tomewise.errors import BadReply
 from tomewise.language.cached import Cached
+from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build, estimate
 from tomewise.memory.schemata.levels import FIRST_LABEL, grow_levels
 from tomewise.memory.schemata.network import LinkRules, Links
@@ -73,7 +74,7 @@ def test_it_is_a_state_layer(tmp_path) -> None:
     numbers = iter(range(1000))
 
     def make(store):
-        model = Cached(make_model(), store.calls)
+        model = Cached(make_model(), Prompts(), store.calls)
         return [SchemataLayer(store, model, EMBEDDER, rules=LinkRules(theta=0.05, k=3), batch=2)]
 
     asyncio.run(
@@ -116,11 +117,11 @@ def test_an_update_asks_for_changed_clusters_alone(tmp_path) -> None:
     layer = SchemataLayer(store, part, EMBEDDER, rules=RULES)
     (planned,) = asyncio.run(estimate([layer], store))
     build_layer(store, part)
-    assert 0 < len(part.asked) < len(whole.asked)
-    assert planned.calls == len(part.asked), "the estimate of calls is exact"
+    assert 0 < len(part.calls) < len(whole.calls)
+    assert planned.calls == len(part.calls), "the estimate of calls is exact"
     again = make_model()
     build_layer(store, again)
-    assert not again.asked
+    assert not again.calls
 
 
 def test_a_failed_summary_is_recorded_and_made_later(tmp_path) -> None:

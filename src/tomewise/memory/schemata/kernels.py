@@ -122,7 +122,8 @@ def propagate(starts: Any, neighbours: Any, labels: Any, sweeps: Any) -> Any:
         if not waiting:
             break
         front = np.flatnonzero(waits)
-        for replica in front:
+        for at in range(front.size):
+            replica = front[at]
             waits[replica] = False
             waiting -= 1
             visits += 1
@@ -140,11 +141,13 @@ def propagate(starts: Any, neighbours: Any, labels: Any, sweeps: Any) -> Any:
 @njit(cache=True, nogil=True)
 def _choose_label(starts: Any, neighbours: Any, labels: Any, replica: Any) -> Any:
     near = np.sort(labels[neighbours[starts[replica] : starts[replica + 1]]])
-    chosen, most, own, run = labels[replica], 0, 0, 0
-    for at in range(near.size):
-        run = run + 1 if at > 0 and near[at] == near[at - 1] else 1
-        if near[at] == labels[replica]:
-            own = run
-        if run > most:
-            chosen, most = near[at], run
+    chosen = labels[replica]
+    most = own = start = 0
+    for end in range(1, near.size + 1):
+        if end == near.size or near[end] != near[start]:
+            if near[start] == labels[replica]:
+                own = end - start
+            if end - start > most:
+                chosen, most = near[start], end - start
+            start = end
     return labels[replica] if own == most else chosen
