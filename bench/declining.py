@@ -40,13 +40,13 @@ from tomewise.language.extractive import confidence as rule
 from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import compare, lines_of, rank
-from tomewise.language.roles import AnswerIn
+from tomewise.language.roles import AnswerIn, Shown
 from tomewise.loops.answering import make_answer_input
-from tomewise.loops.evidence import fit_to_budget, make_token_counter
+from tomewise.loops.evidence import Shelf, fit_to_budget, make_token_counter
 from tomewise.systems.kit import CONTEXT
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
-from tomewise.types import Document, Embedder, Evidence, Question
+from tomewise.types import Document, Embedder, Question
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OUT = Path(__file__).resolve().parent / "out"
@@ -117,16 +117,17 @@ async def open_filled_tome(folder: Path, name: str, documents: Sequence[Document
     return tome
 
 
-async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()) -> list[Evidence]:
+async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()) -> list[Shown]:
     """The evidence that `hybrid` shows, without the passages of the documents in `without`."""
     found = await assemble("hybrid", tome.kit).retriever.retrieve(question.text, LIMIT + (SPARE if without else 0))
     document_of = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
     kept = [piece for piece in found if document_of.get(piece.node) not in without]
-    return fit_to_budget(kept[:LIMIT], CONTEXT, make_token_counter(tome.kit.embedder))
+    evidence = fit_to_budget(kept[:LIMIT], CONTEXT, make_token_counter(tome.kit.embedder))
+    return Shelf(tome.store).show(evidence)
 
 
-def make_case(name: str, place: int, item: Item, evidence: Sequence[Evidence], *, answerable: bool) -> Case:
-    given = make_answer_input(item.question, evidence, may_decline=True).model_dump()
+def make_case(name: str, place: int, item: Item, shown: Sequence[Shown], *, answerable: bool) -> Case:
+    given = make_answer_input(item.question, shown, may_decline=True).model_dump()
     return Case(name, place, answerable, item.answers, item.correct if answerable else None, given)
 
 

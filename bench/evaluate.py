@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.running import run
@@ -78,8 +78,8 @@ async def measure(system: str, questions: int, embedder: Embedder, folder: Path,
         bare = bare.measure_since()
     metrics = (metric_named("em"), *([metric_named("recall@5")] if gold else []))
 
-    def make_experiment(items: tuple[Item, ...]) -> Experiment:
-        return Experiment(
+    def make_experiment(items: tuple[Item, ...]) -> Design:
+        return Design(
             dataset=Dataset(name=data.name, documents=data.documents, items=items),
             variants=parse_variants([system]),
             model=ScriptedModel(REPLIES),

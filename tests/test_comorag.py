@@ -154,19 +154,19 @@ async def test_row_03_relevance_decides_what_fits_and_layers_have_their_shares(s
     size = {piece.text: tokens + 12 for piece in attempt.evidence for tokens in count([piece.text])}
     shown = {
         kind: [piece.text for piece in attempt.evidence if piece.kind == kind]
-        for kind in ("passages", "tree", "episodes")
+        for kind in ("passage", "summary", "episode")
     }
     ranked = {unit["layer"]: [piece["text"] for piece in unit["evidence"]] for unit in list_recalls(events)}
-    fits = len(shown["passages"])
+    fits = len(shown["passage"])
     assert 2 < fits < PASSAGES
-    assert set(shown["passages"]) == set(ranked["veridical"][:fits]), "the most relevant and not the earliest"
-    assert set(shown["passages"]) != {scene(number) for number in range(fits)}
-    assert shown["passages"] == sorted(shown["passages"], key=lambda text: int(text.split()[1][:-1])), "in order"
+    assert set(shown["passage"]) == set(ranked["veridical"][:fits]), "the most relevant and not the earliest"
+    assert set(shown["passage"]) != {scene(number) for number in range(fits)}
+    assert shown["passage"] == sorted(shown["passage"], key=lambda text: int(text.split()[1][:-1])), "in order"
     largest = max(size.values())
     used = {kind: sum(size[text] for text in texts) for kind, texts in shown.items()}
-    assert abs(used["passages"] - budget * 9 // 13) <= largest, "its 8 parts and that of history, which has nothing"
-    assert 0 < used["episodes"] <= budget * 2 // 13 + largest
-    assert 0 < used["tree"] <= budget * 2 // 13 + largest
+    assert abs(used["passage"] - budget * 9 // 13) <= largest, "its 8 parts and that of history, which has nothing"
+    assert 0 < used["episode"] <= budget * 2 // 13 + largest
+    assert 0 < used["summary"] <= budget * 2 // 13 + largest
     assert sum(used.values()) <= budget
 
 

@@ -17,6 +17,7 @@ from tomewise.evaluate.datasets.layouts import layouts
 from tomewise.evaluate.judges import judge_named
 from tomewise.evaluate.metrics import metric_named
 from tomewise.language.choose_model import check_models, choose_model
+from tomewise.language.roles.outside import find_outside_roles
 from tomewise.language.scripted import ScriptedModel
 from tomewise.systems.registry import find_recipe
 from tomewise.tome.tome import Tome
@@ -27,6 +28,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
+from tomewise.language.roles.outside import find_outside_roles
 from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Kit, System, answer_once
@@ -126,6 +128,16 @@ def test_parts_are_found_by_their_names(package, tmp_path):
         find_recipe("bad")
 
 
+def test_a_broken_reader_names_its_package(command, package, here):
+    about = package / "mine_parts-1.0.dist-info" / "entry_points.txt"
+    about.write_text("[tomewise.readers]\nodd = mine_parts:nowhere\nthree = mine_parts:length\n")
+    for suffix, message in (("odd", "update or uninstall mine-parts"), ("three", "not a function of a path")):
+        (here / f"a.{suffix}").write_text("Ada kept the light.")
+        ran = command("add", f"a.{suffix}")
+        assert (ran.code, ran.err.count("\n")) == (5, 1)
+        assert message in ran.err
+
+
 def test_two_packages_of_one_name_are_refused(package):
     about = package / "more_parts-1.0.dist-info"
     about.mkdir()
@@ -164,6 +176,9 @@ def test_what_cannot_be_registered(kind, name, error, message):
     ("kind", "use"),
     [
         ("systems", find_recipe),
+        ("recalls", lambda name: find_recipe(f"{name}+once")),
+        ("loops", lambda name: find_recipe(f"naive+{name}")),
+        ("roles", lambda _: find_outside_roles()),
         ("metrics", metric_named),
         ("judges", judge_named),
         ("embedders", choose_embedder),

@@ -7,15 +7,32 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tomewise.errors import TomewiseError
+    from tomewise.evaluate.experiment import Experiment
     from tomewise.plugins import register
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Citation, Document, Event, Evidence, Question
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Citation", "Document", "Event", "Evidence", "Question", "Tome", "TomewiseError", "register"]
+__all__ = [
+    "Answer",
+    "Citation",
+    "Document",
+    "Event",
+    "Evidence",
+    "Experiment",
+    "Question",
+    "Tome",
+    "TomewiseError",
+    "register",
+]
 
-_HOMES = {"Tome": "tomewise.tome.tome", "TomewiseError": "tomewise.errors", "register": "tomewise.plugins"}
+_HOMES = {
+    "Experiment": "tomewise.evaluate.experiment",
+    "Tome": "tomewise.tome.tome",
+    "TomewiseError": "tomewise.errors",
+    "register": "tomewise.plugins",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What a recipe of one's own needs: the kit, the system, and the parts to wire.
+"""What parts of one's own need: the kit, the system, the parts to wire, and the types of `tomewise.types`.
 
     from tomewise.parts import Count, Dense, Kit, System, answer_once
 
@@ -10,12 +10,14 @@ A metric or a judge of one's own is a `Metric` or a `Judge`.
 
 from __future__ import annotations
 
+from tomewise.calls import CallCount, read_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
+from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
@@ -25,18 +27,42 @@ from tomewise.recall.derived import DenseDerived
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
-from tomewise.systems.kit import Count, Kit, Recipe, System, Weight, answer_once, once
-from tomewise.types import Answer, Event, Evidence, Layer, Loop, Question, Retriever, Role
+from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, answer_once, once
+from tomewise.types import (
+    Answer,
+    Change,
+    Document,
+    Embedder,
+    Estimate,
+    Event,
+    Evidence,
+    LanguageModel,
+    Layer,
+    LayerReport,
+    Loop,
+    Node,
+    Question,
+    Report,
+    Retriever,
+    Role,
+    Scope,
+    content_id,
+)
 
 __all__ = [
     "Answer",
+    "CallCount",
+    "Change",
     "Citer",
     "CollapsedTree",
     "Count",
     "Dataset",
     "Dense",
     "DenseDerived",
+    "Document",
+    "Embedder",
     "EpisodesLayer",
+    "Estimate",
     "Event",
     "Everything",
     "Evidence",
@@ -47,23 +73,32 @@ __all__ = [
     "Judge",
     "Judgement",
     "Kit",
+    "LanguageModel",
     "Layer",
+    "LayerReport",
     "Lexical",
     "Loop",
     "Metric",
+    "Node",
     "Once",
     "Outcome",
     "Question",
+    "Recall",
     "Recipe",
+    "Report",
     "Retriever",
     "Role",
+    "Scope",
     "SummariesLayer",
     "System",
     "TreeLayer",
     "TreeTraversal",
     "Weight",
     "answer_once",
+    "ask_each",
+    "content_id",
     "make_token_counter",
     "once",
     "probe",
+    "read_calls",
 ]

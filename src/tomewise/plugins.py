@@ -17,6 +17,10 @@ from tomewise.names import suggest
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "systems": "a recipe: a function of a Kit that returns a System",
+        "recalls": "a function of a Kit that returns a Recall, to name before the + of RECALL+LOOP",
+        "loops": "a function of a Kit, a Recall and keyword settings that returns a System, to name after the +",
+        "roles": "a Role, under its own name",
+        "readers": "a function of a path that returns Documents, under the suffix of its files without the dot",
         "layouts": "a function of a folder (a Path) that returns a Dataset",
         "metrics": "a Metric",
         "judges": "a Judge",
@@ -41,10 +45,15 @@ def register(kind: str, name: str, part: object) -> None:
     """Make a part known under a name in this process; a part registered earlier under this name is replaced.
 
     `KINDS` says what a part of each kind is. Raises UnknownName for a kind that does not exist, and UsageError for a
-    name that the notation for systems cannot hold.
+    name that the notation for systems cannot hold, and for a reader, which only a package can bring.
     """
     if kind not in KINDS:
         raise UnknownName(f"{kind!r} is not a kind of part: {suggest(kind, KINDS)}known are {', '.join(KINDS)}")
+    if kind == "readers":
+        raise UsageError(
+            f"the reader {name!r} cannot be registered, because it runs in a process of its own: "
+            "name it in the entry points tomewise.readers of a package"
+        )
     if not name or any(character.isspace() or character in ":=+@" for character in name):
         raise UsageError(f"{name!r} cannot name a part: write it without blanks and without any of : = + @")
     _registered[kind, name] = part

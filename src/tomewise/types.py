@@ -41,6 +41,23 @@ def content_id(kind: str, *parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a text stands in its document, as far as the source says; `place.describe_place` writes it for people.
+
+    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides and rows count from 1;
+    `last_page` is set only for a text that goes on after `page`. `time` is written as in the source.
+    """
+
+    chapter: tuple[str, ...] = ()
+    page: int | None = None
+    last_page: int | None = None
+    slide: int | None = None
+    row: int | None = None
+    time: str = ""
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One text that was read.
 
@@ -48,6 +65,8 @@ class Document:
     `title` is empty unless the source states one; a stated title is embedded and indexed with every passage.
     `source` is the place it came from (absolute path, `stdin`, `memory`).
     `metadata` are further fields that the source states, such as an author or a date; no model sees them.
+    `marks` are offsets in the text, ascending, each with the place that begins there. A store keeps them only as the
+    places of the passages, so they do not count when documents are compared.
     """
 
     id: DocumentId
@@ -55,6 +74,7 @@ class Document:
     title: str = ""
     source: str = "memory"
     metadata: Metadata = field(default_factory=dict, hash=False)
+    marks: tuple[tuple[int, Place], ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:
@@ -64,7 +84,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of one document: `document.text[start:end] == text`. `position` counts from 0 within the document."""
+    """A piece of one document: `document.text[start:end] == text`. `position` counts from 0 within the document.
+
+    `place` is the place where it begins.
+    """
 
     id: PassageId
     document: DocumentId
@@ -73,6 +96,7 @@ class Passage:
     end: int
     text: str
     title: str = ""
+    place: Place = Place()
 
     @property
     def content(self) -> str:
@@ -110,6 +134,7 @@ class Evidence:
     score: float
     sources: tuple[PassageId, ...]  # the passages it rests on, in document order
     title: str = ""
+    place: Place = Place()  # of a passage; empty for evidence made from several
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +229,7 @@ class Question:
 class Citation:
     """A verified quotation: `document.text[start:end] == quote`, inside the passage `passage`.
 
-    `position` is the place of that passage in its document, counted from 0.
+    `position` is the number of that passage in its document, counted from 0; `place` is where the passage begins.
     """
 
     document: DocumentId
@@ -214,6 +239,7 @@ class Citation:
     end: int
     quote: str
     title: str = ""
+    place: Place = Place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +248,8 @@ class Event:
 
     `summary` is one line of plain text for people, made by the loop that emits the event. `detail` is plain JSON data.
     A reader needs to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces
-    with `layer`, `score`, `title`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of plain
-    values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
+    with `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of
+    plain values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
     """
 
     name: str
@@ -283,8 +309,9 @@ class Answer:
     For a multiple-choice question, `choice` is the letter of the chosen option (A, B, ...) and `text` its wording.
     `resolved` is False if the loop could not answer; `forced` is True if the model then had to guess.
     `supported` says how far the evidence holds the answer. If the question was declined, `missing` says what the
-    evidence lacks. `dropped_quotes` counts quotations of the model that were found in none of the passages; they are
-    not among the citations.
+    evidence lacks. Quotations of the model that were found in none of the passages are not among the citations:
+    `derived_quotes` counts those of evidence that was made from passages, such as a summary, `dropped_quotes` those
+    found nowhere.
     """
 
     text: str
@@ -296,6 +323,7 @@ class Answer:
     supported: Support = "full"
     missing: str = ""
     dropped_quotes: int = 0
+    derived_quotes: int = 0
     system: str = ""
     model: str = ""
     events: tuple[Event, ...] = ()

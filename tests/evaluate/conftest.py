@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.language.scripted import ScriptedModel
@@ -44,10 +44,10 @@ def dataset() -> Dataset:
 
 
 @pytest.fixture
-def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Experiment]:
+def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Design]:
     """Makes an experiment on the tiny dataset; arguments replace its defaults."""
 
-    def make(systems: tuple[str, ...] = ("naive", "hybrid"), **given: Any) -> Experiment:
+    def make(systems: tuple[str, ...] = ("naive", "hybrid"), **given: Any) -> Design:
         values: dict[str, Any] = {
             "dataset": dataset,
             "variants": parse_variants(systems),
@@ -55,6 +55,6 @@ def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Experi
             "embedder": embedder,
             "metrics": (metric_named("em"), metric_named("f1"), metric_named("recall@2")),
         }
-        return Experiment(**{**values, **given})
+        return Design(**{**values, **given})
 
     return make

@@ -86,7 +86,8 @@ async def test_each_system_is_charged_for_its_layers_whichever_ran_first(experim
     assert later.builds["hipporag2 facts=3"]["calls"] == 5
 
 
-async def test_fallbacks_stand_in_the_table(experiment, tmp_path):
+async def test_fallbacks_stand_in_the_table(experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr("tomewise.recall.diffusion.has_one_clause", lambda question: False)  # so each one is asked
     inventing = {"memory": "Percival Zweig kept it in 1877."}
     roles = {**ROLES, "gist": lambda given: inventing, "decompose": lambda given: BadReply("no JSON")}
     model = ScriptedModel(roles)

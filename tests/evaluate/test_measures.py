@@ -136,7 +136,7 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
 
 
 def test_they_are_default_metrics_but_not_of_retrieval_alone(experiment, dataset):
-    from tomewise.evaluate.experiment import check, of_evidence
+    from tomewise.evaluate.design import check, of_evidence
 
     defaults = default_metrics(dataset)
     names = {"seen", "citation-precision", "citation-recall"}

@@ -132,7 +132,7 @@ def test_the_table_as_json(results):
     assert table["metrics"] == ["em", "acc-l"]
     first = table["rows"][0]
     measured = {"ci", "p", "p_holm", "usage", "per_question", "build", "fallbacks", "risks"}
-    assert set(first) == {"system", "n", "failed", "em", "acc-l"} | measured
+    assert set(first) == {"system", "n", "failed", "ranked_by", "em", "acc-l"} | measured
     counted = {"calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost"}
     assert set(first["usage"]) == counted | {"model_seconds", "own_seconds"}
     assert set(first["per_question"]) == {*first["usage"], "depth"}

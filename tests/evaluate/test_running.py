@@ -209,7 +209,7 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
     """The retriever, which asks the model, runs twice; the model and the embedder answer once."""
     from tomewise.language.roles import DECOMPOSE, DecomposeIn
     from tomewise.loops.citing import Citer
-    from tomewise.loops.evidence import make_token_counter
+    from tomewise.loops.evidence import Shelf, make_token_counter
     from tomewise.loops.once import Once
     from tomewise.recall.flat import Dense
     from tomewise.systems.kit import System
@@ -224,7 +224,15 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
 
     def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)
-        loop = Once(retriever, kit.model, Citer(kit.store), make_token_counter(kit.embedder), limit=1, budget=500)
+        loop = Once(
+            retriever,
+            kit.model,
+            Citer(kit.store),
+            Shelf(kit.store),
+            make_token_counter(kit.embedder),
+            limit=1,
+            budget=500,
+        )
         return System(loop=loop, retriever=retriever)
 
     monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble_decomposing)
@@ -308,9 +316,9 @@ async def test_gold_evidence_added_later_needs_a_ranking(experiment, tmp_path, d
 
 
 async def test_a_system_under_two_names_is_asked_once(experiment, tmp_path):
-    await run(experiment(("comorag:without regulation",), retrieval_only=True, metrics=RANKED), tmp_path)
-    results = await run(experiment(("comorag regulation=none",), retrieval_only=True, metrics=RANKED), tmp_path)
-    assert results.systems == ("comorag regulation=none",)
+    await run(experiment(("hipporag2:without recognition",), retrieval_only=True, metrics=RANKED), tmp_path)
+    results = await run(experiment(("hipporag2 recognition=none",), retrieval_only=True, metrics=RANKED), tmp_path)
+    assert results.systems == ("hipporag2 recognition=none",)
     assert [row.item.id for row in results.rows] == ["q0", "q1", "q2", "q3"]
 
 
@@ -335,7 +343,7 @@ from tomewise.evaluate.running import run
 asyncio.run(run(experiment(latency=0.05, log=Path(sys.argv[2])), Path(sys.argv[1])))
 """
 EXPERIMENT = """
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.metrics import metric_named
 from tomewise.systems.spec import parse_variants
@@ -353,7 +361,7 @@ def experiment(latency, log):
         documents=(Document(id="d", text="The tide turned at nine."),),
         items=tuple(Item(id=str(n), question=Question(text=f"Did {n} turn?"), answers=("yes",)) for n in range(40)),
     )
-    return Experiment(
+    return Design(
         dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
         model=ScriptedModel({"answer": reply}, latency=latency), metrics=(metric_named("em"),),
     )

@@ -91,17 +91,19 @@ class OpenAIServer:
         return [request["messages"][-1]["content"] for request in self.requests]
 
     async def _stop(self) -> None:
+        # Accept no more, and let what was accepted start, before the server closes: Python 3.11 fails to start a
+        # connection of a closed server (`Server._attach` asserts that it is open), and leaves its socket open.
+        for listener in self._server.sockets:
+            self._loop.remove_reader(listener.fileno())
+        await _take_turns()
         self._server.close()
-        # A connection that is just being accepted gets its task now, else nobody would close its socket.
-        await asyncio.sleep(0.02)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for writer in self._writers:
             writer.close()
-        # A transport closes its socket only in a later turn of the loop, which must not stop before.
         await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
-        await asyncio.sleep(0.02)
+        await _take_turns()  # a transport closes its socket in a later turn
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -146,3 +148,13 @@ class OpenAIServer:
         if not behaviour.cut:
             self.sent.append(request)
         return not behaviour.cut
+
+
+async def _take_turns() -> None:
+    """Let the loop run what is due, and what follows from that.
+
+    Accepting a connection takes four turns of the loop. They are counted, since on a busy machine any time may pass
+    within one turn.
+    """
+    for _ in range(10):
+        await asyncio.sleep(0)

@@ -61,7 +61,7 @@ async def test_an_answer_says_how_far_it_is_supported(store):
 
 def once(store, *replies, window=128_000, budget=None, limit=20, retriever=None):
     model = ScriptedModel({"answer": list(replies)}, window=window)
-    loop = Once(retriever or Everything(store), model, Citer(store), COUNT, limit=limit, budget=budget)
+    loop = Once(retriever or Everything(store), model, Citer(store), Shelf(store), COUNT, limit=limit, budget=budget)
     return model, loop
 
 
@@ -144,12 +144,12 @@ async def test_what_does_not_fit_the_budget_is_not_shown_and_said(store):
     assert len(model.calls[0].given.evidence) == len(seen[1].evidence) == 2
 
 
-@pytest.mark.parametrize("window", [100, 600, 650, 700, 800, 5000])
+@pytest.mark.parametrize("window", [100, 850, 900, 950, 1050, 5000])
 async def test_the_call_fits_the_window(store, window):
     model, loop = once(store, {"answer": "x"}, window=window)
     seen = [what async for what in loop.run(Question(text="Who?"))]
     call = model.calls[0].given
-    room = window - 512
+    room = window - ANSWER.output_tokens
     assert model.reckon(ANSWER, call) <= room or not call.evidence
     kept = len(call.evidence)
     assert seen[0].detail["cut"] == 6 - kept
@@ -174,9 +174,12 @@ def test_within_keeps_the_longest_beginning():
         return AnswerIn(question="q", evidence=[Shown(label="E", text=p.text) for p in evidence])
 
     pieces = [piece(str(n), "x" * 400) for n in range(50)]
-    for window in (512, 700, 1500, 3000, 10**6):
+    for window in (768, 1000, 1500, 3000, 10**6):
         model = ScriptedModel({}, window=window)
-        slow = max((n for n in range(51) if model.reckon(ANSWER, make_input(pieces[:n])) + 512 <= window), default=0)
+        slow = max(
+            (n for n in range(51) if model.reckon(ANSWER, make_input(pieces[:n])) + ANSWER.output_tokens <= window),
+            default=0,
+        )
         assert len(fit_to_window(pieces, model, ANSWER, make_input)) == slow
 
 

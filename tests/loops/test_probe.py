@@ -72,7 +72,7 @@ def build(store, model, recall, *, probing=None, consolidating=None, **bounds: A
         LayeredRecall(recall),
         model,
         probing or SelfProbe(model),
-        consolidating or Consolidation(model),
+        consolidating or Consolidation(model, Shelf(store)),
         BestSoFar(),
         partial(Pool, embedder),
         Citer(store),

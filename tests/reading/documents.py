@@ -5,24 +5,30 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def pdf(words: str) -> bytes:
-    """A page of Helvetica, with the table of offsets that a PDF ends with."""
-    drawn = f"BT /F1 12 Tf 72 720 Td ({words}) Tj ET".encode()
+def pdf(*pages: str) -> bytes:
+    """Pages of Helvetica, with the table of offsets that a PDF ends with."""
+    numbers = [4 + 2 * place for place in range(len(pages))]
+    kids = " ".join(f"{number} 0 R" for number in numbers).encode()
     parts = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
-        b" /Resources << /Font << /F1 5 0 R >> >> >>",
-        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(pages)),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
+    for number, words in zip(numbers, pages, strict=True):
+        drawn = f"BT /F1 12 Tf 72 720 Td ({words}) Tj ET".encode()
+        parts += [
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R >> >> >>" % (number + 1),
+            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
+        ]
     body, offsets = b"%PDF-1.4\n", []
     for number, part in enumerate(parts, start=1):
         offsets.append(len(body))
         body += b"%d 0 obj\n%s\nendobj\n" % (number, part)
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    tail = b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(body)
-    return body + b"xref\n0 6\n0000000000 65535 f \n" + table + tail
+    size = len(parts) + 1
+    tail = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, len(body))
+    return body + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + tail
 
 
 def write_zip(path: Path, parts: Mapping[str, str]) -> Path:

@@ -5,7 +5,7 @@ import pytest
 
 from tomewise.errors import ReadingError
 from tomewise.reading.json_lines import read_rows
-from tomewise.types import Document
+from tomewise.types import Document, Place
 
 
 def write(folder: Path, *lines: object) -> Path:
@@ -28,6 +28,15 @@ def test_rows_become_documents(tmp_path: Path) -> None:
         Document(id="x", text="Three.", source="/c.jsonl"),
         Document(id="/c.jsonl#4", text="Four.", source="/c.jsonl", metadata={"more": [1], "year": 1911}),
         Document(id="/c.jsonl#5", text="Ann: Hi.\nBob: Ho.", source="/c.jsonl"),
+    ]
+
+
+def test_a_meeting_is_marked_with_its_speakers(tmp_path: Path) -> None:
+    turns = [{"speaker": "Ann  Poe", "content": "Hello.\nWell?"}, {"speaker": "Bob", "content": "Yes."}]
+    (document,) = read_rows(write(tmp_path, {"meeting_transcripts": turns}), "c")
+    assert [(document.text[start:].split(":")[0], place) for start, place in document.marks] == [
+        ("Ann  Poe", Place(speaker="Ann Poe")),
+        ("Bob", Place(speaker="Bob")),
     ]
 
 

@@ -11,9 +11,11 @@ from tests.reading.documents import EPUB, docx, pdf, write_zip
 
 from tomewise.errors import ReadingError
 from tomewise.reading.folder import Skipped
+from tomewise.reading.messages import Reply
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
-from tomewise.types import Document
+from tomewise.reading.worker import _clean_document
+from tomewise.types import Document, Place
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,6 +73,31 @@ def test_documents_that_are_converted_have_the_ids_of_their_files(tmp_path: Path
     assert [entry.id for entry in found] == [str(tmp_path / name) for name in ("A.PDF", "b.docx", "c.epub")]
     assert all("The rain fell." in entry.text and entry.source == entry.id for entry in found)
     assert [entry.title for entry in found] == ["", "", "The Town"]
+
+
+def test_places_come_with_the_documents(tmp_path: Path) -> None:
+    texts = {
+        "a.md": "# One\n\nRain.",
+        "b.txt": "Ann: Hi.\nBob: Hi.\nAnn: So?\nAnn: Yes.",
+        "c.html": "<h2>Two</h2>Rain.",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    write_zip(tmp_path / "d.epub", EPUB)
+    found = {path.name: read(path)[0] for path in sorted(tmp_path.iterdir())}
+    assert found["a.md"].marks == ((0, Place(chapter=("One",))),)
+    assert [(start, place.speaker) for start, place in found["b.txt"].marks][:2] == [(0, "Ann"), (9, "Bob")]
+    assert found["c.html"].marks == ((0, Place(chapter=("Two",))),)
+    assert found["d.epub"].marks == ((0, Place(chapter=("One",))),)
+
+
+def test_marks_stay_at_their_texts_when_a_converted_text_is_cleaned() -> None:
+    text = "ab\0\r\nc\r\n# One\0\r\nRain.\r\n# Two"
+    marks = tuple((text.index(words), Place(chapter=(words,))) for words in ("# One", "# Two"))
+    cleaned = _clean_document(Document(id="d", text=text, marks=marks))
+    assert cleaned.text == "ab\nc\n# One\nRain.\n# Two"
+    assert [cleaned.text[start:].split("\n")[0] for start, _ in cleaned.marks] == ["# One", "# Two"]
+    assert Reply.decode(Reply(documents=(cleaned,)).encode()).documents[0].marks == cleaned.marks
 
 
 def test_rows_of_a_corpus(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.reading.places import find_sections, mark_headings
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.types import Document, Passage
 
@@ -78,6 +79,74 @@ def test_prose_ends_at_sentences(kind: str, request: pytest.FixtureRequest) -> N
     check(tokenizer, text, passages, 128)
     assert all(passage.text[-1] in ".?" for passage in passages)
     assert all(tokens(tokenizer, passage.text) > 64 for passage in passages[:-1])
+
+
+MARKDOWN = st.lists(
+    st.one_of(
+        FRAGMENTS,
+        st.builds(
+            lambda level, words: f"\n{'#' * level} {words}\n",
+            st.integers(1, 6),
+            st.sampled_from(["A", "B c", "D" * 90]),
+        ),
+        st.sampled_from(['"', "“He came. ", "She left.” ", "\n\n", '"Rain?" he said. ', "```\n"]),
+    ),
+    max_size=40,
+).map("".join)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=MARKDOWN, overlap=st.sampled_from([0, 0, 10]))
+def test_no_passage_of_any_marked_text_goes_on_across_a_heading(
+    kind: str, text: str, overlap: int, request: pytest.FixtureRequest
+) -> None:
+    tokenizer = request.getfixturevalue(kind)
+    marked = Document(id="/d.md", text=text, marks=mark_headings(text))
+    passages = PassageSplitter(tokenizer, 40, overlap).split(marked)
+    check(tokenizer, text, passages, 40, overlap)
+    sections = find_sections(marked)
+    assert not [(p, start) for p in passages for start in sections if p.start < start < p.end]
+
+
+SENTENCE = "The rain fell on the town in the night. "
+
+
+def test_a_heading_begins_a_passage_even_if_there_is_room(minilm: Tokenizer) -> None:
+    text = f"# Book\n\n## One\n\n{SENTENCE}\n\n## Two\n{SENTENCE * 20}\n\n### Three\n\n{SENTENCE}\n\n## Last\n"
+    marked = Document(id="/d.md", text=text, marks=mark_headings(text))
+    passages = PassageSplitter(minilm, 128).split(marked)
+    check(minilm, text, passages, 128)
+    heads = [(p.text.split("\n")[0], p.place.chapter) for p in passages if p.text.startswith("#")]
+    assert heads == [("# Book", ("Book", "One")), ("## Two", ("Book", "Two")), ("### Three", ("Book", "Two", "Three"))]
+    assert passages[-1].text.endswith("## Last")
+
+
+def test_a_scrap_joins_the_passage_before_it_or_gets_a_part_of_it(minilm: Tokenizer) -> None:
+    paragraph = (SENTENCE * 3).strip()  # 30 tokens
+    fits = "\n\n".join([paragraph] * 4 + ["Then he left."])
+    assert [p.text for p in PassageSplitter(minilm, 130).split(document(fits))] == [fits]
+    passages = PassageSplitter(minilm, 122).split(document(fits))
+    assert [p.text.count("\n\n") for p in passages] == [2, 1]
+    scraps_before_and_after = [tokens(minilm, p.text) for p in passages]
+    assert min(scraps_before_and_after) > 0.15 * 122
+
+
+def test_a_passage_does_not_end_within_a_quotation_if_a_paragraph_ends_near(minilm: Tokenizer) -> None:
+    speech = f"“{(SENTENCE * 8).strip()}”"
+    text = f"{SENTENCE * 4}\n\n{speech}\n\n{SENTENCE * 4}"
+    passages = PassageSplitter(minilm, 128).split(document(text))
+    check(minilm, text, passages, 128)
+    assert [p.text.count("“") - p.text.count("”") for p in passages] == [0] * len(passages)
+    straight = text.replace("“", '"').replace("”", '"')
+    assert [p.start for p in PassageSplitter(minilm, 128).split(document(straight))] == [p.start for p in passages]
+
+
+def test_a_quotation_that_is_never_closed_does_no_harm(minilm: Tokenizer) -> None:
+    text = f'"{SENTENCE * 300}'
+    passages = PassageSplitter(minilm, 128).split(document(text))
+    check(minilm, text, passages, 128)
+    assert all(passage.text.endswith(".") for passage in passages)
 
 
 def test_a_short_text_is_one_passage(minilm: Tokenizer) -> None:

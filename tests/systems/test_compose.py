@@ -11,7 +11,9 @@ from tomewise.loops.probe import Probe
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.tree_search import TreeTraversal
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.comorag import probe
 from tomewise.systems.compose import compose
+from tomewise.systems.flat import naive
 from tomewise.systems.kit import Kit, once
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.registry import assemble, describe, find_recipe
@@ -60,7 +62,10 @@ def test_a_setting_that_both_have_is_an_error(kit):
 
     with pytest.raises(UsageError, match="both have the setting 'depth'"):
         compose("own+loop", recall, loop, lambda kit: kit)
-    assert list(list_settings(compose("own+once", recall, once, lambda kit: kit))) == ["depth", "limit", "context"]
+    settings = list_settings(compose("own+once", recall, once, lambda kit: kit))
+    assert list(settings) == ["depth", "neighbours", "limit", "context"]
+    of_probe = list_settings(compose("naive+probe", naive, probe, lambda kit: kit))
+    assert "neighbours" not in of_probe, "a loop that cannot show them does not take the setting"
 
 
 @pytest.mark.parametrize(

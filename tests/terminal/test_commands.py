@@ -85,12 +85,12 @@ def test_from_a_file_to_a_cited_answer(command, log):
     answer = json.loads(asked.out)
     assert list(answer) == [
         "answer", "choice", "resolved", "forced", "supported", "missing", "system", "model", "citations",
-        "dropped_quotes", "usage", "nearest",
+        "dropped_quotes", "derived_quotes", "usage", "nearest",
     ]  # fmt: skip
     assert "Ada Marsh" in answer["answer"]
     assert (answer["system"], answer["model"], answer["resolved"]) == ("hybrid", "extractive", True)
     cited = answer["citations"][0]
-    assert set(cited) == {"document", "passage", "position", "start", "end", "quote", "title"}
+    assert set(cited) == {"document", "passage", "position", "start", "end", "quote", "title", "place"}
     text = command("show", cited["document"]).out.removesuffix("\n")
     assert text == LOG
     assert text[cited["start"] : cited["end"]] == cited["quote"]
@@ -104,7 +104,7 @@ def test_from_a_file_to_a_cited_answer(command, log):
 def test_the_answer_for_people_names_the_model_and_the_passages(command, log_in_tome):
     ran = command("ask", "Who put out the light?")
     assert "Ada Marsh" in ran.out
-    assert "log.txt, passage 0, characters" in ran.out
+    assert "log.txt, part 1, characters" in ran.out
     assert "extractive model" in ran.err
     assert "--model" in ran.err
     assert "extractive model" not in ran.out, "a notice is not part of the answer"
@@ -115,12 +115,12 @@ def test_a_declined_question_shows_the_nearest_passages(command, log_in_tome):
     ran = command("ask", question)
     assert ran.code == 0
     assert ran.out.startswith("not answered: ")
-    assert "log.txt, passage 0 The keeper, Ada Marsh, put out the light" in ran.out
+    assert "log.txt, part 1 The keeper, Ada Marsh, put out the light" in ran.out
     declined = json.loads(command("ask", question, "--json").out)
     assert (declined["answer"], declined["resolved"], declined["forced"]) == ("", False, False)
     assert (declined["supported"], declined["citations"]) == ("none", [])
     assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
-    assert set(declined["nearest"][0]) == {"document", "passage", "position", "title", "text"}
+    assert set(declined["nearest"][0]) == {"document", "passage", "position", "title", "place", "text"}
     forced = json.loads(command("ask", question, "--json", "--force").out)
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
 

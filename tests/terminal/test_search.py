@@ -21,7 +21,7 @@ def log_in_tome(command, here):
 def test_it_prints_evidence_for_people(command, log_in_tome):
     ran = command("search", "put out the light")
     assert (ran.code, ran.err) == (0, "")
-    assert "passages log.txt, passage 0" in ran.out.splitlines()[0]
+    assert "passages log.txt, part 1" in ran.out.splitlines()[0]
     assert LOG in ran.out
     assert "more.txt" in ran.out
     assert "more.txt" not in command("search", "put out the light", "--limit", "1").out
@@ -29,7 +29,7 @@ def test_it_prints_evidence_for_people(command, log_in_tome):
 
 def test_it_prints_json_for_programs(command, log_in_tome):
     pieces = json.loads(command("search", "put out the light", "-s", "naive", "--json").out)
-    assert [set(piece) for piece in pieces] == [{"node", "layer", "score", "title", "text", "sources"}] * 2
+    assert [set(piece) for piece in pieces] == [{"node", "layer", "score", "title", "place", "text", "sources"}] * 2
     assert pieces[0]["text"] == LOG
     assert pieces[0]["score"] > pieces[1]["score"]
     source = {"document": str(log_in_tome.resolve()), "passage": pieces[0]["node"], "position": 0}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tomewise.language.prompts import PACKAGED
+from tomewise.language.roles.outside import find_outside_roles
 from tomewise.memory.passages import digest_document
-from tomewise.systems.kit import Recipe
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
@@ -25,12 +25,18 @@ def documents_digest(documents: Sequence[Document]) -> str:
 
 
 def prompts_digest(folder: Path | None) -> str:
-    """The digest of the prompts, without those of judges; a prompt in `folder` replaces the packaged one."""
+    """The digest of the prompts, those of plugins included, without those of judges.
+
+    A prompt in `folder` replaces the packaged one, or the one that a plugin brings.
+    """
     texts = []
     for packaged in sorted(PACKAGED.glob("*.md")):
         own = folder / packaged.name if folder else packaged
         if not packaged.name.startswith("judge_"):
             texts.append((own if own.is_file() else packaged).read_bytes())
+    for role in find_outside_roles():
+        replacement = (folder or PACKAGED) / f"{role.name}.md"
+        texts.append(replacement.read_bytes() if replacement.is_file() else role.prompt.encode())
     return digest_of(*(sha256(text).hexdigest() for text in texts))
 
 
@@ -44,8 +50,8 @@ def memory_code_digest() -> str:
     return _files_digest(PACKAGE, _ABOVE_MEMORY)
 
 
-def recipe_digest(recipe: Recipe | None) -> str:
-    """The digest of the module that defines a recipe, and of arguments that `partial` fixed; empty without a recipe.
+def recipe_digest(recipe: Callable[..., object]) -> str:
+    """The digest of the module that defines a recipe, a recall or a loop, and of arguments that `partial` fixed.
 
     Where Python cannot find the source, as in an interactive session, the compiled function stands for it.
     """
@@ -54,8 +60,6 @@ def recipe_digest(recipe: Recipe | None) -> str:
     while isinstance(function, partial):
         fixed += [function.args, sorted(function.keywords.items())]
         function = function.func
-    if function is None:
-        return ""
     file = inspect.getsourcefile(function) if inspect.isroutine(function) or inspect.isclass(function) else None
     if file is not None and Path(file).is_file():
         return digest_of(sha256(Path(file).read_bytes()).hexdigest(), function.__qualname__, *fixed)

@@ -1,112 +1,154 @@
-"""What an experiment is: which systems are asked what, with which model, and how their answers are scored."""
+"""`Experiment`: compare systems on questions with known answers, from Python. `tome eval run` uses it too."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.errors import UsageError
-from tomewise.evaluate.digests import (
-    code_digest,
-    digest_of,
-    documents_digest,
-    memory_code_digest,
-    prompts_digest,
-    recipe_digest,
-)
-from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.judges import Judge, remember_judge
-from tomewise.evaluate.metrics import Metric, remember_metric
-from tomewise.systems.spec import Variant, choose_variants
-from tomewise.types import Embedder, LanguageModel
+from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.errors import MissingDependency, UsageError
+from tomewise.evaluate import running
+from tomewise.evaluate.datasets import read_dataset
+from tomewise.evaluate.design import Design, check, of_evidence
+from tomewise.evaluate.items import Dataset
+from tomewise.evaluate.judges import Judge, judge_named
+from tomewise.evaluate.metrics import Metric, default_metrics, metric_named
+from tomewise.evaluate.records import list_records
+from tomewise.evaluate.results import Results
+from tomewise.evaluate.table import Table, tabulate
+from tomewise.language.choose_model import choose_model
+from tomewise.language.prompts import Prompts
+from tomewise.systems.spec import Choice, choose_variant, choose_variants
+from tomewise.tome.sync import LoopThread
+from tomewise.types import Closable, Embedder, Progress
 
-DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 documents of several passages each
+if TYPE_CHECKING:
+    from tomewise.language.choose_model import ModelOrName
+
+OnProgress = Callable[[Progress], None]
+Compared: TypeAlias = Choice | tuple[Choice, Mapping[str, Any]]  # a system, or a system and its settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """Systems over one dataset, all with the same model, embedder and passages.
 
-    `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
-    `retrieval_only` ranks evidence and asks for no answer.
-    `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. `seed`
-    is that of the bootstrap.
+    `systems` are names ("comorag cycles=2"), recipes, or pairs of one of these and settings. `data` is "sample", a
+    folder in the given `layout`, or a `Dataset`; `questions` takes only the first ones. `metrics` and `judges` are
+    names or objects; without metrics, the gold of the data decides. `out` is the folder that keeps rows, tomes and the
+    replies of models: a second run asks nothing twice. `model`, `models` and `model_settings` are those of `Tome.open`;
+    `limit` questions, and calls of a model, run side by side. Raises UsageError, UnknownName, ReadingError.
     """
 
-    dataset: Dataset
-    variants: tuple[Variant, ...]
-    model: LanguageModel
-    embedder: Embedder
-    metrics: tuple[Metric, ...]
-    judges: tuple[Judge, ...] = ()
-    judge_model: LanguageModel | None = None
-    retrieval_only: bool = False
-    prompts: Path | None = None
-    passage_tokens: int | None = None
-    overlap: int | None = None
-    limit: int = 16
-    seed: int = 0
+    def __init__(
+        self,
+        systems: Iterable[Compared],
+        data: str | Path | Dataset = "sample",
+        metrics: Iterable[str | Metric] = (),
+        *,
+        judges: Iterable[str | Judge] = (),
+        layout: str = "auto",
+        questions: int | None = None,
+        out: str | Path = "tome-eval",
+        model: ModelOrName = "extractive",
+        models: Mapping[str, ModelOrName] | None = None,
+        judge_model: ModelOrName | None = None,
+        embedder: str | Embedder = "bundled",
+        embedder_base_url: str | None = None,
+        retrieval_only: bool = False,
+        prompts: str | Path | None = None,
+        passage_tokens: int | None = None,
+        overlap: int | None = None,
+        limit: int = 16,
+        **model_settings: Any,
+    ) -> None:
+        variants = choose_variants(map(_choose, systems))  # before the data, so that a misspelt name costs no time
+        own_metrics = tuple(_find(metric, metric_named) for metric in dict.fromkeys(metrics))
+        own_judges = tuple(_find(judge, judge_named) for judge in dict.fromkeys(judges))
+        dataset = _read(data, layout)
+        folder = Path(prompts) if prompts else None
+        if isinstance(embedder, str):
+            embedder = choose_embedder(embedder, base_url=embedder_base_url)
+        shared: dict[str, Any] = {"embedder": embedder, "limit": limit, "prompts": Prompts(folder), **model_settings}
+        self.design = Design(
+            dataset=replace(dataset, items=dataset.items[:questions]),
+            variants=variants,
+            model=choose_model(model, models, **shared),
+            embedder=embedder,
+            metrics=own_metrics or _choose_metrics(dataset, retrieval_only),
+            judges=own_judges,
+            judge_model=choose_model(judge_model, **shared) if judge_model else None,
+            retrieval_only=retrieval_only,
+            prompts=folder,
+            passage_tokens=passage_tokens,
+            overlap=overlap,
+            limit=limit,
+        )
+        check(self.design)
+        self.out = Path(out)
+        self._results: Results | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "variants", choose_variants(self.variants))
+    def run(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
+        """Ask and judge what was not asked and judged yet; also works inside a running event loop.
+
+        A question that fails is kept as failed, and asked again with `retry_failed`. Raises what `running.run` does.
+        """
+        thread = LoopThread()
+        try:
+            return thread.run(self.arun(on_progress=on_progress, retry_failed=retry_failed))
+        finally:
+            thread.stop()
+
+    async def arun(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
+        """See `run`."""
+        try:
+            self._results = await running.run(self.design, self.out, on_progress=on_progress, retry_failed=retry_failed)
+            return self._results
+        finally:
+            for model in {id(model): model for model in (self.design.model, self.design.judging)}.values():
+                if isinstance(model, Closable):
+                    await model.close()
 
     @property
-    def judging(self) -> LanguageModel:
-        """The model that judges."""
-        return self.judge_model or self.model
+    def results(self) -> Results:
+        """The rows of the last run. Raises UsageError before the first one."""
+        if self._results is None:
+            raise UsageError("this experiment has no results yet: call `run` first")
+        return self._results
 
-    def name(self) -> str:
-        """The name. Experiments of equal corpus, model, embedder, passages and code share it, and share a table."""
-        same = digest_of(self.dataset.name, documents_digest(self.dataset.documents), *self._common())
-        words = [self.dataset.name, self.model.name, *(["retrieval"] if self.retrieval_only else [])]
-        return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), same[:8]])
+    def table(self, *, baseline: str | None = None, by: Sequence[str] = ()) -> Table:
+        """The scores with intervals and costs, tested against a baseline, and by slices. Raises UnknownName."""
+        return tabulate(self.results, baseline=baseline, by=by)
 
-    def memory_name(self, documents: str) -> str:
-        """The name of the tome of documents with that digest; it changes with the model, the prompts and the code."""
-        made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
-        made_with += [
-            memory_code_digest(),
-            *sorted({recipe_digest(variant.outside_recipe) for variant in self.variants} - {""}),
-        ]
-        return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
+    def to_frame(self) -> Any:
+        """A pandas data frame: a line for each system and question, with answer, scores (`score:NAME`) and costs.
 
-    def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
-        """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
-        question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
-        system = [variant.system, dict(variant.settings), prompts, *self._common()]
-        if code := recipe_digest(variant.outside_recipe):
-            system.append(code)
-        return digest_of(*question, *system)[:32]
-
-    def _common(self) -> list[object]:
-        names = [self.model.name, self.embedder.name, code_digest()]
-        return [*names, self.passage_tokens, self.overlap, self.retrieval_only]
+        Raises MissingDependency without pandas.
+        """
+        records = list_records(self.results)
+        try:
+            pandas = import_module("pandas")
+        except ImportError as error:
+            raise MissingDependency("a data frame needs pandas: pip install 'tomewise[eval]'") from error
+        return pandas.DataFrame(records)
 
 
-def check(experiment: Experiment) -> None:
-    """Raise UsageError for an experiment that cannot measure what it names."""
-    if not experiment.variants:
-        raise UsageError("no system to evaluate: name one, or all")
-    if not experiment.metrics and not experiment.judges:
-        raise UsageError(f"{experiment.dataset.name} has no gold to score by: name a metric, or add gold to it")
-    if experiment.retrieval_only:
-        of_answers = [metric.name for metric in experiment.metrics if not metric.of_ranking]
-        if wrong := [*of_answers, *(judge.name for judge in experiment.judges)]:
-            raise UsageError(f"{', '.join(wrong)} need answers, which retrieval alone does not give: leave them out")
-    for judge in experiment.judges:
-        remember_judge(judge)
-    for metric in experiment.metrics:
-        remember_metric(metric)
-        stem, _, depth = metric.name.partition("@")
-        if depth.isdecimal() and int(depth) > DEPTH:
-            raise UsageError(f"{metric.name!r} looks deeper than the {DEPTH} passages kept: write '{stem}@{DEPTH}'")
-        if not any(map(metric.applies, experiment.dataset.items)):
-            message = f"{experiment.dataset.name} lacks the gold ({metric.needs}) that {metric.name!r} takes"
-            raise UsageError(f"{message}: leave it out, or `tome eval list --metrics` for others")
+def _choose(compared: Compared) -> Choice:
+    return choose_variant(*compared) if isinstance(compared, tuple) else compared
 
 
-def of_evidence(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """The metrics that score retrieval alone."""
-    return tuple(metric for metric in metrics if metric.of_ranking)
+def _find(part: Any, find: Callable[[str], Any]) -> Any:
+    return find(part) if isinstance(part, str) else part
+
+
+def _read(data: str | Path | Dataset, layout: str) -> Dataset:
+    if isinstance(data, Dataset):
+        return data
+    return read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
+
+
+def _choose_metrics(dataset: Dataset, retrieval_only: bool) -> tuple[Metric, ...]:
+    metrics = default_metrics(dataset)
+    return of_evidence(metrics) if retrieval_only else metrics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tomewise.evaluate.paid import EXTRACTIVE
 from tomewise.evaluate.results import About
@@ -23,6 +23,7 @@ _COSTS = {
 }
 _RARE_COSTS = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # columns where not all 0
 MACHINERY = "machinery, not accuracy"
+_SHOWN = "§"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
 
 
@@ -76,6 +77,11 @@ def notes(table: Table) -> list[str]:
             f"† p < 0.05, ‡ p < 0.01 against {table.baseline}: paired bootstrap, two-sided, corrected after Holm "
             "for the systems of each column."
         )
+    if table.ranked and (systems := [line.system for line in table.lines if line.ranked_by == "shown"]):
+        texts.append(
+            f"{_SHOWN} {', '.join(systems)}: without one retriever of its own, so {', '.join(table.ranked)} rank the "
+            "passages of what the answering call was shown, by their cosine with the question."
+        )
     if table.judged:
         texts.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
     if any(line.failed for line in table.lines):
@@ -124,6 +130,7 @@ def _refusal_notes(table: Table) -> list[str]:
 
 def _scores(table: Table, title: str) -> Grid:
     best = {column: _best(table, column) for column in table.columns}
+    measures_shown = {line.system for line in table.lines if line.ranked_by == "shown"}
     failed = any(line.failed for line in table.lines)
 
     def row(line: Line) -> Iterator[Entry]:
@@ -132,7 +139,9 @@ def _scores(table: Table, title: str) -> Grid:
         if failed:
             yield Entry(f"{line.failed:,}")
         for column in table.columns:
-            yield _score(line.cells[column], best[column])
+            entry = _score(line.cells[column], best[column])
+            shown = line.system in measures_shown and column in table.ranked and entry.text != NOTHING
+            yield replace(entry, mark=entry.mark + _SHOWN, best=False) if shown else entry
 
     headings = ("system", "n", *(["failed"] if failed else []), *table.columns)
     return Grid(title, headings, tuple(tuple(row(line)) for line in table.lines))
@@ -148,8 +157,13 @@ def _score(cell: Cell, best: str | None) -> Entry:
 
 
 def _best(table: Table, column: str) -> str | None:
-    """The text of the best cell of a column, or None where all cells read the same."""
-    values = [value for line in table.lines if (value := line.cells[column].value) is not None]
+    """The text of the best cell of a column, or None where all cells read the same.
+
+    A ranking of what an answer saw competes with no ranking of a retriever.
+    """
+    ranks = column in table.ranked
+    lines = [line for line in table.lines if not (ranks and line.ranked_by == "shown")]
+    values = [value for line in lines if (value := line.cells[column].value) is not None]
     texts = {_percent(value) for value in values}
     return _percent(max(values)) if len(texts) > 1 else None
 

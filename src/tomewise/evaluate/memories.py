@@ -12,7 +12,7 @@ import numpy as np
 
 from tomewise.errors import ModelError
 from tomewise.evaluate.builds import Build, build_layers, explain_refusal
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
 from tomewise.store.sqlite.write import PASSAGES
@@ -25,6 +25,7 @@ from tomewise.types import Document, Evidence, PassageId, Report
 if TYPE_CHECKING:
     from tomewise.store.sqlite.store import SqliteStore
 
+NO_RETRIEVER = "it has no retriever of its own, or several, so only its answers can be measured"
 _DECIMALS = 6  # cosines that differ by less tie
 
 
@@ -58,6 +59,15 @@ class Memory:
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
         return tuple(self.places[id] for id in scores if id in self.places)[:depth]
 
+    def rank_sources(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
+        """The passages that evidence rests on, each once, by their own cosine with the question.
+
+        For evidence of several retrievers, whose scores cannot be compared.
+        """
+        scores = self._cosines(question, {source for piece in evidence for source in piece.sources})
+        best = sorted(scores, key=lambda id: (-scores[id], id))
+        return tuple(self.places[id] for id in best if id in self.places)[:depth]
+
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
         """The passages whose own text is in the evidence; a summary does not show its passages."""
         nodes = (piece.node for piece in evidence if piece.layer == PASSAGES)
@@ -75,7 +85,7 @@ OnBuild = Callable[[Variant, Build], None]
 
 
 async def open_memory(
-    experiment: Experiment,
+    experiment: Design,
     variants: Sequence[Variant],
     documents: Sequence[Document],
     path: Path,
@@ -110,14 +120,17 @@ async def open_memory(
         raise
 
 
-def _explain_refusals(experiment: Experiment, systems: Mapping[str, System]) -> dict[str, str]:
+def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict[str, str]:
     """The systems whose rankings cannot be compared with the others', with the reason."""
     openie = experiment.dataset.openie
-    reasons = {name: explain_refusal(system.layers, openie) for name, system in systems.items()}
+    reasons = {
+        name: NO_RETRIEVER if system.retriever is None else explain_refusal(system.layers, openie)
+        for name, system in systems.items()
+    }
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _open(experiment: Experiment, path: Path) -> Tome:
+def _open(experiment: Design, path: Path) -> Tome:
     settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
     # `replay` answers the ranking from these. They also leave the model open when the tome closes.
     model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)

@@ -18,7 +18,7 @@ _LEADING = ("system", "n", "failed")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "·": r"$\cdot$", "†": r"$^{\dagger}$",
-    "‡": r"$^{\ddagger}$", "<": r"$<$", ">": r"$>$", "|": r"$|$",
+    "‡": r"$^{\ddagger}$", "§": r"\S{}", "<": r"$<$", ">": r"$>$", "|": r"$|$",
 }  # fmt: skip
 
 
@@ -29,11 +29,12 @@ def as_json(table: Table) -> dict[str, Any]:
     (names of the columns), `risk_of` (the metric of the risks), `refused` (by system, why it was left out), `notes`
     (what a reader must know) and `rows`.
 
-    A row has `system`, `n`, `failed`, every metric by its name (0 to 1, or null), `ci`, `p` and `p_holm` (by metric,
-    where there is one), `usage` (sums: calls, of which `reused`, input_tokens, of which cached_tokens, output_tokens,
-    of which reasoning_tokens, cost, model_seconds, own_seconds), `per_question` (means, and `depth`), `fallbacks` (by
-    kind), `risks` (by confidence: `level`, `coverage`, `risk`) and `build` (what its layers would cost if the system
-    were alone, with `fallbacks` by layer and `notes`, or null).
+    A row has `system`, `n`, `failed`, `ranked_by` (`retriever`, or `shown` where rankings are of what answers saw),
+    every metric by its name (0 to 1, or null), `ci`, `p` and `p_holm` (by metric, where there is one), `usage` (sums:
+    calls, of which `reused`, input_tokens, of which cached_tokens, output_tokens, of which reasoning_tokens, cost,
+    model_seconds, own_seconds), `per_question` (means, and `depth`), `fallbacks` (by kind), `risks` (by confidence:
+    `level`, `coverage`, `risk`) and `build` (what its layers would cost if the system were alone, with `fallbacks` by
+    layer and `notes`, or null).
 
     With slices, `slices` holds the rows of each slice by its name and value.
     """
@@ -66,6 +67,7 @@ def _row(line: Line) -> dict[str, Any]:
         "system": line.system,
         "n": line.n,
         "failed": line.failed,
+        "ranked_by": line.ranked_by,
         **{name: cell.value for name, cell in cells},
         "ci": {name: [cell.low, cell.high] for name, cell in cells if cell.low is not None},
         "p": {name: cell.p for name, cell in cells if cell.p is not None},

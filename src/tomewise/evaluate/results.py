@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import StoreError, UnknownName
-from tomewise.evaluate.experiment import Experiment
+from tomewise.evaluate.design import Design
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.rows import JsonObject, Row, latest_rows
 from tomewise.evaluate.usages import sum_usages
@@ -68,7 +68,7 @@ class Results:
         return replace(self, rows=tuple(row for row in rows if items is None or row.item.id in items))
 
 
-def describe(experiment: Experiment, before: Sequence[str], now: str) -> About:
+def describe(experiment: Design, before: Sequence[str], now: str) -> About:
     """What to store about an experiment; `before` are the systems of earlier runs."""
     return About(
         name=experiment.name(),

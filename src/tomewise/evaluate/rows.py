@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
@@ -12,9 +12,10 @@ from tomewise.tome.reports import usage_json
 from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]
+RankedBy = Literal["retriever", "shown"]
 _PLAIN = (
-    "key", "system", "resolved", "forced", "supported", "missing", "dropped_quotes", "texts", "usage", "fallbacks",
-    "error", "asked", "characters",
+    "key", "system", "resolved", "forced", "supported", "missing", "dropped_quotes", "derived_quotes", "texts", "usage",
+    "fallbacks", "error", "asked", "characters", "ranked_by",
 )  # fmt: skip
 _LISTS = ("citations", "evidence", "events")
 
@@ -24,10 +25,12 @@ class Row:
     """The outcome of one question to one system. For a question that failed, `error` says why.
 
     Rows of equal questions to equal systems have the same `key`. `evidence` and `events` name texts by node; `texts`
-    holds each text once. `characters` is the length of the documents the question is asked over. `usage` is as
-    `tome ask --json` prints it: its seconds are wall time of questions asked side by side, and stored replies answered
-    `reused` of its calls. `fallbacks` counts by kind the steps that failed and fell back on something else (see
-    `tomewise.fallbacks`). `judgements` are by the name of the judge.
+    holds each text once. `ranked_by` says what the ranking of the prediction is: what the system's retriever found, or,
+    for a system without one retriever of its own, what the answering call was shown. `characters` is the length of the
+    documents the question is asked over. `usage` is as `tome ask --json` prints it: its seconds are wall time of
+    questions asked side by side, and stored replies answered `reused` of its calls. `fallbacks` counts by kind the
+    steps that failed and fell back on something else (see `tomewise.fallbacks`). `judgements` are by the name of the
+    judge.
     """
 
     key: str
@@ -39,6 +42,7 @@ class Row:
     supported: Support = "full"
     missing: str = ""
     dropped_quotes: int = 0
+    derived_quotes: int = 0
     citations: tuple[JsonObject, ...] = ()
     evidence: tuple[JsonObject, ...] = ()
     events: tuple[JsonObject, ...] = ()
@@ -48,6 +52,7 @@ class Row:
     error: str | None = None
     asked: str = ""
     characters: int = 0
+    ranked_by: RankedBy = "retriever"
     versions: JsonObject = field(default_factory=dict)
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
 
@@ -72,6 +77,7 @@ def fields_of(answer: Answer) -> dict[str, Any]:
         "supported": answer.supported,
         "missing": answer.missing,
         "dropped_quotes": answer.dropped_quotes,
+        "derived_quotes": answer.derived_quotes,
         "citations": tuple(asdict(citation) for citation in answer.citations),
         "evidence": tuple(_piece(piece, texts) for piece in answer.evidence),
         "events": tuple(_event(event, texts) for event in answer.events),

@@ -15,8 +15,8 @@ from tomewise import __version__
 from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.builds import Build
+from tomewise.evaluate.design import DEPTH, Design, check
 from tomewise.evaluate.digests import documents_digest, prompts_digest
-from tomewise.evaluate.experiment import DEPTH, Experiment, check
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
@@ -40,7 +40,7 @@ _PATIENCE = 5  # if so many first questions all fail because the model is unavai
 
 
 async def run(
-    experiment: Experiment, out: Path, *, on_progress: OnProgress | None = None, retry_failed: bool = False
+    experiment: Design, out: Path, *, on_progress: OnProgress | None = None, retry_failed: bool = False
 ) -> Results:
     """Ask what was not asked yet, judge what was not judged yet, and return the rows of this experiment.
 
@@ -59,7 +59,7 @@ async def run(
     return _results(experiment, folder)
 
 
-def _results(experiment: Experiment, folder: Path) -> Results:
+def _results(experiment: Design, folder: Path) -> Results:
     """The rows of the experiment's systems and questions. Raises UsageError where every system was left out."""
     results = read_results(folder)
     names = [variant.name for variant in experiment.variants]
@@ -92,7 +92,7 @@ class _Group:
     tasks: list[_Task] = field(default_factory=list)
 
 
-def _plan(experiment: Experiment, journal: Journal, retry_failed: bool) -> list[_Group]:
+def _plan(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
     """All tasks by group. A task with a row and without judges is done."""
     rows = latest_rows(journal.read(), experiment.judging.name)
     by_key = {row.key: row for row in rows}
@@ -123,7 +123,7 @@ def _wants_ranking(item: Item, row: Row) -> bool:
     return bool(item.supporting or item.spans) and not (row.item.supporting or row.item.spans)
 
 
-def _group(experiment: Experiment, item: Item) -> _Group:
+def _group(experiment: Design, item: Item) -> _Group:
     wanted = set(item.documents)
     documents = tuple(document for document in experiment.dataset.documents if not wanted or document.id in wanted)
     return _Group(documents, documents_digest(documents))
@@ -137,7 +137,7 @@ def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -
 
 
 @contextmanager
-def _pay_once(experiment: Experiment, out: Path) -> Iterator[Experiment]:
+def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
     """The experiment with models that pay for each reply once, across all experiments of the folder."""
     store = SqliteStore.open(out / "calls.tome")
 
@@ -152,7 +152,7 @@ def _pay_once(experiment: Experiment, out: Path) -> Iterator[Experiment]:
 
 
 class _Run:
-    def __init__(self, experiment: Experiment, journal: Journal, tomes: Path, report: OnProgress) -> None:
+    def __init__(self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress) -> None:
         self._experiment = experiment
         self._journal = journal
         self._tomes = tomes
@@ -267,8 +267,13 @@ class _Run:
     async def _answer_and_rank(
         self, system: System, item: Item, memory: Memory, read_usage: Callable[[], dict[str, Any]]
     ) -> Mapping[str, Any]:
-        """The fields of a row: the answer of a system, and the ranking of its retriever where the item has gold."""
+        """The fields of a row: the answer of a system, and a ranking where the item has gold.
+
+        The ranking is that of the system's retriever, or of what the answering call was shown.
+        """
         if self._experiment.retrieval_only:
+            if system.retriever is None:
+                raise RuntimeError("a system without a retriever is refused before its first question")
             with count_fallbacks() as fallbacks:
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH)
             fields: dict[str, Any] = {"resolved": True, "usage": read_usage(), "fallbacks": dict(fallbacks)}
@@ -280,9 +285,12 @@ class _Run:
             fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
+            prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
+            if system.retriever is None:
+                ranked = await asyncio.to_thread(memory.rank_sources, item.question.text, answer.evidence, DEPTH)
+                return {**fields, "prediction": replace(prediction, ranked=ranked), "ranked_by": "shown"}
             with replay():
                 evidence = await system.retriever.retrieve(item.question.text, DEPTH)
-            prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
         ranked = await asyncio.to_thread(memory.rank_passages, item.question.text, evidence, DEPTH)
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from tomewise.evaluate.judges import judge_named
 from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.results import About, Results
 from tomewise.evaluate.risk import Risk, risks
-from tomewise.evaluate.rows import JsonObject, Row
+from tomewise.evaluate.rows import JsonObject, RankedBy, Row
 from tomewise.evaluate.significance import Scores, holm, interval, p_value, resample_means
 from tomewise.evaluate.slices import split_by_slice
 from tomewise.evaluate.usages import sum_usages
@@ -46,6 +46,7 @@ class Line:
     reasoning_tokens, cost, model_seconds, own_seconds), and `per_question` is the mean of each and of `depth`, the
     longest chain of calls. An unknown price makes the cost None. `fallbacks` counts by kind the steps that failed
     and fell back on something else. `risks` are of the table's `risk_of`. `build` is the cost of its layers alone.
+    `ranked_by` is that of its rows.
     """
 
     system: str
@@ -57,13 +58,15 @@ class Line:
     build: JsonObject | None = None
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     risks: tuple[Risk, ...] = ()
+    ranked_by: RankedBy = "retriever"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Lines over the same columns; `slices` holds a table for each value of each slice.
 
-    `risk_of` is the first column that scores answers, if any. `refused` says by system why it was left out.
+    `risk_of` is the first column that scores answers, if any. `refused` says by system why it was left out. `ranked`
+    are the columns that score rankings.
     """
 
     about: About
@@ -74,6 +77,7 @@ class Table:
     slices: Mapping[str, Mapping[str, Table]] = field(default_factory=dict)
     risk_of: str | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
+    ranked: tuple[str, ...] = ()
 
 
 Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
@@ -113,7 +117,8 @@ def tabulate(
         }
         for name in by
     }
-    return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused)
+    ranked = _list_ranked(names, judged)
+    return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
 def scores(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
@@ -160,7 +165,8 @@ def _cells(
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
     places = list(score_columns)
     known = [_with_gold(score_columns[place]) for place in places]
-    differences = [_difference(by_system, score_columns, place, baseline) for place in places]
+    ranked = _list_ranked({name for _, name in places}, judged)
+    differences = [_difference(by_system, score_columns, place, baseline, ranked) for place in places]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
     for number, (system, name) in enumerate(places):
@@ -206,12 +212,17 @@ def _difference(
     score_columns: Mapping[tuple[str, str], Scores | None],
     place: tuple[str, str],
     baseline: str | None,
+    ranked: Sequence[str],
 ) -> Scores:
-    """The scores of a system minus those of the baseline, on the questions that both were asked."""
+    """The scores of a system minus those of the baseline, on the questions that both were asked.
+
+    The difference of rankings of two kinds has no meaning, so it is left out.
+    """
     system, name = place
     own = score_columns[place]
     base = score_columns.get((baseline, name)) if baseline and baseline != system else None
-    if own is None or base is None or baseline is None:
+    kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
+    if own is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
         return np.empty(0)
     by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
     pairs = zip(by_system[system], own, strict=True)
@@ -234,7 +245,16 @@ def _line(
     means = {**total, "depth": depth}.items()
     mean = {name: None if value is None else value / max(len(rows), 1) for name, value in means}
     fallbacks = sum((Counter(row.fallbacks) for row in rows), Counter[str]())
-    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risk)
+    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risk, _read_ranked_by(rows))
+
+
+def _list_ranked(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
+    """The columns that score rankings."""
+    return tuple(name for name in names if name not in judged and metric_named(name).of_ranking)
+
+
+def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
+    return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
 
 
 def _judge_failed(row: Row, judge: str) -> bool:

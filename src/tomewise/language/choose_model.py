@@ -80,7 +80,7 @@ def _check_role(role: str) -> None:
     """A role that is near to none of ours may come from outside."""
     from tomewise.language.roles import ROLES
 
-    known = {known_role.name for known_role in ROLES}
+    known = {*(known_role.name for known_role in ROLES), *list_names("roles")}
     if role not in known and (hint := suggest(role, known)):
         raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
 

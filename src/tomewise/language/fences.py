@@ -17,7 +17,7 @@ from string import ascii_uppercase
 from tomewise.errors import UsageError
 
 TAGS = (
-    "evidence", "note", "question", "options", "instructions", "passage", "names", "name", "description",
+    "evidence", "note", "question", "options", "instructions", "passage", "before", "names", "name", "description",
     "text", "items", "tried", "finding", "missing", "probe", "reference", "prediction",
 )  # fmt: skip
 # Characters without a shape of their own: controls, direction marks, fillers, variation selectors, Unicode tags.
@@ -30,6 +30,7 @@ OPENING = "<\uff1c\ufe64‹\u2329\u3008⟨⧼˂ᐸ❬❮❰"  # these look like 
 BRACKETS = "[\uff3b\ufe47"
 _CLOSING = frozenset(">\uff1e\ufe65›\u232a\u3009⟩⧽˃ᐳ❭❯❱]\uff3d\ufe48")
 _SLASHES = frozenset("/\\⁄∕╱╲⧸⧹⟋⟍∖")
+_QUOTES = str.maketrans(dict.fromkeys('"\uff02“”„‟″‶〃〝〞ʺ˝״', "'"))
 _BARS = "|¦│∣ǀ\uff5c\uffe8"
 # With these names servers mark the turns, thoughts and tools of a conversation. Some servers obey them anywhere.
 _MARKS = frozenset({
@@ -130,7 +131,8 @@ def letter(index: int) -> str:
 
 
 def _attribute(value: object) -> str:
-    return oneline(str(value)).replace('"', "'").replace("<", "&lt;").replace(">", "&gt;")
+    # A sign that looks like the quotation mark could end the attribute, and so the title would stand in the open.
+    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _keep_needed_joiner(sign: re.Match[str]) -> str:

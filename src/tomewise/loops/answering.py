@@ -6,23 +6,22 @@ import re
 from collections.abc import Sequence
 
 from tomewise.language.fences import letter
-from tomewise.language.roles import AnswerIn, AnswerOut
+from tomewise.language.roles import AnswerIn, AnswerOut, Shown
 from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import as_prompt_items
 from tomewise.types import Answer, Evidence, Question
 
 _LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
 
 def make_answer_input(
-    question: Question, evidence: Sequence[Evidence], *, notes: Sequence[str] = (), may_decline: bool = False
+    question: Question, shown: Sequence[Shown], *, notes: Sequence[str] = (), may_decline: bool = False
 ) -> AnswerIn:
     """What the answering role is given."""
     return AnswerIn(
         question=question.text,
         options=list(question.options),
         instructions=question.instructions,
-        evidence=as_prompt_items(evidence),
+        evidence=list(shown),
         notes=list(notes),
         may_decline=may_decline,
     )
@@ -50,6 +49,7 @@ def read_answer(
         supported=reply.supported,
         missing=reply.missing if reply.supported == "partly" else "",
         dropped_quotes=cited.dropped,
+        derived_quotes=cited.derived,
     )
 
 

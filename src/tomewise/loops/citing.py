@@ -32,10 +32,14 @@ _LONGER = 4  # times: `<` is shown as `&lt;`, and nothing as more
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Quotations that were found, and how many were not."""
+    """Quotations that were found in passages, and how many were not.
+
+    `derived` quote evidence that was made from passages, such as a summary; `dropped` are found nowhere.
+    """
 
     citations: tuple[Citation, ...]
     dropped: int
+    derived: int = 0
 
 
 class Citer:
@@ -47,17 +51,22 @@ class Citer:
     def cite(self, quotes: Sequence[Quote], evidence: Sequence[Evidence]) -> Cited:
         """Locate each quotation in the evidence it names (E1 is the first), else in any other; drop what is nowhere.
 
+        Only passages are cited: a quotation of a summary is looked for in the passages below it, and counted where it
+        stands in the summary alone.
+
         A quotation that leaves something out ("the tide … at nine") is cited part by part, if all parts stand in one
         passage.
         """
         passages = self._passages(evidence) if quotes else {}
         found: dict[Citation, None] = {}
-        dropped = 0
+        derived = dropped = 0
         for quote in quotes:
             citations = _cite_parts(quote.quote, _in_turn(quote, evidence, passages))
             found.update(dict.fromkeys(citations))
-            dropped += not citations
-        return Cited(tuple(found), dropped)
+            if not citations:
+                is_derived = any(_find(quote.quote, piece.text) for piece in evidence)
+                derived, dropped = derived + is_derived, dropped + (not is_derived)
+        return Cited(tuple(found), dropped, derived)
 
     def _passages(self, evidence: Sequence[Evidence]) -> dict[str, Passage]:
         wanted = self._store.keys_of({source for piece in evidence for source in piece.sources})
@@ -77,24 +86,32 @@ def _cite_parts(quote: str, passages: Sequence[Passage]) -> list[Citation]:
 
 
 def locate(quote: str, passage: Passage) -> Citation | None:
-    """The quotation in the passage: exactly, else as prompts show it, with white space, marks and dashes folded.
+    """The quotation in the passage, see `_find`."""
+    if (span := _find(quote, passage.text)) is None:
+        return None
+    start, end = span
+    return Citation(
+        document=passage.document,
+        passage=passage.id,
+        position=passage.position,
+        start=passage.start + start,
+        end=passage.start + end,
+        quote=passage.text[start:end],
+        title=passage.title,
+        place=passage.place,
+    )
+
+
+def _find(quote: str, text: str) -> tuple[int, int] | None:
+    """Where a quotation stands: exactly, else as prompts show it, with white space, marks and dashes folded.
 
     Ellipses and quotation marks around it may be the model's own, so it is also looked for without them.
     """
     words = quote.strip()
     bare = _AROUND.sub("", words)
     for wanted in dict.fromkeys((words, bare, bare.strip("".join(_QUOTES.values())).strip())):
-        if len(wanted) >= _LEAST and (span := _span(wanted, passage.text)):
-            start, end = span
-            return Citation(
-                document=passage.document,
-                passage=passage.id,
-                position=passage.position,
-                start=passage.start + start,
-                end=passage.start + end,
-                quote=passage.text[start:end],
-                title=passage.title,
-            )
+        if len(wanted) >= _LEAST and (span := _span(wanted, text)):
+            return span
     return None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.language.roles import ENCODE, FUSE, EncodeIn, FuseIn
-from tomewise.loops.evidence import as_prompt_items, find_labelled
+from tomewise.loops.evidence import Shelf, find_labelled
 from tomewise.types import Evidence, LanguageModel, NodeId
 from tomewise.working.pool import Unit
 
@@ -35,17 +37,19 @@ class Consolidating(Protocol):
 class Consolidation:
     """Asks the model for both."""
 
-    def __init__(self, model: LanguageModel) -> None:
+    calls = CallCount("1", 1)  # for one cue, and for one fusion
+
+    def __init__(self, model: LanguageModel, shelf: Shelf) -> None:
         self._model = model
+        self._shelf = shelf
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
         """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
         layers = ", ".join(unit.layer for unit in units)
-        given = EncodeIn(
-            question=question, probe=units[0].probe, layer=layers, evidence=as_prompt_items(evidence), known=list(known)
-        )
+        shown = await asyncio.to_thread(self._shelf.show, evidence)
+        given = EncodeIn(question=question, probe=units[0].probe, layer=layers, evidence=shown, known=list(known))
         found = await self._model.ask(ENCODE, given)
         support = dict.fromkeys(piece.node for label in found.labels for piece in find_labelled(label, evidence))
         return Cue(found.cue, tuple(support))
@@ -61,6 +65,8 @@ class Consolidation:
 
 class NoConsolidation:
     """Leaves evidence as it is (table 2, without metacognition)."""
+
+    calls = NO_CALLS
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
@@ -82,6 +88,10 @@ class WithoutKnown:
 
     def __init__(self, consolidating: Consolidating) -> None:
         self._consolidating = consolidating
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._consolidating)
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.evidence import FENCE, Count, Shelf, share_budget
+from tomewise.loops.evidence import FENCE, Count, Shelf, describe_source, share_budget
+from tomewise.loops.repeats import drop_near_repeats
 from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
@@ -66,6 +67,7 @@ class Contexts:
 
         `fused` is what the cues of the past say together.
         """
+        ranked = _drop_repeats(ranked)
         notes = self._notes(cued, fused)
         left = self._budget - sum(size + FENCE for size in self._tokens(notes))
         shares = {layer: self._shares[layer] for layer in ranked}
@@ -139,5 +141,12 @@ class Contexts:
         return [self._known[text] for text in texts]
 
 
+def _drop_repeats(ranked: Mapping[str, Sequence[Evidence]]) -> dict[str, list[Evidence]]:
+    """The evidence of each layer without near-repeats, also of other layers."""
+    kept = {id(piece) for piece in drop_near_repeats([piece for pieces in ranked.values() for piece in pieces])}
+    return {layer: [piece for piece in pieces if id(piece) in kept] for layer, pieces in ranked.items()}
+
+
 def _text(piece: Evidence) -> str:
-    return f"{piece.title}\n{piece.text}" if piece.title else piece.text
+    source = describe_source(piece)
+    return f"{source}\n{piece.text}" if source else piece.text

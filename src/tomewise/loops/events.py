@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tomewise.place import as_plain_data
 from tomewise.types import Evidence
 
 _LONGEST = 300  # characters of one value in a summary
@@ -28,6 +29,13 @@ def describe_retrieval(evidence: Sequence[Evidence], found: Sequence[Evidence]) 
 def as_event_detail(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
     """Evidence as an event holds it."""
     return [
-        {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title, "text": piece.text}
+        {
+            "node": piece.node,
+            "layer": piece.layer,
+            "score": piece.score,
+            "title": piece.title,
+            "place": as_plain_data(piece.place),
+            "text": piece.text,
+        }
         for piece in evidence
     ]

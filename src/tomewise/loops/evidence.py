@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import Shown
+from tomewise.loops.origins import describe_origin, name_kind
+from tomewise.place import describe_place
 from tomewise.types import Embedder, Evidence, In, LanguageModel, Out
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from tomewise.types import Role
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
-FENCE = 12  # tokens that label and fence add to a piece of evidence, or to a note
+FENCE = 12  # tokens counted for label and fence of a piece of evidence, or of a note; its place is not counted
 _PROMPT_BYTES = 16_000  # what the prompt around the evidence takes at most
 
 
@@ -31,7 +33,7 @@ def make_token_counter(embedder: Embedder) -> Count:
 def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> list[Evidence]:
     """The first pieces that fit together; one that is too long for what is left is passed over, not cut."""
     kept: list[Evidence] = []
-    texts = [f"{piece.title}\n{piece.text}" for piece in evidence]
+    texts = [f"{describe_source(piece)}\n{piece.text}" for piece in evidence]
     for piece, tokens in zip(evidence, count(texts), strict=True):
         if tokens + FENCE <= budget:
             kept.append(piece)
@@ -54,12 +56,9 @@ def fit_to_window(
     return list(evidence[: bisect_left(range(len(evidence)), True, key=lambda count: not fits(count + 1))])
 
 
-def as_prompt_items(evidence: Sequence[Evidence]) -> list[Shown]:
-    """Evidence as a prompt shows it: E1, E2, ... in the order given."""
-    return [
-        Shown(label=f"E{number}", text=piece.text, title=piece.title, kind=piece.layer)
-        for number, piece in enumerate(evidence, start=1)
-    ]
+def describe_source(piece: Evidence) -> str:
+    """The stated title and the place of a passage: "The Tide, ch. 3, p. 37"."""
+    return ", ".join(filter(None, (piece.title, describe_place(piece.place))))
 
 
 def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:
@@ -74,6 +73,25 @@ class Shelf:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
+
+    def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
+        """Evidence as a prompt shows it, with what it is and where it stands: E1, E2, ... in the order given."""
+        places = self._store.places(source for piece in evidence for source in piece.sources)
+        totals = self._store.count_passages({document for document, _ in places.values()})
+        shown = []
+        for number, piece in enumerate(evidence, start=1):
+            origin = describe_origin([places[source] for source in piece.sources if source in places], totals)
+            shown.append(
+                Shown(
+                    label=f"E{number}",
+                    text=piece.text,
+                    title=piece.title,
+                    kind=name_kind(piece.layer),
+                    document="" if piece.title else origin.document,
+                    place=", ".join(filter(None, (describe_place(piece.place), origin.place))),
+                )
+            )
+        return shown
 
     def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""

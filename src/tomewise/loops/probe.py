@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_window
@@ -103,6 +104,21 @@ class Probe:
         self._shelf = shelf
         self._count = count
         self._bounds = bounds
+
+    @property
+    def calls(self) -> CallCount:
+        """The first attempt and its cues; in each cycle probing, cues, their fusion and an attempt; a forced answer."""
+        cycles, probes = self._bounds.cycles, self._probing.limit
+        attempt, cue = CallCount("1", 1), read_calls(self._consolidating)
+        search = read_calls(self._recall)
+        if not cycles:
+            return sum_calls([attempt, search])
+        cues = cue.repeat(self._selection.count_groups(len(self._recall.layers)))
+        first = _join([attempt, cues, search])
+        cycle = _join([read_calls(self._probing), cues.repeat(probes), search.repeat(probes), cue, attempt])
+        most = sum_calls([first, cycle.repeat(cycles), attempt]).most
+        limit = "" if most is None else f", at most {write_number(most)} in {cycles} cycles"
+        return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer."""
@@ -240,7 +256,8 @@ class Probe:
         return course.contexts.context(ranked, cued, fused)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
-        given = make_answer_input(question, context.evidence, notes=context.notes, may_decline=may_decline)
+        shown = await asyncio.to_thread(self._shelf.show, context.evidence)
+        given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
         return await self._model.ask(ANSWER, given)
 
     async def _answer(self, question: Question, context: Context, reply: AnswerOut, *, may_decline: bool) -> Answer:
@@ -287,6 +304,12 @@ class _Course:
     def best(self) -> Answer | None:
         """The last answer, or the one that was kept where the last attempt was declined."""
         return self.answer if self.answer and self.answer.resolved else self.kept or self.answer
+
+
+def _join(counts: Sequence[CallCount]) -> CallCount:
+    """The sum, with one number as its formula where there is an upper limit."""
+    total = sum_calls(counts)
+    return total if total.most is None else CallCount(write_number(total.most), total.most)
 
 
 def _read(groups: Sequence[Sequence[Unit]], contexts: Contexts) -> list[tuple[list[Unit], list[Evidence]]]:

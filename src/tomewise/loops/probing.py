@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.errors import UsageError
 from tomewise.language.roles import PROBE, ProbeIn
 from tomewise.types import LanguageModel
 
 
 class Probing(Protocol):
-    """Says what to search for next. `missing` is what the last attempt to answer lacked."""
+    """Says what to search for next, with at most `limit` probes. `missing` is what the last attempt lacked."""
+
+    @property
+    def limit(self) -> int: ...
 
     async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]: ...
 
@@ -19,16 +23,18 @@ class Probing(Protocol):
 class SelfProbe:
     """Asks the model for new probes; what was tried before, in whatever spelling, is not new."""
 
+    calls = CallCount("1", 1)
+
     def __init__(self, model: LanguageModel, *, limit: int = 3) -> None:
         if limit < 1:
             raise UsageError(f"{limit} probes a cycle find nothing: give 1 or more, or 0 cycles")
         self._model = model
-        self._limit = limit
+        self.limit = limit
 
     async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
         """At most `limit` probes, none when the model has no new one."""
         given = ProbeIn(
-            question=question, past_probes=list(tried), cues=list(findings), missing=missing, limit=self._limit
+            question=question, past_probes=list(tried), cues=list(findings), missing=missing, limit=self.limit
         )
         reply = await self._model.ask(PROBE, given)
         known = {"", *(_fold(probe) for probe in tried)}
@@ -36,11 +42,14 @@ class SelfProbe:
         for probe in reply.probes:
             if _fold(probe) not in known:
                 fresh.setdefault(_fold(probe), probe)
-        return list(fresh.values())[: self._limit]
+        return list(fresh.values())[: self.limit]
 
 
 class SameQuestion:
     """Searches with the question itself again, deeper each time (table 2, without regulation)."""
+
+    calls = NO_CALLS
+    limit = 1
 
     async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
         """The question."""
@@ -52,6 +61,14 @@ class WithoutMissing:
 
     def __init__(self, probing: Probing) -> None:
         self._probing = probing
+
+    @property
+    def limit(self) -> int:
+        return self._probing.limit
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._probing)
 
     async def probes(self, question: str, tried: Sequence[str], findings: Sequence[str], missing: str) -> list[str]:
         """What the other finds without knowing what is missing."""

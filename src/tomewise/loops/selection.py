@@ -28,6 +28,10 @@ class Selection(Protocol):
         """Units that are encoded together, into one cue."""
         ...
 
+    def count_groups(self, layers: int) -> int:
+        """How many groups the units of one probe make, one unit for each of so many layers."""
+        ...
+
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """The evidence of a layer, the first to be shown first, each piece once; `units` are those of this step."""
         ...
@@ -58,6 +62,10 @@ class BestSoFar:
         for unit in units:
             by_probe.setdefault(unit.probe, []).append(unit)
         return list(by_probe.values())
+
+    def count_groups(self, layers: int) -> int:
+        """One."""
+        return 1
 
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """What cues rest on and the question's own hits in turn; then what is new, then the rest of the pool.
@@ -94,6 +102,10 @@ class NewestFirst:
     def groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
         """Each alone: one cue a probe and layer."""
         return [[unit] for unit in units]
+
+    def count_groups(self, layers: int) -> int:
+        """One a layer."""
+        return layers
 
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """New evidence, best first from each search in turn; then the rest of the pool."""

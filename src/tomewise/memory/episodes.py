@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import floor, log2
 from typing import TYPE_CHECKING
 
+from tomewise.calls import CallCount, write_number
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
@@ -142,6 +143,12 @@ class EpisodesLayer:
         self._embedder = embedder
         self._stride = stride
         self._levels = levels
+
+    @property
+    def calls(self) -> CallCount:
+        # Windows that touch hold two passages or more.
+        most = self._levels * (1 if self._stride else 0.5)
+        return CallCount(f"1 a window, at most {write_number(most)} a passage", most)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the missing windows of every document that has passages to take in."""

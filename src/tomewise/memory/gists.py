@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tomewise.calls import CallCount
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import GIST, GistIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.inventions import find_unsupported
+from tomewise.memory.leading import find_leads
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.types import (
     Change,
@@ -38,10 +40,10 @@ class _Gist:
 
 
 class GistsLayer:
-    """One gist per passage, checked against the passage; a pure function of its passages.
+    """One gist per passage, checked against the passage and what stands before it; a pure function of its documents.
 
     The paper's reply has two fields: the memory is the gist, and the notes are kept in `data`. When the memory names
-    something that its passage does not support (`inventions.find_unsupported`), the model is asked once more and gets
+    something that these do not support (`inventions.find_unsupported`), the model is asked once more and gets
     the list of what to leave out. When the second memory still names such things, the text of the passage becomes the
     gist, with `fallback` in `data`. The unsupported names are in `data` under `unsupported`. Deviation: the paper does
     not check, and its code falls back only when a call fails. Gists have no vectors, because recall does not search
@@ -51,6 +53,7 @@ class GistsLayer:
     name = NAME
     needs = ("passages",)
     writes = (NAME,)
+    calls = CallCount("1 a passage and 1 more if its gist invents names, at most 2 a passage", 2)
 
     def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store
@@ -58,8 +61,8 @@ class GistsLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Restate the new passages. A passage whose call failed is recorded, and the next build restates it."""
-        passages = await asyncio.to_thread(self._store.passages, change.added)
-        gists = await run_each(passages, self._write_gist, report, "gists written")
+        passages, inputs = await asyncio.to_thread(self._load, change)
+        gists = await run_each(inputs, self._write_gist, report, "gists written")
         nodes = {key: _make_node(passages[key], gist) for key, gist in gists.items()}
         fallbacks = {
             GIST_REPEATED: sum("unsupported" in gist.data for gist in gists.values()),
@@ -71,8 +74,8 @@ class GistsLayer:
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each distinct passage. Second calls after an unsupported gist are not foreseen."""
-        passages = await asyncio.to_thread(self._store.passages, change.added)
-        inputs = list({(p.title, p.text): GistIn(text=p.text, title=p.title) for p in passages.values()}.values())
+        _, loaded = await asyncio.to_thread(self._load, change)
+        inputs = list({each.grounds: each for each in loaded.values()}.values())
         return Estimate(
             layer=NAME,
             model=find_name(self._model, GIST),
@@ -83,18 +86,27 @@ class GistsLayer:
             ),
         )
 
-    async def _write_gist(self, passage: Passage) -> _Gist:
-        gist_input = GistIn(text=passage.text, title=passage.title)
-        reply = await self._model.ask(GIST, gist_input)
-        inventions = await asyncio.to_thread(find_unsupported, reply.memory, passage.content)
+    def _load(self, change: Change) -> tuple[dict[int, Passage], dict[int, GistIn]]:
+        """The new passages, and what the model is given for each."""
+        passages = self._store.passages(change.added)
+        leads = find_leads(self._store, passages.values())
+        return passages, {
+            key: GistIn(text=passage.text, title=passage.title, before=leads[passage.id])
+            for key, passage in passages.items()
+        }
+
+    async def _write_gist(self, given: GistIn) -> _Gist:
+        ground = "\n".join(filter(None, given.grounds))
+        reply = await self._model.ask(GIST, given)
+        inventions = await asyncio.to_thread(find_unsupported, reply.memory, ground)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
-        reply = await self._model.ask(GIST, gist_input.model_copy(update={"avoid": inventions}))
-        remaining = await asyncio.to_thread(find_unsupported, reply.memory, passage.content)
+        reply = await self._model.ask(GIST, given.model_copy(update={"avoid": inventions}))
+        remaining = await asyncio.to_thread(find_unsupported, reply.memory, ground)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
-        return _Gist(passage.text, {"notes": "", "unsupported": remaining, "fallback": True})
+        return _Gist(given.text, {"notes": "", "unsupported": remaining, "fallback": True})
 
     def _commit(self, nodes: Mapping[int, Node], failed: Mapping[int, str], fallbacks: Mapping[str, int]) -> None:
         """Write gists. The build record counts `fallbacks` over all builds; a removal does not lower the counts."""

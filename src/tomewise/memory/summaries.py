@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tomewise.calls import CallCount
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
@@ -37,6 +38,7 @@ class SummariesLayer:
     name = NAME
     needs = ("passages",)
     writes = (NAME,)
+    calls = CallCount("1 a passage", 1)
 
     def __init__(self, store: SqliteStore, model: LanguageModel) -> None:
         self._store = store

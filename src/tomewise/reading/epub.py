@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
+from tomewise.reading.places import mark_headings
 from tomewise.reading.web import read_page
 from tomewise.types import Document
 
@@ -53,7 +54,8 @@ def _read_book(path: Path, archive: ZipFile) -> Document:
     raw = ((name, archive.read(name)) for name in chapters)
     pages = (read_page(page, f"the chapter {name} of {path}")[1] for name, page in raw if page.strip())
     title = next((" ".join("".join(element.itertext()).split()) for element in _find_elements(root, "title")), "")
-    return Document(id=str(path), text="\n\n".join(page for page in pages if page), title=title, source=str(path))
+    text = "\n\n".join(page for page in pages if page)
+    return Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text))
 
 
 def _refuse_protected(path: Path, archive: ZipFile) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.metadata import find_unstorable, select_plain
-from tomewise.reading.transcripts import join_turns
+from tomewise.reading.places import Marks
+from tomewise.reading.transcripts import join_turns, mark_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
@@ -55,17 +56,18 @@ def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Docum
     title = row.get("title") or ""
     if not isinstance(title, str):
         raise _error(source, number, f"`title` is {title!r}", "make it a string, or leave it out")
-    text = (
+    text, marks = (
         _parse_meeting(row["meeting_transcripts"], source, number)
         if "meeting_transcripts" in row
-        else _parse_text(row, source, number)
+        else (unify_newlines(_parse_text(row, source, number)), ())
     )
     document = Document(
         id=f"{source}#{number}" if id is None else add_prefix(prefix, str(id)),
-        text=unify_newlines(text),
+        text=text,
         title=" ".join(title.split()),
         source=source,
         metadata=select_plain({name: value for name, value in row.items() if name not in _OWN_FIELDS}),
+        marks=marks,
     )
     for name in ("id", "title", "text"):
         _refuse_unstorable(name, getattr(document, name), source, number)
@@ -95,7 +97,7 @@ def _parse_text(row: dict[str, Any], source: str, number: int) -> str:
     return text
 
 
-def _parse_meeting(turns: object, source: str, number: int) -> str:
+def _parse_meeting(turns: object, source: str, number: int) -> tuple[str, Marks]:
     if not isinstance(turns, list) or not turns:
         raise _error(source, number, "`meeting_transcripts` is empty or not a list", "list its turns")
     for position, turn in enumerate(turns):
@@ -104,7 +106,8 @@ def _parse_meeting(turns: object, source: str, number: int) -> str:
                 raise _error(
                     source, number, f"turn {position} lacks the field `{field}`", "give every turn a string there"
                 )
-    return join_turns(turns)[0]
+    text, lines = join_turns(turns)
+    return text, mark_turns(turns, lines)
 
 
 def _refuse_unstorable(field: str, value: str, source: str, number: int) -> None:

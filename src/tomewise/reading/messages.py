@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tomewise.reading.bounds import Bounds
-from tomewise.types import Document
+from tomewise.types import Document, Place
 
 Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "error"]
 
@@ -47,5 +47,12 @@ class Reply:
     def decode(cls, raw: bytes) -> Reply:
         """The inverse of `encode`."""
         fields = json.loads(raw)
-        documents = tuple(Document(**document) for document in fields["documents"])
+        documents = tuple(_read_document(document) for document in fields["documents"])
         return cls(documents, fields["failure"], fields["message"])
+
+
+def _read_document(fields: dict[str, Any]) -> Document:
+    marks = tuple(
+        (start, Place(**{**place, "chapter": tuple(place["chapter"])})) for start, place in fields.pop("marks")
+    )
+    return Document(**fields, marks=marks)

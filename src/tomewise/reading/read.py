@@ -6,16 +6,17 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.decode import decode_text
 from tomewise.reading.folder import Skipped, list_files, summarise_reasons
-from tomewise.reading.formats import FORMATS
+from tomewise.reading.formats import FORMATS, find_format, list_outside_suffixes
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import find_unstorable, read_front_matter
+from tomewise.reading.places import mark_headings, mark_speakers
 from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
 
@@ -23,7 +24,7 @@ STDIN = "-"
 _TEXT = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
 _MARKDOWN = frozenset({".md", ".markdown"})
 _ROWS = frozenset({".jsonl", ".ndjson"})
-SUFFIXES = _TEXT | _ROWS | frozenset(FORMATS)
+_SUFFIXES = _TEXT | _ROWS | frozenset(FORMATS)  # of readers of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Source:
 
 
 Check = Callable[[Source], None]
+
+
+def list_suffixes() -> frozenset[str]:
+    """The suffixes of files that are read in a folder: ours, and those that plugins read."""
+    return _SUFFIXES | list_outside_suffixes()
 
 
 class SourceReader:
@@ -63,8 +69,8 @@ class SourceReader:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
 
         The id of a file is its resolved absolute path; the id of standard input is a digest of its text. A file whose
-        suffix is not in `SUFFIXES` is read as plain text. Raises `ReadingError` for a source that cannot be read as
-        text, `MissingDependency` for PDF and DOCX without the extra `documents`.
+        suffix is not in `list_suffixes` is read as plain text. Raises `ReadingError` for a source that cannot be read
+        as text, `MissingDependency` for PDF and DOCX without the extra `documents` and for a broken plugin.
         """
         source = _read_stdin() if str(path) == STDIN else self._read_file(Path(path))
         self._check(source)
@@ -75,8 +81,8 @@ class SourceReader:
 
         A file that is named directly must be readable, or `ReadingError` is raised. In a folder, an entry is skipped
         and reported as `Skipped` if it cannot be read, is hidden, is a link that leads out of the folder, or has a
-        suffix that is not in `SUFFIXES`. A file that was already read is skipped too. A folder in which nothing can be
-        read raises `ReadingError`.
+        suffix that is not in `list_suffixes`. A file that was already read is skipped too. A folder in which nothing
+        can be read raises `ReadingError`.
         """
         seen: set[Path] = set()
         for path in paths:
@@ -93,14 +99,15 @@ class SourceReader:
     def _read_folder(self, folder: Path, seen: set[Path]) -> Iterator[Source | Skipped]:
         has_files = False
         skipped: list[Skipped] = []
-        for entry in list_files(folder, SUFFIXES, follow=self._follow):
+        suffixes = list_suffixes()
+        for entry in list_files(folder, suffixes, follow=self._follow):
             source = entry if isinstance(entry, Skipped) else self._read_entry(entry, seen)
             if isinstance(source, Skipped):
                 skipped.append(source)
             has_files = has_files or isinstance(source, Source) or Path(os.path.realpath(source.path)) in seen
             yield source
         if not has_files:
-            kinds = ", ".join(sorted(SUFFIXES))
+            kinds = ", ".join(sorted(suffixes))
             raise ReadingError(
                 f"nothing in the folder {folder} can be read: {summarise_reasons(skipped)}: give one with {kinds}"
             )
@@ -126,7 +133,8 @@ class SourceReader:
                 # The file is read twice, so that an error in the last row is found before the first row is used.
                 ids = tuple(document.id for document in read_rows(path, name, self._prefix))
                 return Source(name, ids, self._read_rows(path, name))
-            documents = self._convert(path, name) if suffix in FORMATS else (_read_text(path, name),)
+            format = None if suffix in _TEXT else find_format(suffix)
+            documents = self._convert(path, name, format) if format else (_read_text(path, name),)
         except OSError as error:
             raise _access_error(path, error) from error
         return Source(name, tuple(document.id for document in documents), documents)
@@ -137,12 +145,13 @@ class SourceReader:
         except OSError as error:
             raise _access_error(path, error) from error
 
-    def _convert(self, path: Path, name: str) -> tuple[Document, ...]:
+    def _convert(self, path: Path, name: str, format: str) -> tuple[Document, ...]:
         with path.open("rb") as file:
             if not file.read(1):
                 raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
-        converted = self._process.read(Path(name), FORMATS[path.suffix.lower()])
-        documents = tuple(document for document in converted if document.text.strip())
+        converted = self._process.read(Path(name), format)
+        # A file owns its documents, whatever its reader calls their source.
+        documents = tuple(replace(document, source=name) for document in converted if document.text.strip())
         if not documents:
             raise ReadingError(f"{path} holds no text (is it scanned, or made by scripts?): save its text to a file")
         return documents
@@ -156,15 +165,18 @@ def _read_text(path: Path, name: str) -> Document:
             f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
         )
     title = fields.pop("title", "")
+    marks = mark_headings(text) if path.suffix.lower() in _MARKDOWN else mark_speakers(text)
     # The front matter stays in the text, so that places in the text are places in the file.
-    return Document(id=name, text=text, title=" ".join(str(title).split()), source=name, metadata=fields)
+    title = " ".join(str(title).split())
+    return Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
 
 
 def _read_stdin() -> Source:
     if sys.stdin is None:
         raise ReadingError("standard input is closed: pipe text into the command, or name a file")
     text = decode_text(sys.stdin.buffer.read(), "standard input")
-    document = Document(id=f"stdin-{sha256(text.encode()).hexdigest()[:12]}", text=text, source="stdin")
+    id = f"stdin-{sha256(text.encode()).hexdigest()[:12]}"
+    document = Document(id=id, text=text, source="stdin", marks=mark_speakers(text))
     return Source(document.source, (document.id,), (document,), is_file=False)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tomewise.reading.places import Marks
+from tomewise.types import Place
+
 
 def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
     """The transcript, with a line `speaker: content` for each turn, and the start and end of each line in characters.
@@ -17,3 +20,11 @@ def join_turns(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int,
         offsets.append((start, start + len(line)))
         start += len(line) + 1
     return "\n".join(lines), offsets
+
+
+def mark_turns(turns: Sequence[Mapping[str, str]], offsets: Sequence[tuple[int, int]]) -> Marks:
+    """The marks of a transcript: who speaks from where. `offsets` are those of `join_turns`."""
+    return tuple(
+        (start, Place(speaker=" ".join(turn["speaker"].split())))
+        for turn, (start, _) in zip(turns, offsets, strict=True)
+    )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ _SPACE = r"[^\S\x0b\x0c\x1c-\x1f\x85]"
 _CLOSERS = r"[\"'”’»)\]}*_」』》〉】）〕]*+"
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*+\n\s*+")
 _HEADING = re.compile(r"#{1,6} ")
+_QUOTATION_MARK = re.compile('["“”«»「」『』]')  # without single ones, which are apostrophes too
+_CLOSING_MARKS = frozenset("”»」』")
+_LONGEST_QUOTATION = 2_000  # characters
 _SENTENCE_END = re.compile(
     # A run of full stops matches only from its first one; otherwise a line of dots would take quadratic time.
     rf"(?<![.!?…؟۔।॥])[.!?…؟۔।॥]++{_CLOSERS}(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\b[A-Z]\.)"
@@ -56,13 +61,42 @@ class Grain(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`text[start:end]`, without outer white space. `tokens` is the count, or an upper bound; -1 before counting."""
+    """`text[start:end]`, without outer white space. `tokens` is the count, or an upper bound; -1 before counting.
+
+    `quoted` says that a quotation which began before its end goes on behind it.
+    """
 
     start: int
     end: int
     behind: Break
     grain: Grain = Grain.PARAGRAPH
     tokens: int = -1
+    quoted: bool = False
+
+
+class Quotation:
+    """Follows quotation marks from unit to unit: whether a quotation is open.
+
+    Each paragraph begins outside of one, because a speech of several paragraphs opens anew in each. A mark that is
+    never closed counts for `_LONGEST_QUOTATION` characters.
+    """
+
+    def __init__(self) -> None:
+        self._opened: int | None = None
+
+    def mark(self, text: str, unit: Unit) -> Unit:
+        """The unit, `quoted` if a quotation is open behind it."""
+        for found in _QUOTATION_MARK.finditer(text, unit.start, unit.end):
+            sign = found[0]
+            closes = sign in _CLOSING_MARKS or (sign == '"' and self._is_open(found.start()))
+            self._opened = None if closes else found.start()
+        quoted = self._is_open(unit.end)
+        if unit.behind >= Break.PARAGRAPH:
+            self._opened = None
+        return replace(unit, quoted=True) if quoted else unit
+
+    def _is_open(self, at: int) -> bool:
+        return self._opened is not None and at - self._opened <= _LONGEST_QUOTATION
 
 
 class Units:
@@ -81,12 +115,17 @@ class Units:
             Grain.WORDS: 2 * capacity,
         }
 
-    def cut_text(self, text: str) -> Iterator[Unit]:
-        """The counted units of a text, in order. Everything except white space is in one of them."""
+    def cut_text(self, text: str, sections: Sequence[int] = ()) -> Iterator[Unit]:
+        """The counted units of a text, in order. Everything except white space is in one of them.
+
+        No unit goes on across one of the ascending offsets `sections`.
+        """
         start = 0
+        quotation = Quotation()
         while start < len(text):
             end, behind = _find_segment_end(text, start)
-            yield from self._count_tokens(text, _split(text, start, end, behind, _PARAGRAPH_END, Grain.PARAGRAPH))
+            units = self._count_tokens(text, _split_sections(text, start, end, behind, sections))
+            yield from (quotation.mark(text, unit) for unit in units)
             start = end
 
     def _count_tokens(self, text: str, units: Iterable[Unit]) -> list[Unit]:
@@ -181,6 +220,13 @@ def _move_before_marks(text: str, start: int, cut: int) -> int:
         if back == len(text) or not unicodedata.category(text[back]).startswith("M"):
             return back
     return cut
+
+
+def _split_sections(text: str, start: int, end: int, behind: Break, sections: Sequence[int]) -> Iterator[Unit]:
+    inside = sections[bisect_right(sections, start) : bisect_left(sections, end)]
+    for left, right in pairwise((start, *inside, end)):
+        last = behind if right == end else Break.HEADING
+        yield from _split(text, left, right, last, _PARAGRAPH_END, Grain.PARAGRAPH)
 
 
 def _split(text: str, start: int, end: int, behind: Break, ends: re.Pattern[str], grain: Grain) -> Iterator[Unit]:

@@ -12,6 +12,7 @@ from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
+from tomewise.reading.places import mark_headings
 from tomewise.types import Document
 
 _NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
@@ -26,7 +27,7 @@ _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[
 def read_html(path: Path) -> tuple[Document]:
     """The page in an HTML file. Raises `ReadingError` if it is not text or cannot be parsed."""
     title, text = read_page(path.read_bytes(), str(path))
-    return (Document(id=str(path), text=text, title=title, source=str(path)),)
+    return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
 
 
 def read_page(raw: bytes, name: str) -> tuple[str, str]:

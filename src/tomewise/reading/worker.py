@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -96,8 +97,17 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
         left -= len(document.text) + len(document.title)
         if left < 0:
             raise _TooLong
-        documents.append(replace(document, text=_clean(document.text), title=_clean(document.title)))
+        documents.append(_clean_document(document))
     return tuple(documents)
+
+
+def _clean_document(document: Document) -> Document:
+    """The document with a text that a store can hold, and its marks at the same places in that text."""
+    starts = [start for start, _ in document.marks]
+    pieces = [_clean(document.text[a:b]) for a, b in pairwise([0, *starts, len(document.text)])]
+    lengths = accumulate(map(len, pieces))
+    marks = tuple((start, place) for start, (_, place) in zip(lengths, document.marks, strict=False))
+    return replace(document, text="".join(pieces), title=_clean(document.title), marks=marks)
 
 
 def _clean(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tomewise.calls import CallCount, read_calls
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalise_name
@@ -32,6 +33,10 @@ class WithGists:
         self._store = store
         self._layer = layer
         self._only_new_sentences = only_new_sentences
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._retriever)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """Passages with their gists; a passage without a gist is returned as it is."""
@@ -59,6 +64,10 @@ class SelectedFacts:
         self._embedder = embedder
         self._linking = linking
         self._layer = f"facts:{graph}"
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._linking)
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The first `limit` facts; scores are cosines."""

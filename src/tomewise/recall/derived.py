@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS
 from tomewise.memory.grounds import find_grounds
 from tomewise.recall.ranking import find_top
 from tomewise.types import Embedder, Evidence, PassageId
@@ -21,6 +22,8 @@ class DenseDerived:
 
     `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence.
     """
+
+    calls = NO_CALLS
 
     def __init__(self, store: SqliteStore, embedder: Embedder, layer: str) -> None:
         self._store = store

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
+from tomewise.recall.clauses import has_one_clause
 from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
@@ -90,6 +92,10 @@ class Diffusion:
         self._seeding = seeding
         self._spreading = spreading
 
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._linking)
+
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
         reached = await self.spread(query)
@@ -137,6 +143,10 @@ class CogniRank:
         self._blend = blend
         self._candidates = candidates
 
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._diffusion)
+
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best passages; scores are S(p), 0 to 1, or cosine - 1 if the walk missed the passage."""
         return await asyncio.to_thread(self._rank, await self._diffusion.spread(query), limit)
@@ -154,13 +164,17 @@ class DecomposedRecall:
     """Recall for each part of a question, merged so that every part gives passages (CogitoRAG, section 3.3).
 
     `cognirank.merge` generalises the rule 2 + 2 + 1, which is for two parts and five passages. A question that the
-    model cannot decompose is searched as a whole.
+    model cannot decompose is searched as a whole. Ours: so is one of a single clause, without a call (`clauses`).
     """
 
     def __init__(self, retriever: Retriever, model: LanguageModel, *, parts: int = 2) -> None:
         self._retriever = retriever
         self._model = model
         self._parts = parts
+
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls([CallCount("1", 1), read_calls(self._retriever).repeat(self._parts)])
 
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best passages over all parts; each passage has its best score."""
@@ -173,6 +187,8 @@ class DecomposedRecall:
         return [replace(found[node], score=score) for node, score in best]
 
     async def _decompose(self, query: str) -> Sequence[str]:
+        if has_one_clause(query):
+            return [query]
         try:
             reply = await self._model.ask(DECOMPOSE, DecomposeIn(question=query, limit=self._parts))
         except (BadReply, Refused):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.recall.ranking import as_evidence, find_top, rank_passages
-from tomewise.types import Embedder, Evidence, Retriever
+from tomewise.types import Embedder, Evidence, Retriever, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,8 @@ PASSAGES = "passages"
 
 class Dense:
     """Passages ranked by cosine with the query: one exact matrix product over all vectors."""
+
+    calls = NO_CALLS
 
     def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
         self._store = store
@@ -46,6 +49,8 @@ class Dense:
 
 class Lexical:
     """Passages ranked by BM25 over stemmed words."""
+
+    calls = NO_CALLS
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -72,6 +77,10 @@ class Fused:
         self._k = k
         self._depth = depth
 
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls(map(read_calls, self._retrievers))
+
     async def retrieve(self, query: str, limit: int) -> list[Evidence]:
         """The `limit` best pieces over all retrievers; scores are sums of reciprocal ranks."""
         depth = max(limit, self._depth)
@@ -89,10 +98,12 @@ class Fused:
 class Everything:
     """All passages in document order; earlier passages score higher. This is the baseline without retrieval."""
 
+    calls = NO_CALLS
+
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
-    async def retrieve(self, query: str, limit: int) -> list[Evidence]:
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The first `limit` passages of the tome."""
         passages = list((await asyncio.to_thread(self._store.passages)).values())
         return [as_evidence(passage, 1 / rank) for rank, passage in enumerate(passages[:limit], start=1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.types import Evidence, Retriever
 
 Found = Mapping[str, list[Evidence]]
@@ -19,6 +20,11 @@ class LayeredRecall:
     @property
     def layers(self) -> tuple[str, ...]:
         return tuple(self._retrievers)
+
+    @property
+    def calls(self) -> CallCount:
+        """The calls of one query."""
+        return sum_calls(map(read_calls, self._retrievers.values()))
 
     async def retrieve(self, queries: Sequence[str], limit: int) -> list[Found]:
         """For each query the evidence from each layer, best first."""

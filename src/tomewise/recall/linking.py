@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS, CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_RECOGNISED, record_fallback
 from tomewise.language.roles import FILTER_FACTS, FilterIn
@@ -46,6 +47,8 @@ class Linking(Protocol):
 class NearestFacts:
     """The `limit` facts of one graph nearest to the question (HippoRAG 2 and CogitoRAG, equations 11 and 12)."""
 
+    calls = NO_CALLS
+
     def __init__(self, store: SqliteStore, graph: str, *, limit: int = 5) -> None:
         self._store = store
         self._space = f"facts:{graph}"
@@ -78,6 +81,10 @@ class RecognisedFacts:
     def __init__(self, linking: Linking, model: LanguageModel) -> None:
         self._linking = linking
         self._model = model
+
+    @property
+    def calls(self) -> CallCount:
+        return sum_calls([CallCount("1", 1), read_calls(self._linking)])
 
     async def find_hits(self, query: str, vector: NDArray[np.float32]) -> Hits:
         """The facts that the model keeps, the most useful first."""

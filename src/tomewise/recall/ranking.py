@@ -48,4 +48,5 @@ def as_evidence(passage: Passage, score: float) -> Evidence:
         score=score,
         sources=(passage.id,),
         title=passage.title,
+        place=passage.place,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import as_evidence, find_top
 from tomewise.types import Embedder, Evidence
@@ -28,6 +29,8 @@ class CollapsedTree:
     The paper fills a budget of tokens from this ranking and stops at the first text that does not fit. Deviation: here
     the loop fills its own budget, and it skips such a text and continues with texts that fit.
     """
+
+    calls = NO_CALLS
 
     def __init__(self, store: SqliteStore, embedder: Embedder) -> None:
         self._store = store
@@ -58,6 +61,8 @@ class TreeTraversal:
     all levels, best first. As in the paper, this has no budget of tokens; the loop applies its own. If the call that
     should make a parent failed, its children cannot be reached until the next build.
     """
+
+    calls = NO_CALLS
 
     def __init__(self, store: SqliteStore, embedder: Embedder, *, top_k: int = 5) -> None:
         self._store = store

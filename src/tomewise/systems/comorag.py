@@ -22,7 +22,7 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
 from tomewise.systems.graph import hippo_recall
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Weight
+from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Weight, find_recall
 from tomewise.types import Layer, Retriever
 from tomewise.working.pool import Pool
 
@@ -74,7 +74,10 @@ def comorag(
     shares = {name: share for name, (share, _, _) in used.items()} | {HISTORY: history}
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
     probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
-    consolidating: Mapping[str, Consolidating] = {"cues": Consolidation(kit.model), "none": NoConsolidation()}
+    consolidating: Mapping[str, Consolidating] = {
+        "cues": Consolidation(kit.model, Shelf(kit.store)),
+        "none": NoConsolidation(),
+    }
     best = probing[regulation], consolidating[consolidation], BestSoFar()
     published = WithoutMissing(best[0]), WithoutKnown(best[1]), NewestFirst()
     workspaces: Mapping[str, _Workspace] = {"best so far": best, "as published": published}
@@ -97,12 +100,19 @@ def with_query_cache(kit: Kit) -> Kit:
 
 
 def probe(
-    kit: Kit, system: System, *, probes: Count = 3, cycles: Count = 5, limit: Count = 20, context: Count = CONTEXT
+    kit: Kit,
+    recall: Recall | System,
+    *,
+    probes: Count = 3,
+    cycles: Count = 5,
+    limit: Count = 20,
+    context: Count = CONTEXT,
 ) -> System:
     """ComoRAG's loop."""
+    recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model), BestSoFar()
-    return probe_loop(kit, {"passages": system.retriever}, best, bounds, system.layers)
+    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model, Shelf(kit.store)), BestSoFar()
+    return probe_loop(kit, {"passages": recall.retriever}, best, bounds, recall.layers)
 
 
 def probe_loop(
@@ -112,7 +122,7 @@ def probe_loop(
     bounds: Bounds,
     layers: tuple[Layer, ...],
 ) -> System:
-    """A system that runs ComoRAG's loop over these retrievers."""
+    """A system that runs ComoRAG's loop over these retrievers. Only one of them alone is the system's retriever."""
     loop = Probe(
         LayeredRecall(retrievers),
         kit.model,
@@ -123,7 +133,8 @@ def probe_loop(
         make_token_counter(kit.embedder),
         bounds,
     )
-    return System(loop=loop, retriever=next(iter(retrievers.values())), layers=layers)
+    alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
+    return System(loop=loop, retriever=alone, layers=layers)
 
 
 RECIPES: Mapping[str, Recipe] = {

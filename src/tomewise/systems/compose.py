@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tomewise.errors import UsageError
-from tomewise.systems.kit import Kit, Recipe, System
+from tomewise.systems.kit import Kit, Recipe, System, find_recall
 from tomewise.systems.recipe_settings import list_settings, read_types
 
-# Every recipe has these for its own loop. In a composed system the loop's values go to both.
-_OF_ANSWERS = frozenset(("limit", "context"))
-Loop = Callable[..., System]  # a function of a kit, a system whose recall and layers it uses, and settings
+# Recipes have these for their own loop. In a composed system the loop's values go to both.
+_OF_ANSWERS = frozenset(("limit", "context", "neighbours"))
+Loop = Callable[..., System]  # a function of a kit, the `Recall` that it searches, and settings
 
 
-def compose(name: str, recall: Recipe, loop: Loop, prepare: Callable[[Kit], Kit]) -> Recipe:
+def compose(name: str, recall: Callable[..., object], loop: Loop, prepare: Callable[[Kit], Kit]) -> Recipe:
     """The recipe of `recall` inside `loop`, with the settings of both; `prepare` makes the kit that both use.
 
-    Raises UsageError for a setting that both have, except `limit` and `context`, which are the loop's.
+    Raises UsageError for a setting that both have, except `limit`, `context` and `neighbours`, which are the loop's.
     """
     of_recall, of_loop = _list_typed(recall), _list_typed(loop, skip=1)
     both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
@@ -28,7 +28,8 @@ def compose(name: str, recall: Recipe, loop: Loop, prepare: Callable[[Kit], Kit]
     def recipe(kit: Kit, **settings: Any) -> System:
         kit = prepare(kit)
         own = {key: value for key, value in settings.items() if key in of_recall}
-        return loop(kit, recall(kit, **own), **{key: settings[key] for key in settings.keys() & of_loop.keys()})
+        found = find_recall(name.partition("+")[0], recall(kit, **own))
+        return loop(kit, found, **{key: settings[key] for key in settings.keys() & of_loop.keys()})
 
     settings = {key: each for key, each in of_recall.items() if key not in _OF_ANSWERS} | of_loop
     kit = inspect.Parameter("kit", inspect.Parameter.POSITIONAL_ONLY)

@@ -11,14 +11,20 @@ from tomewise.types import Retriever
 _UNLIMITED = 10**9  # passages
 
 
-def naive(kit: Kit, *, limit: Count = 20, context: Count = CONTEXT) -> System:
-    """Retrieve the passages nearest to the question, then answer."""
-    return answer_once(kit, Dense(kit.store, kit.embedder), limit, context)
+def naive(kit: Kit, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT) -> System:
+    """Retrieve the passages nearest to the question, then answer.
+
+    `neighbours` passages before and after each are shown as well.
+    """
+    return answer_once(kit, Dense(kit.store, kit.embedder), limit, context, neighbours=neighbours)
 
 
-def hybrid(kit: Kit, *, limit: Count = 20, context: Count = CONTEXT) -> System:
-    """Retrieve by meaning and by words, fuse both rankings, then answer."""
-    return answer_once(kit, hybrid_recall(kit), limit, context)
+def hybrid(kit: Kit, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT) -> System:
+    """Retrieve by meaning and by words, fuse both rankings, then answer.
+
+    `neighbours` passages before and after each are shown as well.
+    """
+    return answer_once(kit, hybrid_recall(kit), limit, context, neighbours=neighbours)
 
 
 def full_context(kit: Kit) -> System:

@@ -39,20 +39,21 @@ def hipporag2(
     facts: Count = 5,
     passage_weight: Weight = 0.05,
     seeded: Count = 200,
+    neighbours: Count = 0,
     limit: Count = 20,
     context: Count = CONTEXT,
 ) -> System:
     """Walk a graph of entities and passages from the facts that a model recognises as useful, then answer.
 
     HippoRAG 2 (arXiv 2502.14802): `recall.diffusion.Diffusion` over `memory.graph`, with one model call for each
-    question to recognise facts.
+    question to recognise facts. `neighbours` passages before and after each hit are shown as well.
 
     Deviations: only the best `seeded` passages are seeds, not all; entities and triples are extracted in one call
     unless `extraction` is "entities then triples"; "relations" takes the graph of HGMem instead.
     """
     graph = make_graph(kit, extraction)
     recall = hippo_recall(kit, graph, recognition, facts, passage_weight, seeded)
-    return answer_once(kit, recall, limit, context, (graph,))
+    return answer_once(kit, recall, limit, context, (graph,), neighbours)
 
 
 def cogitorag(
@@ -123,6 +124,7 @@ def associative(
     mention_weight: Weight = 1.0,
     passage_weight: Weight = 0.05,
     seeded: Count = 200,
+    neighbours: Count = 0,
     limit: Count = 20,
     context: Count = CONTEXT,
 ) -> System:
@@ -130,7 +132,7 @@ def associative(
 
     Our own system; it calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question
     names; passage seeds for the question expanded with the entities of its best facts; links from a passage to every
-    entity extracted from it.
+    entity extracted from it. `neighbours` passages before and after each hit are shown as well.
     """
     graph = make_graph(kit, extraction)
     indexes = GraphIndexes(kit.store, graph.names.instance, links="extracted", between=2.0)
@@ -143,7 +145,7 @@ def associative(
     )
     linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
     recall = Diffusion(kit.store, kit.embedder, indexes, linking, seeding)
-    return answer_once(kit, recall, limit, context, (graph,))
+    return answer_once(kit, recall, limit, context, (graph,), neighbours)
 
 
 def make_graph(kit: Kit, extraction: Extraction, source: str = "passages") -> GraphLayer:

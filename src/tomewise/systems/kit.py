@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
+from tomewise.errors import UsageError
 from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.evidence import Shelf, make_token_counter
+from tomewise.loops.neighbours import Neighbours
 from tomewise.loops.once import Once
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
@@ -31,25 +33,64 @@ class Kit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What a loop searches: a retriever, and the memory layers that it needs, the lowest first."""
+
+    retriever: Retriever
+    layers: tuple[Layer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A way of answering: a loop over a retriever, and the memory layers that it needs, the lowest first."""
+    """A way of answering: a loop, and the memory layers that it needs, the lowest first.
+
+    `retriever` is the one with which the loop searches; a loop that has several, or none, leaves it out.
+    """
 
     loop: Loop
-    retriever: Retriever
+    retriever: Retriever | None = None
     layers: tuple[Layer, ...] = ()
 
 
 Recipe = Callable[..., System]
 
 
-def once(kit: Kit, system: System, *, limit: Count = 20, context: Count = CONTEXT) -> System:
-    """One answer from what was retrieved once."""
-    return answer_once(kit, system.retriever, limit, context, system.layers)
+def find_recall(name: str, found: object) -> Recall:
+    """The recall of what a recipe returned. Raises UsageError for a system without one retriever."""
+    if isinstance(found, Recall):
+        return found
+    if not isinstance(found, System):
+        raise UsageError(f"the recall {name} returned {found!r}: a recall returns a Recall or a System")
+    if found.retriever is None:
+        raise UsageError(f"{name} has no retriever of its own to search with, or several: name a system with one")
+    return Recall(retriever=found.retriever, layers=found.layers)
+
+
+def once(
+    kit: Kit, recall: Recall | System, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT
+) -> System:
+    """One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as well."""
+    recall = find_recall("this System", recall)
+    return answer_once(kit, recall.retriever, limit, context, recall.layers, neighbours)
 
 
 def answer_once(
-    kit: Kit, retriever: Retriever, limit: int, context: int | None, layers: tuple[Layer, ...] = ()
+    kit: Kit,
+    retriever: Retriever,
+    limit: int,
+    context: int | None,
+    layers: tuple[Layer, ...] = (),
+    neighbours: int = 0,
 ) -> System:
-    """A system that retrieves once and then answers."""
-    loop = Once(retriever, kit.model, Citer(kit.store), make_token_counter(kit.embedder), limit=limit, budget=context)
+    """A system that retrieves once and then answers; `neighbours` passages around each hit are shown as well."""
+    loop = Once(
+        retriever,
+        kit.model,
+        Citer(kit.store),
+        Shelf(kit.store),
+        make_token_counter(kit.embedder),
+        limit=limit,
+        budget=context,
+        neighbours=Neighbours(kit.store, neighbours) if neighbours else None,
+    )
     return System(loop=loop, retriever=retriever, layers=layers)

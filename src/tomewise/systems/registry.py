@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -24,11 +24,27 @@ DEFAULT = "hybrid"
 
 
 @cache  # the types of a recipe's settings are read once
-def _compose(name: str, recall: Recipe) -> Recipe:
-    return compose(name, recall, LOOPS[name.partition("+")[2]], comorag.with_query_cache)
+def _compose(name: str, recall: Callable[..., object], loop: Loop) -> Recipe:
+    return compose(name, recall, loop, comorag.with_query_cache)
 
 
-RECIPES: Mapping[str, Recipe] = {**_OWN, **{name: _compose(name, _OWN[name.partition("+")[0]]) for name in _NAMED}}
+def find_loop(name: str) -> Loop:
+    """The loop of that name, ours or a plugin's. Raises UnknownName."""
+    loop = LOOPS.get(name) or find_plugin("loops", name)
+    if loop is None:
+        names = [*LOOPS, *list_names("loops")]
+        raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
+    if not callable(loop):
+        raise UsageError(f"the plugin {name!r} is not a loop: it is {loop!r}, not a function of a Kit and a Recall")
+    return loop
+
+
+def _compose_own(name: str) -> Recipe:
+    recall, _, loop = name.partition("+")
+    return _compose(name, _OWN[recall], LOOPS[loop])
+
+
+RECIPES: Mapping[str, Recipe] = {**_OWN, **{name: _compose_own(name) for name in _NAMED}}
 
 
 def find_recipe(name: str) -> Recipe:
@@ -37,12 +53,13 @@ def find_recipe(name: str) -> Recipe:
         return recipe
     recall, plus, loop = name.partition("+")
     if plus:
-        if loop not in LOOPS:
-            raise UnknownName(f"{name!r}: {loop!r} is not a loop: {suggest(loop, LOOPS)}known are {', '.join(LOOPS)}")
+        around = find_loop(loop)
         if recall in comorag.RECIPES:
             raise UsageError(f"{name!r}: {recall} searches several layers at once, so no other loop can use its recall")
-        return _compose(name, find_recipe(recall))
+        return _compose(name, _find_recall(recall), around)
     names = list_systems()
+    if name in list_names("recalls"):
+        raise UsageError(f"{name!r} is a recall and needs a loop: write '{name}+once', or another loop")
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
 
 
@@ -52,6 +69,25 @@ def find_outside_recipe(name: str) -> Recipe | None:
     if recipe is not None and not callable(recipe):
         raise UsageError(f"the plugin {name!r} is not a recipe: it is {recipe!r}, not a function of a Kit")
     return recipe
+
+
+def find_outside_parts(name: str) -> list[Callable[..., object]]:
+    """The functions of plugins that make the system of that name: its recipe, or its recall and its loop."""
+    recall, _, loop = name.partition("+")
+    parts = [None if recall in RECIPES else find_outside_recipe(recall) or find_plugin("recalls", recall)]
+    parts += [None if loop in LOOPS else find_plugin("loops", loop)]
+    return [part for part in parts if callable(part)]
+
+
+def _find_recall(name: str) -> Callable[..., object]:
+    """What stands before `+`: the recipe of a system, or a recall that a plugin brings."""
+    is_system = name in RECIPES or name in list_names("systems")
+    recall = None if is_system else find_plugin("recalls", name)
+    if recall is None:
+        return find_recipe(name)
+    if not callable(recall):
+        raise UsageError(f"the plugin {name!r} is not a recall: it is {recall!r}, not a function of a Kit")
+    return recall
 
 
 def list_systems() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from shlex import quote, split
 from typing import Any, TypeAlias
@@ -33,9 +33,9 @@ class Variant:
     recipe: Recipe | None = None
 
     @property
-    def outside_recipe(self) -> Recipe | None:
-        """The recipe if it is not Tomewise's own: one that was passed as a function, or the one of a plugin."""
-        return self.recipe or registry.find_outside_recipe(self.system.partition("+")[0])
+    def outside_parts(self) -> list[Callable[..., object]]:
+        """The functions that are not Tomewise's own: a recipe that was passed, or those that plugins bring."""
+        return [self.recipe] if self.recipe else registry.find_outside_parts(self.system)
 
     @property
     def label(self) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
-from tomewise.errors import MissingDependency, UsageError
+from tomewise.errors import UsageError
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.screen import console, print_json, show_progress, show_status
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
@@ -262,67 +262,6 @@ def export(tome: TomeFile = None) -> None:
     with open_tome(tome, create=False) as book:
         for line in book.export():
             typer.echo(line)
-
-
-@app.command()
-def systems(as_json: Json = False) -> None:
-    """List the systems, their ablations, and where they deviate from their papers."""
-    from rich.table import Table
-
-    from tomewise.systems.registry import DEFAULT, RECIPES, describe, describe_deviations, list_systems
-    from tomewise.systems.spec import list_ablations
-
-    def describe_row(name: str) -> dict[str, Any]:
-        try:
-            description, deviations = describe(name), describe_deviations(name)
-        except (MissingDependency, UsageError) as error:
-            if name in RECIPES:
-                raise
-            description, deviations = str(error), ""  # a broken plugin does not hide the other systems
-        return {
-            "name": name,
-            "description": description,
-            "default": name == DEFAULT,
-            "ablations": list(list_ablations(name)),
-            "deviations": deviations,
-        }
-
-    rows = [describe_row(name) for name in list_systems()]
-    if as_json:
-        print_json(rows)
-        return
-    table = Table("system", "what it does", box=None, pad_edge=False)
-    for row in rows:
-        more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
-        if row["deviations"]:
-            more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
-        name = f"[bold]{_safe(row['name'])}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
-        table.add_row(name, _safe(row["description"]) + "".join(more))
-    console().print(table)
-
-
-@app.command()
-def plugins(as_json: Json = False) -> None:
-    """List the parts that installed packages bring, each with its package, and those that cannot be imported."""
-    from tomewise.plugins import KINDS, list_plugins
-
-    rows: list[dict[str, Any]] = []
-    for plugin in (plugin for kind in KINDS for plugin in list_plugins(kind)):
-        problem = None
-        try:
-            plugin.load()
-        except MissingDependency as error:
-            problem = str(error)
-        rows.append({"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "problem": problem})
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        console().print(f"{row['kind']:<10} [bold]{_safe(row['name'])}[/bold] [dim]{_safe(row['package'])}[/dim]")
-        if row["problem"]:
-            console().print(f"[yellow]broken[/yellow] {_safe(row['problem'])}")
-    if not rows:
-        console().print("[dim]no installed package brings a part[/dim]")
 
 
 @app.command(epilog="Example: tome trust .")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +15,8 @@ from tomewise.terminal.screen import console, print_json, show_progress
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from tomewise.evaluate.experiment import Experiment
     from tomewise.evaluate.results import Results
     from tomewise.evaluate.table import Table
-    from tomewise.types import LanguageModel, Progress
 
 app = typer.Typer(
     name="eval",
@@ -93,7 +90,9 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
-    from tomewise.evaluate.table import tabulate
+    import asyncio
+
+    from tomewise.evaluate.experiment import Experiment
 
     given: dict[str, Any] = {
         "base_url": base_url,
@@ -106,11 +105,34 @@ def run(
     chosen = configuration.with_models(configuration.load(), model or ())
     chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
-    names = _Names(tuple(systems), tuple(metric or ()), tuple(judge or ()), judge_model)
-    experiment = _experiment(names, chosen, data, layout, questions, retrieval_only)
+    experiment = Experiment(
+        systems,
+        data,
+        metric or (),
+        judges=judge or (),
+        layout=layout,
+        questions=questions,
+        out=out,
+        model=chosen.model,
+        models=chosen.models,
+        judge_model=judge_model,
+        embedder=chosen.embedder or "bundled",
+        embedder_base_url=chosen.embedder_base_url,
+        retrieval_only=retrieval_only,
+        prompts=chosen.prompts,
+        passage_tokens=chosen.passage_tokens,
+        overlap=chosen.overlap,
+        limit=chosen.limit,
+        base_url=chosen.base_url,
+        timeout=chosen.timeout,
+        window=chosen.window,
+        max_calls=chosen.max_calls,
+        max_tokens=chosen.max_tokens,
+        max_cost=chosen.max_cost,
+    )
     with show_progress() as report_progress:
-        results = _run(experiment, out, report_progress, retry_failed)
-    _show(tabulate(results, baseline=_baseline_name(baseline), by=by or ()), as_json, "table")
+        results = asyncio.run(experiment.arun(on_progress=report_progress, retry_failed=retry_failed))
+    _show(experiment.table(baseline=_baseline_name(baseline), by=by or ()), as_json, "table")
     if not as_json:
         console().print(f"[dim]kept in {out / results.about.name}; again: tome eval report {out}[/dim]", markup=True)
 
@@ -219,93 +241,6 @@ def _check_folder(option: str, folder: Path) -> None:
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         why = "cannot be written to" if nearest.is_dir() else "is a file"
         raise UsageError(f"{option} {folder}: {nearest} {why}; name a folder that exists or can be made")
-
-
-class _Names:
-    """The names that a person gave for the parts of an experiment."""
-
-    def __init__(
-        self, systems: tuple[str, ...], metrics: tuple[str, ...], judges: tuple[str, ...], judge_model: str | None
-    ) -> None:
-        self.systems = systems
-        self.metrics = metrics
-        self.judges = judges
-        self.judge_model = judge_model
-
-
-def _experiment(
-    names: _Names,
-    chosen: configuration.Settings,
-    data: str,
-    layout: str,
-    questions: int | None,
-    retrieval_only: bool,
-) -> Experiment:
-    from tomewise.embedding.choose_embedder import choose_embedder
-    from tomewise.evaluate.datasets import read_dataset
-    from tomewise.evaluate.experiment import Experiment, of_evidence
-    from tomewise.evaluate.judges import judge_named
-    from tomewise.evaluate.metrics import default_metrics, metric_named
-    from tomewise.language.choose_model import choose_model
-    from tomewise.language.prompts import Prompts
-    from tomewise.systems.spec import parse_variants
-
-    variants = parse_variants(names.systems)  # before reading the data, so that a misspelt name costs no time
-    metrics = tuple(map(metric_named, dict.fromkeys(names.metrics)))
-    judges = tuple(map(judge_named, dict.fromkeys(names.judges)))
-    dataset = read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
-    if not metrics:
-        metrics = default_metrics(dataset)
-        metrics = of_evidence(metrics) if retrieval_only else metrics
-    prompts = Path(chosen.prompts) if chosen.prompts else None
-    embedder = choose_embedder(chosen.embedder or "bundled", base_url=chosen.embedder_base_url)
-
-    def model(name: str, roles: Mapping[str, str] | None = None) -> LanguageModel:
-        return choose_model(
-            name,
-            roles,
-            embedder=embedder,
-            base_url=chosen.base_url,
-            limit=chosen.limit,
-            timeout=chosen.timeout,
-            prompts=Prompts(prompts),
-            window=chosen.window,
-            max_calls=chosen.max_calls,
-            max_tokens=chosen.max_tokens,
-            max_cost=chosen.max_cost,
-        )
-
-    return Experiment(
-        dataset=replace(dataset, items=dataset.items[:questions]),
-        variants=variants,
-        model=model(chosen.model, chosen.models),
-        embedder=embedder,
-        metrics=metrics,
-        judges=judges,
-        judge_model=model(names.judge_model) if names.judge_model else None,
-        retrieval_only=retrieval_only,
-        prompts=prompts,
-        passage_tokens=chosen.passage_tokens,
-        overlap=chosen.overlap,
-        limit=chosen.limit,
-    )
-
-
-def _run(experiment: Experiment, out: Path, on_progress: Callable[[Progress], None], retry_failed: bool) -> Results:
-    import asyncio
-
-    from tomewise.evaluate import running
-    from tomewise.types import Closable
-
-    async def work() -> Results:
-        try:
-            return await running.run(experiment, out, on_progress=on_progress, retry_failed=retry_failed)
-        finally:
-            for model in {id(model): model for model in (experiment.model, experiment.judging)}.values():
-                if isinstance(model, Closable):
-                    await model.close()
-
-    return asyncio.run(work())
 
 
 def _baseline_name(baseline: str | None) -> str | None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich import markup
 from rich.table import Table
 
+from tomewise.place import describe_place, read_plain_data
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -56,6 +58,10 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> No
         out.print(
             f"[yellow]{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.[/yellow]"
         )
+    if answer.derived_quotes:
+        out.print(
+            f"[yellow]{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.[/yellow]"
+        )
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
     out.print(f"[dim]{escape(answer.system)} · {escape(answer.model)} · {usage_line(answer.usage)}[/dim]")
@@ -63,7 +69,7 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console) -> No
 
 def _passage_lines(passage: Passage) -> str:
     name = passage.title or passage.document.rsplit("/", 1)[-1]
-    where = f"[dim]{escape(name)}, passage {passage.position}[/dim]"
+    where = f"[dim]{escape(f'{name}, {describe_place(passage.place, passage.position + 1)}')}[/dim]"
     return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
 
 
@@ -79,7 +85,8 @@ def cut_notes(answer: Answer) -> list[str]:
 def _citation_line(number: int, citation: Citation) -> str:
     name = citation.title or citation.document.rsplit("/", 1)[-1]
     quote = " ".join(citation.quote.split())
-    where = f"{escape(name)}, passage {citation.position}, characters {citation.start}–{citation.end}"
+    place = describe_place(citation.place, citation.position + 1)
+    where = f"{escape(f'{name}, {place}')}, characters {citation.start}–{citation.end}"
     return f"  [green]{number}[/green] “{escape(quote)}” [dim]{where}[/dim]"
 
 
@@ -105,7 +112,9 @@ def print_event(event: Event, out: Console) -> None:
     evidence: Sequence[dict[str, Any]] = event.detail.get("evidence", ())
     for piece in evidence[:_PIECES]:
         text = _brief(piece["text"], 100)
-        out.print(f"    [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(text)}")
+        place = describe_place(read_plain_data(piece.get("place", {})))  # traces of earlier versions have none
+        kind = ", ".join(filter(None, (piece["layer"], place)))
+        out.print(f"    [dim]{piece['score']:.3f} {escape(kind)}[/dim] {escape(text)}")
     if len(evidence) > _PIECES:
         out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
 
@@ -130,7 +139,8 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console) -> None:
     for number, piece in enumerate(pieces, start=1):
         sources = piece["sources"]
         more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
-        where = f"{_short_name(piece['title'], sources[0])}, passage {sources[0]['position']}{more}" if sources else ""
+        place = describe_place(read_plain_data(piece["place"]), sources[0]["position"] + 1) if sources else ""
+        where = f"{_short_name(piece['title'], sources[0])}, {place}{more}" if sources else ""
         out.print(f"[green]{number}[/green] [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(where)}")
         out.print(f"    {escape(_brief(piece['text'], _BEGINNING))}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from tomewise.language.price import price
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
+from tomewise.place import as_plain_data
 from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
@@ -72,8 +73,9 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "missing": answer.missing,
         "system": answer.system,
         "model": answer.model,
-        "citations": [asdict(citation) for citation in answer.citations],
+        "citations": [{**asdict(citation), "place": as_plain_data(citation.place)} for citation in answer.citations],
         "dropped_quotes": answer.dropped_quotes,
+        "derived_quotes": answer.derived_quotes,
         "usage": usage_json(answer.usage),
     }
 
@@ -86,6 +88,7 @@ def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
             "passage": passage.id,
             "position": passage.position,
             "title": passage.title,
+            "place": as_plain_data(passage.place),
             "text": passage.text,
         }
         for passage in passages
@@ -101,6 +104,7 @@ def evidence_json(found: Sequence[Evidence], store: SqliteStore) -> list[dict[st
             "layer": piece.layer,
             "score": piece.score,
             "title": piece.title,
+            "place": as_plain_data(piece.place),
             "text": piece.text,
             "sources": [
                 {"document": places[source][0], "passage": source, "position": places[source][1]}

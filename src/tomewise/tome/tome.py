@@ -25,7 +25,7 @@ from tomewise.reading.read import SourceReader
 from tomewise.store.sqlite.export import export
 from tomewise.store.sqlite.store import DocumentRecord, SqliteStore
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.kit import Kit, System
+from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
@@ -547,9 +547,9 @@ class Tome:
         check_question(Question(text=query))
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
-        _, choice = choose_system(system, settings)
+        name, choice = choose_system(system, settings)
         ready = await self._systems.prepare(choice)
-        return await ready.retriever.retrieve(query, limit)
+        return await find_recall(name, ready).retriever.retrieve(query, limit)
 
     def _save_trace(self, question: Question, answer: Answer) -> None:
         if self._store.read_only:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, UsageError
+from tomewise.place import read_plain_data
 from tomewise.tome.reports import as_json
 from tomewise.types import Answer, Citation, Event, Question, Spent, Usage
 
@@ -100,13 +101,17 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
     known = {field.name for field in fields(Answer)} - {"evidence", "text", "citations", "events", "usage"}
     answer = Answer(
         text=row["answer"],
-        citations=tuple(Citation(**citation) for citation in row["citations"]),
+        citations=tuple(_read_citation(citation) for citation in row["citations"]),
         events=tuple(Event(**event) for event in row["events"]),
         usage=_read_usage(row["usage"]),
         **{name: row[name] for name in known if name in row},
     )
     cut = tuple(row.get("cut", ()))
     return Trace(number=row["number"], asked=row["asked"], question=question, answer=answer, cut=cut)
+
+
+def _read_citation(fields: Mapping[str, Any]) -> Citation:
+    return Citation(**{**fields, "place": read_plain_data(fields.get("place", {}))})
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:

@@ -224,6 +224,6 @@ def test_what_summaries_and_notes_repeat_is_one_line():
 
 def test_sentences_picked_for_a_summary_are_no_surroundings_of_each_other():
     text = "Ann rowed to Sker. The lamp was lit."
-    passage, picked = (lines_of([Shown(label="E1", text=text, kind=kind)]) for kind in ("passages", "episodes"))
+    passage, picked = (lines_of([Shown(label="E1", text=text, kind=kind)]) for kind in ("passage", "episode"))
     assert "lamp" in passage[0].around
     assert "lamp" not in picked[0].around

@@ -8,7 +8,7 @@ from typing import Any
 from tomewise.evaluate.datasets.record import Record, files, records
 from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item, Span
-from tomewise.reading.transcripts import join_turns
+from tomewise.reading.transcripts import join_turns, mark_turns
 from tomewise.types import Question
 
 
@@ -29,8 +29,9 @@ def read_qmsum(folder: Path) -> Dataset:
 
 def _read_meeting(record: Record, meeting: str, shelf: Shelf) -> list[Item]:
     turns = record.rows("meeting_transcripts")
-    text, places = join_turns([{field: turn.text(field) for field in ("speaker", "content")} for turn in turns])
-    shelf.add(text, id=meeting)
+    spoken = [{field: turn.text(field) for field in ("speaker", "content")} for turn in turns]
+    text, places = join_turns(spoken)
+    shelf.add(text, id=meeting, marks=mark_turns(spoken, places))
     return [
         _item(query, f"{meeting}/{kind}-{number}", kind, meeting, places, len(turns))
         for kind in ("general", "specific")

@@ -8,6 +8,7 @@ from tomewise.errors import ReadingError
 from tomewise.evaluate.datasets.record import text_of
 from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item
+from tomewise.reading.places import mark_headings
 from tomewise.sample import STORY, SampleQuestion, questions
 from tomewise.types import Question
 
@@ -18,7 +19,8 @@ def read_sample(_folder: Path) -> Dataset:
     Raises ReadingError when the story lacks an excerpt: then the installation is damaged.
     """
     shelf = Shelf(STORY)
-    story = shelf.add(text_of(STORY), id=STORY.name)
+    text = text_of(STORY)
+    story = shelf.add(text, id=STORY.name, marks=mark_headings(text))
     items = tuple(_item(question, story, shelf) for question in questions())
     return Dataset(name="sample", documents=shelf.documents, items=items)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tomewise.errors import ReadingError
 from tomewise.evaluate.datasets.record import text_of
 from tomewise.evaluate.items import Span
+from tomewise.reading.places import Marks
 from tomewise.types import Document, DocumentId
 
 
@@ -23,7 +24,7 @@ class Shelf:
     def documents(self) -> tuple[Document, ...]:
         return tuple(self._documents.values())
 
-    def add(self, text: str, *, title: str = "", id: str = "") -> DocumentId:
+    def add(self, text: str, *, title: str = "", id: str = "", marks: Marks = ()) -> DocumentId:
         """Add a document and return its id: `id`, or the number of documents before it.
 
         Raises ReadingError for a second text with the same id.
@@ -31,7 +32,7 @@ class Shelf:
         if not id and (title, text) in self._ids:
             return self._ids[title, text]
         id = id or str(len(self._documents))
-        document = Document(id=id, title=title, text=text, source=str(self._source))
+        document = Document(id=id, title=title, text=text, source=str(self._source), marks=marks)
         if self._documents.setdefault(id, document) != document:
             raise ReadingError(f"{self._source}: two documents have the id {id!r}: give each its own")
         self._ids.setdefault((title, text), id)

@@ -18,7 +18,7 @@ _EMBEDDED = 400  # characters of a sentence that are embedded
 _TITLE, _CONTEXT = 0.7, 0.35  # the weight of a word in the title, and of one in a neighbouring sentence
 _WHOLE_NAME = 0.1  # added for a line with every name of the question in full, not only the surnames
 _MEANING = 0.5  # the weight of the cosine with the question; the words have the rest
-_RUNNING = frozenset({"passage", "passages", "gists"})  # kinds of running text, whose sentences follow one another
+_RUNNING = frozenset({"passage", "gist"})  # kinds of running text, whose sentences follow one another
 _TELLING = 3  # different terms from which a repeated sentence is not a coincidence
 
 

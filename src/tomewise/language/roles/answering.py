@@ -28,9 +28,12 @@ class Quote(BaseModel):
 
 
 class AnswerOut(BaseModel):
+    """The reasoning comes first, since a model writes its fields in order: it shall think before it answers."""
+
+    reasoning: Text = Field(default="", description="which clues are joined and what follows, in at most 3 sentences")
     answer: Text = Field(description="the answer alone, as short as the question allows")
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
-    quotes: list[Quote] = Field(default=[], description="the words of the evidence that the answer rests on")
+    quotes: list[Quote] = Field(default=[], description="the words of passages that the answer rests on")
     supported: Support = Field(default="full", description="how far the evidence holds the answer")
     missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
 
@@ -46,4 +49,4 @@ class AnswerOut(BaseModel):
         return self.refused or self.answer.strip(" .*\"'`") == ""
 
 
-ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=512)
+ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)

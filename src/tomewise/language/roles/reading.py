@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, WithJsonSchema, computed_field
 
 from tomewise.language.memorable import find_fault, find_fault_in_names, strings_in
 from tomewise.language.roles.fields import Text
+from tomewise.language.usage import estimate_tokens
 from tomewise.types import Role
+
+_WORDS_PER_TOKEN = 0.7
+_LEAST_WORDS = 30  # of a bound: less says nothing
+
+
+def _estimate_words(text: str) -> int:
+    """Roughly how many words a text has; in scripts without spaces, how many words of English would say as much."""
+    return round(_WORDS_PER_TOKEN * estimate_tokens(text))
 
 
 class PassageIn(BaseModel):
+    """`before` is the end of what stands before the passage: it shows who is meant, and nothing is taken from it."""
+
     text: str
     title: str = ""
+    before: str = ""
+
+    @property
+    def grounds(self) -> tuple[str, ...]:
+        """The texts that a reply may take its words from."""
+        return (self.title, self.before, self.text)
 
 
 class GistIn(PassageIn):
@@ -19,27 +38,39 @@ class GistIn(PassageIn):
 
     avoid: list[str] = []
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def words(self) -> int:
+        """The most words of the gist: one and a half times those of the passage, as full names need room."""
+        return max(_LEAST_WORDS, round(1.5 * _estimate_words(self.text)))
+
 
 class GistOut(BaseModel):
     notes: Text = Field(default="", description="how references, aliases and implied relations were resolved")
     memory: Text = Field(min_length=1, description="the passage restated with every reference and relation explicit")
 
 
-class ExtractIn(BaseModel):
-    text: str
-    title: str = ""
+class ExtractIn(PassageIn):
     entities: list[str] = []
 
 
-class TriplesOut(BaseModel):
-    """Lenient on purpose: real replies have triples of two or five parts. The graph layer counts and drops these."""
+_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+Names = Annotated[list[object], WithJsonSchema(_STRINGS)]
+Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS})]
 
-    entities: list[object] = Field(default=[], description="names of the people, places, things, dates named")
-    triples: list[object] = Field(default=[], description="facts, each [subject, relation, object]")
+
+class TriplesOut(BaseModel):
+    """Lenient on purpose: real replies have triples of two or five parts. The graph layer counts and drops these.
+
+    The schema asks for strings all the same, so that a model knows what is wanted.
+    """
+
+    entities: Names = Field(default=[], description="names of the people, places, things, dates named")
+    triples: Triples = Field(default=[], description="facts of three strings each: subject, relation, object")
 
 
 class EntitiesOut(BaseModel):
-    entities: list[object] = Field(default=[], description="names of the people, places, things, dates named")
+    entities: Names = Field(default=[], description="names of the people, places, things, dates named")
 
 
 class TypedEntity(BaseModel):
@@ -72,6 +103,13 @@ class SummaryIn(BaseModel):
     texts: list[str]
     max_tokens: int = 200
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def words(self) -> int:
+        """The most words of the summary: those of `max_tokens`, or half of what is given where that is less."""
+        given = sum(map(_estimate_words, self.texts)) // 2
+        return max(_LEAST_WORDS, min(given, round(_WORDS_PER_TOKEN * self.max_tokens)))
+
 
 class SummaryOut(BaseModel):
     summary: Text = Field(min_length=1)
@@ -81,7 +119,7 @@ _BYTES = 20  # most bytes for a token of a summary: several times the usual, sin
 
 
 def _gist_fault(given: GistIn, output: GistOut) -> str | None:
-    return find_fault(output.memory, (given.title, given.text))
+    return find_fault(output.memory, given.grounds)
 
 
 def _summary_fault(given: SummaryIn, output: SummaryOut) -> str | None:
@@ -93,19 +131,19 @@ def _description_fault(given: DescriptionsIn, output: SummaryOut) -> str | None:
 
 
 def _names_fault(given: PassageIn, output: EntitiesOut) -> str | None:
-    return find_fault_in_names(strings_in(output.entities), (given.title, given.text))
+    return find_fault_in_names(strings_in(output.entities), given.grounds)
 
 
 def _triples_fault(given: ExtractIn, output: TriplesOut) -> str | None:
     names = strings_in([output.entities, output.triples])
-    return find_fault_in_names(names, (given.title, given.text, *given.entities))
+    return find_fault_in_names(names, (*given.grounds, *given.entities))
 
 
 def _relations_fault(given: PassageIn, output: RelationsOut) -> str | None:
     texts = [text for entity in output.entities for text in (entity.name, entity.description)]
     for pair in output.relationships:
         texts += [pair.source, pair.target, pair.description, *pair.keywords]
-    return find_fault_in_names(texts, (given.title, given.text))
+    return find_fault_in_names(texts, given.grounds)
 
 
 GIST = Role("gist", GistIn, GistOut, output_tokens=1024, find_fault=_gist_fault)

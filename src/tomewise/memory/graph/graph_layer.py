@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import func, select
 
+from tomewise.calls import CallCount
 from tomewise.errors import UsageError
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import (
@@ -30,6 +31,7 @@ from tomewise.memory.graph.graph_rows import GraphRows, SourcedExtraction
 from tomewise.memory.graph.relations import read_relations
 from tomewise.memory.graph.triples import read_at_once, read_in_two
 from tomewise.memory.grounds import find_grounds
+from tomewise.memory.leading import find_leads
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.store.sqlite.schema import intake
 from tomewise.store.sqlite.write import PASSAGES
@@ -71,10 +73,11 @@ class GraphLayer:
     or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with descriptions.
     `GraphNames` has the names of the parts.
 
-    The graph is a pure function of its source: the extraction of a text depends on that text alone, and entities, facts
-    and synonyms follow from the set of extractions in any order. Deviations: all extracted names become entities, not
-    only those in triples (recall can distinguish them by `ends`); the number of synonyms is not limited, so that they
-    do not depend on their neighbours; a fact that links an entity to itself has one edge, to its head.
+    The graph is a pure function of its source: the extraction of a text depends on that text and, for a passage, on
+    what stands before it in its document (`memory.leading`); entities, facts and synonyms follow from the set of
+    extractions in any order. Deviations: all extracted names become entities, not only those in triples (recall can
+    distinguish them by `ends`); the number of synonyms is not limited, so that they do not depend on their neighbours;
+    a fact that links an entity to itself has one edge, to its head.
     """
 
     def __init__(
@@ -116,6 +119,13 @@ class GraphLayer:
     def needs(self) -> tuple[str, ...]:
         return (self.names.source,)
 
+    @property
+    def calls(self) -> CallCount:
+        text = "passage" if self.names.source == PASSAGES else f"text of {self.names.source}"
+        if self.names.style == "relations":
+            return CallCount(f"1 a {text} and 1 for every long description")
+        return CallCount(f"{self.names.calls} a {text}", self.names.calls)
+
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Read the new texts. A text whose call failed is recorded, and the next build reads it again."""
         texts = await asyncio.to_thread(self._load_texts, change.added)
@@ -155,7 +165,7 @@ class GraphLayer:
         The calls that merge long descriptions (of relations) are not counted, because their texts are not known.
         """
         inputs = await asyncio.to_thread(self._list_unread_texts, change)
-        extracts = [ExtractIn(text=passage.text, title=passage.title) for passage in inputs]
+        extracts = [ExtractIn(**passage.model_dump()) for passage in inputs]
         if self.names.style == "relations":
             costs = [await self._estimate_tokens(EXTRACT_RELATIONS, inputs, _RELATIONS)]
         elif self.names.calls == 1:
@@ -193,7 +203,7 @@ class GraphLayer:
             unmade = [key for key in self._store.node_keys(PASSAGES) if key not in done]
             passages = self._store.passages(unmade).values()
             inputs += [PassageIn(text=passage.text, title=passage.title) for passage in passages]
-        return list({(passage.title, passage.text): passage for passage in inputs}.values())
+        return list({passage.grounds: passage for passage in inputs}.values())
 
     def _load_texts(self, keys: Sequence[int]) -> dict[int, _Text]:
         if self.names.source == PASSAGES:
@@ -203,11 +213,13 @@ class GraphLayer:
             ground = find_grounds(self._store, keys, self.names.source)
             source_texts = {key: node.text for key, node in self._store.nodes_at(keys).items()}
         passages = self._store.passages(dict.fromkeys(passage for below in ground.values() for passage in below))
+        # A gist or a summary names in full who is meant.
+        leads = {} if source_texts else find_leads(self._store, passages.values())
         texts = {}
         for key, passage_keys in ground.items():
             below = [passages[passage_key] for passage_key in passage_keys]
             text = source_texts[key] if source_texts else below[0].text
-            content = PassageIn(text=text, title=below[0].title)
+            content = PassageIn(text=text, title=below[0].title, before=leads.get(below[0].id, ""))
             texts[key] = _Text(content, tuple(passage.id for passage in below))
         return texts
 

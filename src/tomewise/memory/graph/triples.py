@@ -15,14 +15,14 @@ _MOST_NAMES = 10  # names that one end of a triple may list
 
 async def read_at_once(model: LanguageModel, passage: PassageIn) -> Extraction:
     """Read entities and triples in one call."""
-    return clean_triples(await model.ask(EXTRACT_FACTS, ExtractIn(text=passage.text, title=passage.title)))
+    return clean_triples(await model.ask(EXTRACT_FACTS, ExtractIn(**passage.model_dump())))
 
 
 async def read_in_two(model: LanguageModel, passage: PassageIn) -> Extraction:
     """Read entities in one call, then their triples in a second, as HippoRAG 2 and CogitoRAG do."""
     named = await model.ask(EXTRACT_ENTITIES, passage)
     entities = [entity for entity in named.entities if isinstance(entity, str) and entity.strip()]
-    found = await model.ask(EXTRACT_TRIPLES, ExtractIn(text=passage.text, title=passage.title, entities=entities))
+    found = await model.ask(EXTRACT_TRIPLES, ExtractIn(**passage.model_dump(), entities=entities))
     return clean_triples(TriplesOut(entities=[*named.entities, *found.entities], triples=found.triples))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.calls import CallCount
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
@@ -86,6 +87,8 @@ class TreeLayer:
     name = NAME
     needs = (_GROUND,)
     writes = (NAME,)
+    # Every level has fewer nodes than the one below it.
+    calls = CallCount(f"1 a summary, at most {_LEVELS} a passage", _LEVELS)
 
     def __init__(
         self,

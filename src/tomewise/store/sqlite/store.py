@@ -23,6 +23,7 @@ from tomewise.store.sqlite.arrays import Arrays, version_of
 from tomewise.store.sqlite.calls import StoredCalls
 from tomewise.store.sqlite.database import begin_write, connect, is_read_only, translate_errors
 from tomewise.store.sqlite.mirror import Columns
+from tomewise.store.sqlite.passage_data import read_passage_place
 from tomewise.store.sqlite.removals import read_removals
 from tomewise.store.sqlite.schema import builds, documents, edges, intake, meta, nodes, traces
 from tomewise.store.sqlite.write import PASSAGES, Write, among, list_source_spaces
@@ -210,11 +211,11 @@ class SqliteStore:
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
         """Passages by node key, in the order of the keys given, or all in document order."""
         columns = (nodes.c.key, nodes.c.id, documents.c.id.label("document"), nodes.c.position, nodes.c.start)
-        query = select(*columns, nodes.c.end, nodes.c.text, documents.c.title).join(
+        query = select(*columns, nodes.c.end, nodes.c.text, nodes.c.data, documents.c.title).join(
             documents, documents.c.key == nodes.c.document
         )
         found = self._by_key(query, keys, (documents.c.id, nodes.c.position))
-        return {row.pop("key"): Passage(**row) for row in found}
+        return {row.pop("key"): Passage(place=read_passage_place(row.pop("data")), **row) for row in found}
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
         """All passages of the documents `wanted`, in document order."""
@@ -271,6 +272,25 @@ class SqliteStore:
         with self.read() as connection:
             found = connection.execute(query.where(nodes.c.id.in_(among(passages))))
             return {passage: (document, position) for passage, document, position in found}
+
+    def count_passages(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, int]:
+        """How many passages each of the documents has."""
+        query = select(documents.c.id, func.count()).join(nodes, documents.c.key == nodes.c.document)
+        with self.read() as connection:
+            found = connection.execute(query.where(documents.c.id.in_(among(wanted))).group_by(documents.c.id))
+            return {row[0]: row[1] for row in found}
+
+    def find_neighbours(self, keys: Iterable[int], distance: int) -> dict[int, list[int]]:
+        """Keys of the passages at most `distance` before or after each passage: the nearest first, then the later."""
+        near = nodes.alias()
+        gap = near.c.position - nodes.c.position
+        query = select(nodes.c.key, near.c.key).join(near, near.c.document == nodes.c.document)
+        query = query.where(nodes.c.key.in_(among(keys)), gap.between(-distance, distance), gap != 0)
+        around: dict[int, list[int]] = {}
+        with self.read() as connection:
+            for key, neighbour in connection.execute(query.order_by(nodes.c.key, func.abs(gap), gap.desc())):
+                around.setdefault(key, []).append(neighbour)
+        return around
 
     def sources(self, keys: Iterable[int], layer: str) -> dict[int, list[int]]:
         """For each node of a layer, the keys of the nodes that it was made from, in document order."""

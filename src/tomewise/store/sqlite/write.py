@@ -17,6 +17,7 @@ from tomewise.store.sqlite.arrays import edges_after, version_of
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
 from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
+from tomewise.store.sqlite.passage_data import join_indexed_text, write_passage_data
 from tomewise.store.sqlite.removals import log_removals
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
 from tomewise.types import Document, DocumentId, Node, Passage
@@ -60,11 +61,13 @@ class Write(BuildRecords):
         added = self._connection.execute(statement).inserted_primary_key
         assert added is not None
         columns = ("id", "position", "start", "end", "text")
-        rows = [{name: getattr(passage, name) for name in columns} for passage in passages]
-        keys = self._insert_nodes(
-            [{**row, "layer": PASSAGES, "level": 0, "document": added[0], "data": "{}"} for row in rows]
-        )
-        texts = [_add_title(document.title, passage.text) for passage in passages]
+        own = {"layer": PASSAGES, "level": 0, "document": added[0]}
+        rows = [
+            {**{name: getattr(passage, name) for name in columns}, **own, "data": write_passage_data(passage)}
+            for passage in passages
+        ]
+        keys = self._insert_nodes(rows)
+        texts = [join_indexed_text(document.title, row["data"], row["text"]) for row in rows]
         lexical.index(self._connection, list(zip(keys, texts, strict=True)))
         return keys
 
@@ -75,9 +78,10 @@ class Write(BuildRecords):
         ).one_or_none()
         if row is None:
             return []
-        found = self._connection.execute(select(nodes.c.key, nodes.c.text).where(nodes.c.document == row.key)).all()
-        lexical.forget(self._connection, [(key, _add_title(row.title, text)) for key, text in found])
-        gone = self.remove_nodes([key for key, _ in found])
+        columns = (nodes.c.key, nodes.c.data, nodes.c.text)
+        found = self._connection.execute(select(*columns).where(nodes.c.document == row.key)).all()
+        lexical.forget(self._connection, [(key, join_indexed_text(row.title, data, text)) for key, data, text in found])
+        gone = self.remove_nodes([key for key, _, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
         return gone
 
@@ -88,7 +92,7 @@ class Write(BuildRecords):
         title = self._connection.scalar(select(documents.c.title).where(documents.c.key == row["document"]))
         query = select(vectors.c.space, vectors.c.vector).where(vectors.c.key == key)
         stored_vectors = self._connection.execute(query).all()
-        text = _add_title(title or "", row["text"])
+        text = join_indexed_text(title or "", row["data"], row["text"])
         lexical.forget(self._connection, [(key, text)])
         self.remove_nodes([key])
         (fresh,) = self._insert_nodes([row])
@@ -361,7 +365,3 @@ class Write(BuildRecords):
 
 def _within(keys: Iterable[int]) -> ColumnElement[bool]:
     return nodes.c.key.in_(among(keys))
-
-
-def _add_title(title: str, text: str) -> str:
-    return f"{title}\n{text}" if title else text

@@ -1,0 +1,111 @@
+"""What an experiment is: which systems are asked what, with which model, and how their answers are scored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tomewise.errors import UsageError
+from tomewise.evaluate.digests import (
+    code_digest,
+    digest_of,
+    documents_digest,
+    memory_code_digest,
+    prompts_digest,
+    recipe_digest,
+)
+from tomewise.evaluate.items import Dataset, Item
+from tomewise.evaluate.judges import Judge, remember_judge
+from tomewise.evaluate.metrics import Metric, remember_metric
+from tomewise.systems.spec import Variant, choose_variants
+from tomewise.types import Embedder, LanguageModel
+
+DEPTH = 50  # passages of a ranking that a row stores; metrics look at up to 20 documents of several passages each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """Systems over one dataset, all with the same model, embedder and passages.
+
+    `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
+    `retrieval_only` ranks evidence and asks for no answer.
+    `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. `seed`
+    is that of the bootstrap.
+    """
+
+    dataset: Dataset
+    variants: tuple[Variant, ...]
+    model: LanguageModel
+    embedder: Embedder
+    metrics: tuple[Metric, ...]
+    judges: tuple[Judge, ...] = ()
+    judge_model: LanguageModel | None = None
+    retrieval_only: bool = False
+    prompts: Path | None = None
+    passage_tokens: int | None = None
+    overlap: int | None = None
+    limit: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variants", choose_variants(self.variants))
+
+    @property
+    def judging(self) -> LanguageModel:
+        """The model that judges."""
+        return self.judge_model or self.model
+
+    def name(self) -> str:
+        """The name. Experiments of equal corpus, model, embedder, passages and code share it, and share a table."""
+        same = digest_of(self.dataset.name, documents_digest(self.dataset.documents), *self._common())
+        words = [self.dataset.name, self.model.name, *(["retrieval"] if self.retrieval_only else [])]
+        return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), same[:8]])
+
+    def memory_name(self, documents: str) -> str:
+        """The name of the tome of documents with that digest; it changes with the model, the prompts and the code."""
+        made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
+        made_with += [
+            memory_code_digest(),
+            *sorted({recipe_digest(part) for variant in self.variants for part in variant.outside_parts}),
+        ]
+        return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
+
+    def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
+        """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
+        question = [item.id, item.question.text, item.question.options, item.question.instructions, documents]
+        system = [variant.system, dict(variant.settings), prompts, *self._common()]
+        system += map(recipe_digest, variant.outside_parts)
+        return digest_of(*question, *system)[:32]
+
+    def _common(self) -> list[object]:
+        names = [self.model.name, self.embedder.name, code_digest()]
+        return [*names, self.passage_tokens, self.overlap, self.retrieval_only]
+
+
+def check(experiment: Design) -> None:
+    """Raise UsageError for an experiment that cannot measure what it names."""
+    if not experiment.variants:
+        raise UsageError("no system to evaluate: name one, or all")
+    if not experiment.metrics and not experiment.judges:
+        raise UsageError(f"{experiment.dataset.name} has no gold to score by: name a metric, or add gold to it")
+    if experiment.retrieval_only:
+        of_answers = [metric.name for metric in experiment.metrics if not metric.of_ranking]
+        if wrong := [*of_answers, *(judge.name for judge in experiment.judges)]:
+            raise UsageError(f"{', '.join(wrong)} need answers, which retrieval alone does not give: leave them out")
+    for judge in experiment.judges:
+        remember_judge(judge)
+    for metric in experiment.metrics:
+        remember_metric(metric)
+        stem, _, depth = metric.name.partition("@")
+        if depth.isdecimal() and int(depth) > DEPTH:
+            raise UsageError(f"{metric.name!r} looks deeper than the {DEPTH} passages kept: write '{stem}@{DEPTH}'")
+        if not any(map(metric.applies, experiment.dataset.items)):
+            message = f"{experiment.dataset.name} lacks the gold ({metric.needs}) that {metric.name!r} takes"
+            raise UsageError(f"{message}: leave it out, or `tome eval list --metrics` for others")
+
+
+def of_evidence(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """The metrics that score retrieval alone."""
+    return tuple(metric for metric in metrics if metric.of_ranking)

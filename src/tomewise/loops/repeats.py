@@ -1,0 +1,48 @@
+"""Evidence that says word for word what other evidence says is shown once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tomewise.loops.origins import PASSAGE, name_kind
+from tomewise.types import Evidence
+
+_WORD = re.compile(r"\w+")
+_LEAST = 12  # words: shorter texts, such as facts, cost little and are seldom the same by mistake
+_RUN = 3  # words
+_SHARE = 0.9  # of the runs of a text that another one must have
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    words: frozenset[str]
+    runs: frozenset[tuple[str, ...]]
+    is_passage: bool
+
+    def repeats(self, earlier: _Wording) -> bool:
+        """Whether the earlier text has all these words, nearly all in the same order."""
+        if (self.is_passage and not earlier.is_passage) or not self.words <= earlier.words:
+            return False
+        return len(self.runs & earlier.runs) >= _SHARE * len(self.runs)
+
+
+def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The evidence without pieces that add no word to an earlier one: copies, and texts that quote a passage.
+
+    A piece with another number, name or "not" has a word more, so it stays. A passage is left out for another passage
+    only, since nothing else can be quoted.
+    """
+    kept: list[Evidence] = []
+    known: list[_Wording] = []
+    for piece in evidence:
+        words = _WORD.findall(piece.text.casefold())
+        if len(words) >= _LEAST:
+            runs = frozenset(zip(*(words[start:] for start in range(_RUN)), strict=False))
+            wording = _Wording(frozenset(words), runs, name_kind(piece.layer) == PASSAGE)
+            if any(map(wording.repeats, known)):
+                continue
+            known.append(wording)
+        kept.append(piece)
+    return kept

@@ -1,0 +1,60 @@
+"""Places in documents: how they are written for people, and as plain data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from tomewise.types import Place
+
+_NUMBERED = re.compile(
+    r"(?i:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))"
+)  # a year is no number of a chapter
+_LONGEST = 60  # characters of a heading
+
+
+def describe_place(place: Place, part: int | None = None) -> str:
+    """The place in a few words, as "ch. 3, p. 37–38, part 12"; empty for an empty place.
+
+    A heading with a number gives "ch. 3"; the innermost heading is quoted if it has none. `part` counts from 1.
+    """
+    pages = "" if place.last_page is None else f"–{place.last_page}"
+    parts = (
+        *_describe_chapter(place.chapter),
+        f"p. {place.page}{pages}" if place.page is not None else "",
+        f"slide {place.slide}" if place.slide is not None else "",
+        f"row {place.row}" if place.row is not None else "",
+        place.time,
+        f"begins with {place.speaker}" if place.speaker else "",
+        f"part {part}" if part is not None else "",
+    )
+    return ", ".join(words for words in parts if words)
+
+
+def as_plain_data(place: Place) -> dict[str, Any]:
+    """The fields of the place that are set, as JSON can hold them."""
+    values = {field.name: getattr(place, field.name) for field in fields(place)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value not in (None, "", ())
+    }
+
+
+def read_plain_data(data: Mapping[str, Any]) -> Place:
+    """The inverse of `as_plain_data`. Fields that are unknown here, from a later version, are passed over."""
+    known = {field.name: data[field.name] for field in fields(Place) if field.name in data}
+    return Place(**{**known, "chapter": tuple(known.get("chapter", ()))})
+
+
+def _describe_chapter(chapter: tuple[str, ...]) -> list[str]:
+    if not chapter:
+        return []
+    numbers = [found[1] or found[2] for heading in chapter if (found := _NUMBERED.match(heading))]
+    innermost = chapter[-1]
+    words = [f"ch. {numbers[-1]}"] if numbers else []
+    if not _NUMBERED.match(innermost):
+        words.append(f"“{innermost if len(innermost) <= _LONGEST else innermost[: _LONGEST - 1] + '…'}”")
+    return words

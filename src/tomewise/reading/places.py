@@ -1,0 +1,117 @@
+"""Find the places in a text, headings and speakers, for the marks of a document; and the places of its passages."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import takewhile
+from operator import itemgetter
+from typing import TypeAlias
+
+from tomewise.types import Document, Place
+
+Marks: TypeAlias = tuple[tuple[int, Place], ...]
+
+_FENCE = r"(?P<fence>`{3,}|~{3,})"
+_HEADING_OR_FENCE = re.compile(rf"^ {{0,3}}(?:{_FENCE}|(?P<level>#{{1,6}})(?:[ \t]+(?P<words>[^\n]*))?$)", re.MULTILINE)
+_CLOSING = re.compile(r"(?:^|[ \t])#+[ \t]*$")
+_MARKUP = re.compile(r"(?<!\\)[*_`]+|\\(?=[^\w\s])")
+_SPEAKER = re.compile(r"^(?P<name>[^\W\d_][\w.’' -]{0,39}?)[ \t]*:[ \t]", re.MULTILINE)
+_LINE = re.compile(r"^[^\n]*\S", re.MULTILINE)
+_TRANSCRIPT_SHARE = 0.5  # of the lines of a transcript that begin with a speaker, at least
+_MIN_TURNS = 3  # of the speaker who speaks most; a list of "term: meaning" names each term once
+
+
+def mark_headings(text: str) -> Marks:
+    """The headings of Markdown that begin with `#`, each with its path. Those in fenced code do not count."""
+    marks: list[tuple[int, Place]] = []
+    path: list[tuple[int, str]] = []
+    fence = ""
+    for found in _HEADING_OR_FENCE.finditer(text):
+        if found["fence"]:
+            # A fence is closed by one of the same characters that is at least as long.
+            fence = "" if fence and found["fence"].startswith(fence) else fence or found["fence"]
+            continue
+        words = " ".join(_MARKUP.sub("", _CLOSING.sub("", found["words"] or "")).split())
+        if fence or not words:
+            continue
+        level = len(found["level"])
+        path = [(above, heading) for above, heading in path if above < level] + [(level, words)]
+        marks.append((found.start("level"), Place(chapter=tuple(heading for _, heading in path))))
+    return tuple(marks)
+
+
+def mark_speakers(text: str) -> Marks:
+    """The turns of a transcript, whose lines begin with `NAME: `. Empty for a text that is likely no transcript."""
+    turns = list(_SPEAKER.finditer(text))
+    lines = sum(1 for _ in _LINE.finditer(text)) if turns else 0
+    counts = Counter(turn["name"] for turn in turns)
+    if len(turns) < _TRANSCRIPT_SHARE * lines or len(counts) < 2 or max(counts.values()) < _MIN_TURNS:
+        return ()
+    return tuple((turn.start(), Place(speaker=turn["name"])) for turn in turns)
+
+
+def find_sections(document: Document) -> list[int]:
+    """The offsets, ascending, at which a new section begins, the first one apart.
+
+    A heading with nothing below it but the next heading is in one section with that heading. One at the end of the text
+    is in the section before it.
+    """
+    text, marks = document.text, document.marks
+    headings = [
+        start for (start, place), before in zip(marks, [Place(), *map(itemgetter(1), marks)], strict=False)
+        if place.chapter != before.chapter
+    ]  # fmt: skip
+    if not headings:
+        return []
+    sections: list[int] = []
+    bare = not text[: headings[0]].strip()
+    for start, end in zip(headings, [*headings[1:], len(text)], strict=True):
+        if not bare:
+            sections.append(start)
+        bare = "\n" not in text[start:end].strip()
+    if bare and sections and sections[-1] == headings[-1]:
+        sections.pop()
+    return sections
+
+
+class PlaceFinder:
+    """Finds the places of passages in one document."""
+
+    def __init__(self, document: Document) -> None:
+        self._text = document.text
+        self._marks = document.marks
+        self._starts = [start for start, _ in document.marks]
+
+    def find(self, start: int, end: int) -> Place:
+        """The place at `start` of a passage that ends at `end`.
+
+        `last_page` is its last page, if it has several. Of a passage that goes on in another section the chapter holds
+        only the headings that both have; headings of which the passage has no text do not count.
+        """
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_left(self._starts, end) - 1
+        if first < 0:
+            return Place()
+        there = self._marks[last][1]
+        seen = [self._marks[at][1] for at in range(first, last + 1) if not self._is_bare(at, start, end)]
+        here = seen[0] if seen else self._marks[first][1]
+        chapter = _find_common({place.chapter for place in seen or (here,)})
+        return replace(here, chapter=chapter, last_page=there.page if there.page != here.page else None)
+
+    def _is_bare(self, at: int, start: int, end: int) -> bool:
+        """Whether this passage has only a heading of what the mark is for."""
+        heading = self._marks[at][0]
+        if heading < start or self._marks[at][1].chapter == (self._marks[at - 1][1].chapter if at else ()):
+            return False
+        following = self._starts[at + 1] if at + 1 < len(self._starts) else end
+        return "\n" not in self._text[heading : min(end, following)].strip()
+
+
+def _find_common(chapters: Collection[tuple[str, ...]]) -> tuple[str, ...]:
+    """The outer headings that all the paths have."""
+    levels = takewhile(lambda headings: len(set(headings)) == 1, zip(*chapters, strict=False))
+    return tuple(headings[0] for headings in levels)

@@ -1,0 +1,37 @@
+"""A retriever: the openings of documents that share words with the question, and the recall that it makes."""
+
+from __future__ import annotations
+
+from tomewise.parts import CallCount, Count, Everything, Evidence, Kit, Recall, Retriever, Scope
+
+
+class Openings:
+    """Passages ranked by the words they share with the query, earlier passages first where they share as many."""
+
+    calls = CallCount("0", 0)
+
+    def __init__(self, passages: Retriever, words: int) -> None:
+        self._passages = passages
+        self._words = words  # only so many words of a passage count
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The `limit` best passages; scores count shared words."""
+        wanted = set(query.lower().split())
+        found = await self._passages.retrieve(query, 10_000, within=within)
+        scores = {piece.node: len(wanted.intersection(piece.text.lower().split()[: self._words])) for piece in found}
+        return [
+            Evidence(
+                node=piece.node,
+                layer=piece.layer,
+                text=piece.text,
+                title=piece.title,
+                sources=piece.sources,
+                score=scores[piece.node],
+            )
+            for piece in sorted(found, key=lambda piece: (-scores[piece.node], piece.node))[:limit]
+        ]
+
+
+def find_openings(kit: Kit, *, words: Count = 50) -> Recall:
+    """Passages whose openings share words with the question."""
+    return Recall(retriever=Openings(Everything(kit.store), words))

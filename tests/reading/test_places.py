@@ -1,0 +1,64 @@
+from tomewise.reading.places import PlaceFinder, find_sections, mark_headings, mark_speakers
+from tomewise.types import Document, Place
+
+
+def marked(text: str) -> Document:
+    return Document(id="/d.md", text=text, marks=mark_headings(text))
+
+
+def test_headings_have_their_paths() -> None:
+    text = "# A *big* Book\n\n## 1. One ##\n\nRain.\n\n### Deep\n\n## 2. Two\n"
+    assert [(text[start:].split("\n")[0], place.chapter) for start, place in mark_headings(text)] == [
+        ("# A *big* Book", ("A big Book",)),
+        ("## 1. One ##", ("A big Book", "1. One")),
+        ("### Deep", ("A big Book", "1. One", "Deep")),
+        ("## 2. Two", ("A big Book", "2. Two")),
+    ]
+
+
+def test_what_only_looks_like_a_heading_is_none() -> None:
+    assert mark_headings("#hash\n\nno # heading\n\n#\n\n    # code\n") == ()
+    fenced = "````\n# comment\n```\n# still\n````\n# Heading\n"
+    assert [place.chapter for _, place in mark_headings(fenced)] == [("Heading",)]
+
+
+def test_speakers_are_found_in_transcripts_only() -> None:
+    transcript = "Ann: Hello.\nBob B. Smith: Hello.\nAnn: The rain\ncomes.\nAnn: Yes."
+    assert mark_speakers(transcript) == (
+        (0, Place(speaker="Ann")),
+        (12, Place(speaker="Bob B. Smith")),
+        (33, Place(speaker="Ann")),
+        (54, Place(speaker="Ann")),
+    )
+    assert mark_speakers("Rain: water that falls.\nSnow: the same, frozen.\nHail: ice.\n") == ()
+    assert mark_speakers("Ann: a\nAnn: b\nAnn: c\n") == ()
+    assert mark_speakers("Ann: a\nBob: b\nAnn: c\nAnn: d\n" + "The rain fell.\n" * 10) == ()
+
+
+def test_a_heading_without_text_below_it_begins_no_section_of_its_own() -> None:
+    text = "# Book\n\n## 1\n\nRain.\n\n## 2\n\n### 2.1\n\nWind.\n\n## End\n"
+    assert [text[start:].split("\n")[0] for start in find_sections(marked(text))] == ["## 2"]
+    assert find_sections(Document(id="d", text=text)) == []
+    assert find_sections(marked("Before.\n\n# One\n\nRain.")) == [9]
+
+
+def test_the_place_of_a_passage_is_that_of_its_beginning() -> None:
+    text = "# Book\n\n## 1\n\nRain.\n\nWind.\n\n## 2\n\nSnow."
+    places = PlaceFinder(marked(text))
+    assert places.find(0, text.index("Wind")).chapter == ("Book", "1")
+    assert places.find(text.index("Wind"), text.index("Wind") + 5).chapter == ("Book", "1")
+    assert places.find(text.index("Snow"), len(text)).chapter == ("Book", "2")
+    assert places.find(text.index("Wind"), len(text)).chapter == ("Book",)
+    assert places.find(text.index("## 2"), text.index("Snow")).chapter == ("Book", "2")
+    assert PlaceFinder(Document(id="d", text=text)).find(0, 5) == Place()
+
+
+def test_a_passage_that_begins_before_the_first_mark_has_no_place() -> None:
+    assert PlaceFinder(marked("Before.\n\n# One\n\nRain.")).find(0, 7) == Place()
+
+
+def test_a_passage_may_span_pages() -> None:
+    marks = tuple((start, Place(page=page)) for page, start in enumerate((0, 10, 20), start=1))
+    places = PlaceFinder(Document(id="d", text="x" * 30, marks=marks))
+    assert places.find(0, 10) == Place(page=1)
+    assert places.find(12, 30) == Place(page=2, last_page=3)

@@ -1,0 +1,138 @@
+"""What `tome systems NAME` states, and that the parts keep to the calls that they state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+from tests.stories import put_texts
+from tests.test_ablations import EMBEDDER, QUESTION, TEXTS, make_model
+
+from tomewise.calls import NO_CALLS, NOT_STATED, CallCount, read_calls, sum_calls
+from tomewise.memory.building import build
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.answer import answer_question
+from tomewise.systems.kit import Kit, System, answer_once
+from tomewise.systems.registry import ABLATIONS, RECIPES
+from tomewise.systems.spec import choose_variant, parse_variants
+from tomewise.systems.system_summary import describe_type, summarise_system
+from tomewise.types import Question
+
+VARIANTS = parse_variants(["all", *(f"{name}:all" for name in ABLATIONS), "comorag stride=1 levels=2"])
+# Searches that find little at a time, so that a loop goes on to its last cycle.
+DEEPEST = {"comorag": 33, "comorag:as published": 65, "raptor+probe": 33, "hipporag2+probe": 49, "cogitorag": 2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_umap():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "umap", None)  # it takes seconds to import
+        yield
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_a_scripted_run_keeps_to_the_stated_calls(variant, tmp_path):
+    stated = summarise_system(variant)
+    store = SqliteStore.open(tmp_path / "a.tome")
+    put_texts(store, EMBEDDER, "story", *TEXTS)
+    built, asked = make_model(), make_model()
+    asyncio.run(build(variant.wire(Kit(store, built, EMBEDDER)).layers, store, lambda _: None))
+    asyncio.run(answer_question(variant.wire(Kit(store, asked, EMBEDDER)), Question(text=QUESTION, force=True)))
+    store.close()
+    assert stated.index.most is not None
+    assert len(built.calls) <= stated.index.most * len(TEXTS)
+    assert bool(built.calls) == (stated.index != NO_CALLS)
+    assert stated.ask.most is not None
+    assert 1 <= len(asked.calls) <= stated.ask.most
+    if variant.name in DEEPEST:
+        assert stated.ask.most == DEEPEST[variant.name]
+
+
+@pytest.mark.parametrize("text", ["hybrid+probe cycles=4 limit=1", "comorag cycles=3 limit=1", "naive", "hipporag2"])
+def test_the_bound_of_a_question_is_reached(text, tmp_path):
+    """A bound that no run reaches would say little: here every cycle finds something new, and each answer fails."""
+    (variant,) = parse_variants([text])
+    store = SqliteStore.open(tmp_path / "a.tome")
+    put_texts(store, EMBEDDER, "story", *TEXTS)
+    asyncio.run(build(variant.wire(Kit(store, make_model(), EMBEDDER)).layers, store, lambda _: None))
+    model = make_model()
+    asyncio.run(answer_question(variant.wire(Kit(store, model, EMBEDDER)), Question(text=QUESTION, force=True)))
+    store.close()
+    most = summarise_system(variant).ask.most
+    assert most is not None
+    assert most - 1 <= len(model.calls) <= most  # a single cue is not fused, so the first cycle has one call less
+
+
+def test_formulas_come_from_the_parts(tmp_path):
+    formulas = {name: summarise_system(parse_variants([name])[0]) for name in RECIPES}
+    assert formulas["naive"].ask.formula == "1"
+    assert formulas["comorag"].ask.formula == "2 + 6 a cycle + 1 for a forced answer, at most 33 in 5 cycles"
+    assert formulas["hipporag2"].index.formula == "1 a passage"
+    assert "gists: 1 a passage and 1 more" in formulas["cogitorag"].index.formula
+    (two,) = parse_variants(["hipporag2 extraction='entities then triples'"])
+    assert summarise_system(two).index == CallCount("2 a passage", 2)
+    relations = GraphLayer(None, None, EMBEDDER, style="relations")  # type: ignore[arg-type]
+    assert read_calls(relations).most is None
+
+
+class _Loop:
+    async def run(self, question):
+        yield None
+
+
+def test_a_loop_from_outside_need_not_state_its_calls():
+    class Searching:
+        async def retrieve(self, query, limit, *, within=None):
+            return []
+
+    def own(kit: Kit) -> System:
+        return System(loop=_Loop())
+
+    def around(kit: Kit) -> System:
+        return answer_once(kit, Searching(), 3, 500)
+
+    assert summarise_system(choose_variant(own)).ask == NOT_STATED
+    assert summarise_system(choose_variant(around)).ask == CallCount("1 + not stated", None)
+    assert sum_calls([CallCount("1", 1), NOT_STATED]).most is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "words"),
+    [
+        (int, "integer"),
+        (Annotated[int, Field(ge=0, lt=9)], "integer from 0 below 9"),
+        (Literal["a", "b"], '"a" | "b"'),
+        (Literal["a"], '"a"'),
+        (Mapping[str, int], "object"),
+        (int | None, "int | None"),
+        (Any, "any value"),
+        (Path, "string"),
+        (Kit, "Kit"),
+    ],
+)
+def test_types_in_words(type_, words):
+    assert words in describe_type(type_)
+
+
+def test_the_command_shows_one_system(command):
+    ran = command("systems", "comorag cycles=2")
+    assert ran.code == 0
+    for line in ("ask: 2 + 6 a cycle", "at most 15 in 2 cycles", "cycles (integer from 0) default 5, here 2"):
+        assert line in ran.out
+    assert "without veridical: veridical=0" in ran.out
+    assert "episodes (from passages)" in ran.out
+    shown = json.loads(command("systems", "cogitorag", "--json").out)
+    assert shown["ask"] == {"formula": "1 + 1", "most": 2}
+    assert [layer["name"] for layer in shown["layers"]] == ["gists", "graph:gists-triples"]
+    assert shown["ablations"]["without diffusion"] == {"spreading": "one step"}
+    settings = {setting["name"]: setting for setting in shown["settings"]}
+    alpha = {"name": "alpha", "type": "number from 0", "default": 2.0, "required": False, "value": 2.0}
+    assert settings["alpha"] == alpha
+    assert command("systems", "comorga").code == 2

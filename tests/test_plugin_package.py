@@ -1,0 +1,212 @@
+"""A package with one part of each kind, installed and used from the command, from `Tome` and from `Experiment`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.installed_plugin import SOURCES, install_plugin
+
+from tomewise import Experiment, plugins
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import UnknownName, UsageError
+from tomewise.evaluate.digests import prompts_digest
+from tomewise.evaluate.items import Dataset, Item
+from tomewise.language.choose_model import check_models
+from tomewise.language.roles.outside import find_outside_roles
+from tomewise.language.scripted import ScriptedModel
+from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.systems.registry import find_recipe
+from tomewise.testing import check_language_model, check_loop, check_retriever
+from tomewise.tome.tome import Tome
+from tomewise.types import Document, Question
+
+LOG = "# kept by Ada Marsh\n1911-05-02 | Ada Marsh put out the light at nine.\n1911-05-03 | Tom Hale rowed in.\n"
+needs_writes = pytest.mark.skipif(
+    not hasattr(GraphLayer, "writes"), reason="a layer on a graph gets its nodes once layers state what they write"
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The plugin, installed for this process and for those that it starts."""
+    folder = tmp_path / "site"
+    install_plugin(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(SOURCES)
+    monkeypatch.setattr(plugins, "_registered", {})
+    yield folder
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tomewise_harbour"]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def logbook(here: Path) -> Path:
+    path = here / "may.logbook"
+    path.write_text(LOG, encoding="utf-8")
+    return path
+
+
+def run_command(site: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, as a person starts it."""
+    path = os.pathsep.join([str(site), *(each for each in sys.path if each)])
+    ran = subprocess.run(
+        [sys.executable, "-m", "tomewise", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+def test_the_command_uses_the_package(site, logbook, here):
+    added = json.loads(run_command(site, "add", here, "--embedder", "hash", "--json").stdout)
+    assert added["added"] == [str(logbook.resolve())]
+    built = json.loads(run_command(site, "build", "--system", "harbour", "--json").stdout)
+    assert [layer["layer"] for layer in built["layers"]] == ["graph:passages-triples", "retold"]
+    asked = run_command(site, "ask", "Who put out the light?", "--system", "harbour limit=3", "--json")
+    assert json.loads(asked.stdout)["system"] == "harbour limit=3"
+    (here / "corpus.jsonl").write_text('{"id": "a", "text": "Ada put out the light at nine."}\n')
+    (here / "questions.jsonl").write_text('{"id": "q", "question": "When?", "answers": ["at nine"]}\n')
+    systems = ("harbour", "opening+doubted first=1")
+    table = run_command(site, "eval", "run", *systems, "--data", here, "--metric", "brevity", "--embedder", "hash")
+    assert "opening+doubted first=1" in table.stdout
+    assert "brevity" in table.stdout
+
+
+def test_the_command_names_its_parts(command, site):
+    rows = json.loads(command("plugins", "--json").out)
+    ours = [(row["kind"], row["name"]) for row in rows if row["package"] == "tomewise-harbour"]
+    assert ours == [
+        ("systems", "harbour"),
+        ("recalls", "opening"),
+        ("loops", "doubted"),
+        ("roles", "retell_fact"),
+        ("readers", "logbook"),
+        ("metrics", "brevity"),
+    ]
+    assert not [row for row in rows if row["problem"]]
+    shown = json.loads(command("systems", "opening+doubted", "--json").out)
+    assert [setting["name"] for setting in shown["settings"]] == ["words", "first", "limit", "context"]
+    assert shown["ask"] == {"formula": "twice one search and one answer", "most": 2}
+    assert json.loads(command("systems", "harbour", "--json").out)["layers"][1]["calls"]["formula"] == "1 a fact"
+
+
+def test_a_logbook_is_read_in_the_reader_process(site, logbook, here):
+    (here / "broken.logbook").write_text("no date", encoding="utf-8")
+    with Tome.open(here / "m.tome", embedder="hash") as tome:
+        report = tome.add(here)
+        document = tome.document("may.logbook")
+    assert document.text == "Ada Marsh put out the light at nine. (1911-05-02)\nTom Hale rowed in. (1911-05-03)"
+    assert (document.metadata, document.source) == ({"begins": "1911-05-02"}, str(logbook.resolve()))
+    assert "is not a logbook" in report.skipped[str(here / "broken.logbook")]
+
+
+def test_without_the_package_a_logbook_is_plain_text(logbook, here):
+    with Tome.open(here / "m.tome", embedder="hash") as tome:
+        tome.add(logbook)
+        assert tome.document("may.logbook").text == LOG
+
+
+async def test_its_parts_pass_the_contracts(site, here):
+    from tomewise_harbour.role import FactIn
+
+    (role,) = find_outside_roles()
+    reply = {"sentence": "Ada kept the light."}
+    model = ScriptedModel({role.name: lambda _: reply, "answer": lambda _: {"answer": "Ada"}})
+    await check_language_model(model, role, FactIn(fact="ada keep light"))
+    async with Tome.open(here / "m.tome", model=model, embedder="hash") as tome:
+        await tome.aadd(*(Document(id=f"d{n}", text=f"Ada kept light number {n}.") for n in range(7)))
+        system = find_recipe("opening+doubted")(tome.kit)
+        await check_retriever(system.retriever, "Who kept light number 3?")
+        answer = await check_loop(system.loop, Question(text="Who kept it?"))
+        assert len(answer.evidence) == 1
+        answer = await tome.aask("Who kept it?", system="opening+doubted first=2 limit=3")
+        assert len(answer.evidence) == 2
+
+
+async def test_a_declined_answer_sees_more(site, here):
+    replies = [{"answer": "*"}, {"answer": "Ada"}]
+    async with Tome.open(here / "m.tome", model=ScriptedModel({"answer": replies}), embedder="hash") as tome:
+        await tome.aadd(*(Document(id=f"d{n}", text=f"Ada kept light number {n}.") for n in range(7)))
+        answer = await tome.aask("Who kept it?", system="opening+doubted")
+    assert (answer.text, len(answer.evidence)) == ("Ada", 7)
+    assert [event.name for event in answer.events] == ["retrieved", "doubted", "retrieved"]
+
+
+@needs_writes
+async def test_its_layer_rests_on_the_graph(site, here):
+    replies = {
+        "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "kept", given.text.split()[-1]]]},
+        "retell_fact": lambda given: {"sentence": f"Retold: {given.fact}."},
+        "answer": lambda _: {"answer": "Ada"},
+    }
+    async with Tome.open(here / "m.tome", model=ScriptedModel(replies), embedder=HashEmbedder()) as tome:
+        await tome.aadd(Document(id="one", text="Ada kept boats"), Document(id="two", text="Ada kept lights"))
+        built = await tome.abuild("harbour")
+        assert {report.layer: report.added for report in built.layers}["retold"] == 2
+        answer = await tome.aask("Who kept boats?", system="harbour limit=1")
+        assert "Retold: ada kept boats." in answer.evidence[0].text.casefold().replace("retold", "Retold")
+        await tome.aremove("one")
+        assert [node.text for node in tome.store.nodes("retold").values()] == ["Retold: ada kept lights."]
+        rebuilt = await tome.abuild("harbour")
+        assert sum(report.added for report in rebuilt.layers) == 0
+
+
+def test_an_experiment_compares_its_systems(site, here):
+    items = (Item(id="q", question=Question(text="Who kept light 3 of six?"), answers=("Ada",), supporting=("d3",)),)
+    documents = tuple(Document(id=f"d{n}", text=f"Ada kept light {n} of six.") for n in range(6))
+    experiment = Experiment(
+        ["opening+doubted first=1", "opening+once"],
+        Dataset(name="lights", documents=documents, items=items),
+        ["brevity", "recall@2"],
+        model=ScriptedModel({"answer": lambda _: {"answer": "Ada"}}),
+        embedder=HashEmbedder(),
+        out=here / "out",
+    )
+    experiment.run()
+    first, second = experiment.table(baseline="opening+once").lines
+    assert first.cells["brevity"].value == second.cells["brevity"].value == 1 - 3 / 200
+    assert first.cells["recall@2"].value == 1.0
+    (variant, _) = experiment.design.variants
+    assert [part.__module__ for part in variant.outside_parts] == [
+        "tomewise_harbour.retriever",
+        "tomewise_harbour.loop",
+    ]
+
+
+def test_its_role_may_have_a_model_of_its_own(site):
+    check_models("extractive", {"retell_fact": "extractive"}, None)
+    with pytest.raises(UnknownName, match="did you mean 'retell_fact'"):
+        check_models("extractive", {"retell_facts": "extractive"}, None)
+
+
+def test_the_folder_of_prompts_counts_the_prompt_of_its_role(site, tmp_path):
+    packaged = prompts_digest(tmp_path)
+    (tmp_path / "retell_fact.md").write_text("Mine: {{ fact }}", encoding="utf-8")
+    assert prompts_digest(tmp_path) != packaged
+
+
+def test_a_recall_needs_a_loop(site):
+    with pytest.raises(UsageError, match=r"'opening' is a recall and needs a loop: write 'opening\+once'"):
+        find_recipe("opening")
+    with pytest.raises(UnknownName, match="did you mean 'doubted'"):
+        find_recipe("opening+doubte")
+
+
+def test_a_reader_comes_with_a_package_only():
+    with pytest.raises(UsageError, match="runs in a process of its own"):
+        plugins.register("readers", "logbook", print)
+
+
+def test_no_part_is_long():
+    files = [path for path in SOURCES.rglob("*.py") if path.name != "__init__.py"]
+    assert len(files) == 7
+    assert all(len(path.read_text("utf-8").splitlines()) <= 40 for path in files)
