@@ -18,6 +18,7 @@ GIST_REPEATED = "gist asked for again"
 GIST_REPLACED = "passage in place of its gist"
 NOT_DECOMPOSED = "question asked whole"
 NOT_RECOGNISED = "facts not filtered"
+NOT_SELECTED = "nodes not selected"
 NO_WALK = "ranked by cosine alone"
 REPLY_SKIPPED = "reply skipped"
 

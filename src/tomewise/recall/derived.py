@@ -11,6 +11,7 @@ import numpy as np
 from tomewise.calls import NO_CALLS
 from tomewise.memory.grounds import find_grounds
 from tomewise.recall.ranking import find_top
+from tomewise.store.sqlite.write import list_source_spaces
 from tomewise.types import Embedder, Evidence, PassageId
 
 if TYPE_CHECKING:
@@ -65,15 +66,16 @@ class Grounds:
     def __init__(self, store: SqliteStore, layer: str) -> None:
         self._store = store
         self._layer = layer
-        self._cache: tuple[int, dict[int, tuple[PassageId, ...]]] = (0, {})  # the layer's version, passages by node
+        self._spaces = [f"edges/{space}" for space in list_source_spaces(layer)]
+        self._cache: tuple[list[int], dict[int, tuple[PassageId, ...]]] = ([], {})  # versions, passages by node
 
     def passages_below(self, keys: Iterable[int]) -> Mapping[int, tuple[PassageId, ...]]:
         """For each node the passages at the bottom of its tree, however many levels down, in document order."""
         wanted = list(keys)
-        version = self._store.version(f"edges/made-of:{self._layer}")
-        if self._cache[0] != version:
-            self._cache = (version, {})
-        cache = self._cache[1]  # stays correct for `version` even if another thread now replaces `self._cache`
+        versions = [self._store.version(space) for space in self._spaces]
+        if self._cache[0] != versions:
+            self._cache = (versions, {})
+        cache = self._cache[1]  # stays correct for `versions` even if another thread now replaces `self._cache`
         cache.update(self._read([key for key in wanted if key not in cache]))
         return {key: cache[key] for key in wanted}
 

@@ -10,16 +10,27 @@ from typing import Any
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
-from tomewise.systems import comorag, flat, graph, tree
+from tomewise.systems import cam, comorag, flat, graph, tree
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
-_OWN: Mapping[str, Recipe] = {**flat.RECIPES, **graph.RECIPES, **tree.RECIPES, **comorag.RECIPES}
+_OWN: Mapping[str, Recipe] = {
+    **flat.RECIPES,
+    **graph.RECIPES,
+    **tree.RECIPES,
+    **cam.RECIPES,
+    **comorag.RECIPES,
+}
 LOOPS: Mapping[str, Loop] = {"once": once, "probe": comorag.probe}  # each goes around the recall of any system
 _NAMED = ("raptor+probe", "hipporag2+probe", "hybrid+probe")  # the pairs that papers and our tables compare
-ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {**graph.ABLATIONS, **tree.ABLATIONS, **comorag.ABLATIONS}
+ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    **graph.ABLATIONS,
+    **tree.ABLATIONS,
+    **cam.ABLATIONS,
+    **comorag.ABLATIONS,
+}
 DEFAULT = "hybrid"
 
 

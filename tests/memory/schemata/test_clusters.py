@@ -65,6 +65,7 @@ def test_without_splitting_no_vertex_is_in_two_clusters() -> None:
     assert len(clusters.member_vertices) == 14
 
 
+@settings(deadline=None)
 @given(graphs)
 def test_new_clusters_are_those_of_the_slow_reading(graph) -> None:
     vertices, pairs = graph
@@ -72,6 +73,7 @@ def test_new_clusters_are_those_of_the_slow_reading(graph) -> None:
     assert sets_of(clusters) == set(cluster(graph_of(vertices, pairs)))
 
 
+@settings(deadline=None)
 @given(graphs, st.lists(st.integers(0, 3), min_size=200, max_size=200))
 def test_each_label_is_a_majority_label_once_the_sweeps_settle(graph, start) -> None:
     vertices, pairs = graph
@@ -86,7 +88,7 @@ def test_each_label_is_a_majority_label_once_the_sweeps_settle(graph, start) -> 
     assert visits or labels.tolist() == start[:vertices]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(graphs)
 def test_a_batch_leaves_far_clusters_alone(graph) -> None:
     vertices, pairs = graph
@@ -103,6 +105,7 @@ def test_a_batch_leaves_far_clusters_alone(graph) -> None:
         assert kept == sets_of(before)
 
 
+@settings(deadline=None)
 @given(graphs)
 def test_every_linked_vertex_is_below_a_top(graph) -> None:
     vertices, pairs = graph

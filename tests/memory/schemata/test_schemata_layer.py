@@ -13,13 +13,16 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.schemata.levels import FIRST_LABEL, grow_levels
 from tomewise.memory.schemata.network import LinkRules, Links
 from tomewise.memory.schemata.plan import list_clusters
-from tomewise.memory.schemata.schemata_layer import NAME, SchemataLayer
-from tomewise.memory.schemata.state import load_labels, name_links
+from tomewise.memory.schemata.schemata_layer import SchemataLayer
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.state import load_labels
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
 
 EMBEDDER = HashEmbedder(32)
 RULES = LinkRules(theta=0.2, k=4)
+NAMES = SchemataNames.of(RULES, split=True, hierarchy=True, entities="")
+NAME = NAMES.layer
 TOPICS = ("the tide and the harbour pilot", "a ledger of grain and barley", "the school bell and the teacher")
 
 
@@ -40,21 +43,24 @@ def build_layer(store, model, **options):
 
 def assert_sound(store) -> None:
     """The stored state is that of its own levels, and each summary was made from what its cluster holds."""
-    record = store.builds().get(NAME)
-    if record is None:
+    records = {name: record for name, record in store.builds().items() if name.startswith("schemata")}
+    if not records:
         return
+    ((name, record),) = records.items()
+    names = SchemataNames(name)
     keys = np.array(store.node_keys("passages"), np.int64)
-    table = store.edges(name_links(0)).rows
+    table = store.edges(names.links(0)).rows
     order = {key: place for place, key in enumerate(keys.tolist())}
     a = np.array([order[int(key)] for key in table[:, 0]], np.int64)
     b = np.array([order[int(key)] for key in table[:, 1]], np.int64)
-    levels = grow_levels(keys, Links.from_pairs(a, b, table[:, 2]), load_labels(store, record["levels"]), record["k"])
+    labels = load_labels(store, names, record["levels"])
+    levels = grow_levels(keys, Links.from_pairs(a, b, table[:, 2]), labels, record["k"])
     assert len(levels) == record["levels"]
-    stored = store.nodes(NAME)
+    stored = store.nodes(name)
     clusters = {cluster.label: cluster for cluster in list_clusters(levels, dict.fromkeys(keys.tolist(), 0))}
     assert clusters.keys() == stored.keys(), "each cluster has a node, and each node is a cluster"
     assert all(label < FIRST_LABEL for label in clusters)
-    sources = store.sources(stored, NAME)
+    sources = store.sources(stored, name)
     for label, cluster in clusters.items():
         assert stored[label].data["stamp"] == cluster.stamp, "no summary is stale"
         assert sorted(sources[label]) == sorted(cluster.children), "links up and down agree"
@@ -104,7 +110,7 @@ def test_batches_and_removals_leave_a_sound_state(tmp_path) -> None:
             change.remove_document(f"d{number:03}")
     build_layer(store, make_model())
     assert store.nodes(NAME) == {}
-    assert not len(store.edges(name_links(0)).rows)
+    assert not len(store.edges(NAMES.links(0)).rows)
 
 
 def test_an_update_asks_for_changed_clusters_alone(tmp_path) -> None:
@@ -147,11 +153,11 @@ def test_the_threshold_is_set_once_from_enough_passages(tmp_path) -> None:
     store = SqliteStore.open(tmp_path / "a.tome")
     fill(store, 55)
     build_layer(store, make_model(), rules=LinkRules())
-    theta = store.builds()[NAME]["theta"]
-    assert store.builds()[NAME]["isolated"] <= 0.15 * 55
+    theta = store.builds()["schemata"]["theta"]
+    assert store.builds()["schemata"]["isolated"] <= 0.15 * 55
     fill(store, 10, start=55)
     build_layer(store, make_model(), rules=LinkRules())
-    assert store.builds()[NAME]["theta"] == theta
+    assert store.builds()["schemata"]["theta"] == theta
 
 
 def test_without_links_it_says_so(tmp_path) -> None:

@@ -39,6 +39,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "answer": answering.answer,
     "filter_facts": steering.filter_facts,
     "encode": steering.encode,
+    "select_nodes": steering.select_nodes,
 }
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 

@@ -52,6 +52,7 @@ from tomewise.language.roles.steering import (
     FILTER_FACTS,
     FUSE,
     PROBE,
+    SELECT_NODES,
     CueOut,
     DecomposeIn,
     DecomposeOut,
@@ -62,6 +63,8 @@ from tomewise.language.roles.steering import (
     FuseIn,
     ProbeIn,
     ProbeOut,
+    SelectIn,
+    SelectOut,
 )
 from tomewise.types import Role
 
@@ -90,6 +93,7 @@ __all__ = [
     "NARRATE",
     "PROBE",
     "ROLES",
+    "SELECT_NODES",
     "SUMMARISE",
     "AnswerIn",
     "AnswerOut",
@@ -116,6 +120,8 @@ __all__ = [
     "Quote",
     "RelationsOut",
     "Relationship",
+    "SelectIn",
+    "SelectOut",
     "Shown",
     "StatementsIn",
     "StatementsOut",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FIRST_LABEL = 1 << 48  # labels from here up belong to clusters without a node; all keys of nodes are smaller
 _LABELS_A_LEVEL = 1 << 40
-_MOST_LEVELS = 10
+MOST_LEVELS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ def grow_levels(
     clustered.
     """
     levels: list[Level] = []
-    while len(links.a) and len(levels) < _MOST_LEVELS:
+    while len(links.a) and len(levels) < MOST_LEVELS:
         level = _cluster_level(
             names, links, before[len(levels)] if len(levels) < len(before) else None, len(levels), split
         )
@@ -63,6 +63,12 @@ def grow_levels(
         levels.append(level)
         names, links = lift(level, k)
     return levels
+
+
+def keep_unclustered(names: NDArray[np.int64], links: Links) -> list[Level]:
+    """The lowest level alone, without clusters; no level if there are no links."""
+    none = np.empty(0, np.int64)
+    return [Level(names, links, SlotLabels(none, none, none), Clusters(none, none, none, 0, 0))] if len(links.a) else []
 
 
 def _cluster_level(

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
-from tomewise.memory.schemata.levels import Level, grow_levels
+from tomewise.memory.schemata.levels import MOST_LEVELS, Level, grow_levels, keep_unclustered
 from tomewise.memory.schemata.network import LinkRules, Links, find_links
 from tomewise.memory.schemata.plan import Cluster, list_clusters, slice_run
-from tomewise.memory.schemata.state import Ground, load_ground, load_labels, write_levels
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.state import Ground, load_ground, load_labels, load_shared, write_levels
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from tomewise.store.sqlite.store import SqliteStore
 
-NAME = "schemata"
 _SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
 _ENOUGH = 50  # passages whose similarities set the threshold
@@ -56,12 +57,12 @@ class SchemataLayer:
     one goes up as it is. A node keeps its id while its members change. A large cluster is summarised in parts, and the
     parts together, so that a new member changes few calls. Removing a document is the same mechanism without new links.
 
+    Without `split`, a vertex is in one cluster alone. Without `hierarchy` there are links, but no clusters. `entities`
+    is the node layer of a graph's entities: passages that see an entity of at most k passages are linked too, with the
+    threshold as their score.
+
     Unlike the other layers, the result depends on the order in which passages came; equal histories give equal results.
     """
-
-    name = NAME
-    needs = ("passages",)
-    writes = (NAME,)
 
     def __init__(
         self,
@@ -71,6 +72,8 @@ class SchemataLayer:
         *,
         rules: LinkRules | None = None,
         split: bool = True,
+        hierarchy: bool = True,
+        entities: str = "",
         batch: int | None = None,
     ) -> None:
         self._store = store
@@ -78,17 +81,36 @@ class SchemataLayer:
         self._embedder = embedder
         self._rules = rules or LinkRules()
         self._split = split
+        self._hierarchy = hierarchy
+        self._entities = entities
         self._batch = batch
+        self.names = SchemataNames.of(self._rules, split=split, hierarchy=hierarchy, entities=entities)
+        self.name = self.names.layer
+        self.needs = ("passages", entities) if entities else ("passages",)
+        self.writes = (self.name,)
+
+    @property
+    def calls(self) -> CallCount:
+        """A cluster of n members takes fewer than n + 1 calls. Each link is in two clusters of its level at most.
+
+        So level 1 takes at most 2k calls a passage. Every higher level has fewer clusters than the one below it, which
+        has at most k a passage, each with at most 2k links.
+        """
+        if not self._hierarchy:
+            return NO_CALLS
+        k = self._rules.k
+        most = 2 * k + (MOST_LEVELS - 1) * 2 * k * k if self._split else MOST_LEVELS
+        return CallCount("1 for every 4 to 12 members of a cluster that is new or has changed", most)
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
-        known = (await asyncio.to_thread(self._store.intake, NAME)).failed
+        known = (await asyncio.to_thread(self._store.intake, self.name)).failed
         fresh = [key for key in change.added if key not in known]
         size = self._batch or max(1, len(fresh))
         batches = [fresh[start : start + size] for start in range(0, max(1, len(fresh)), size)]
         reports = [await self._take(batch, report) for batch in batches]
         return LayerReport(
-            layer=NAME,
+            layer=self.name,
             added=sum(each.added for each in reports),
             removed=sum(each.removed for each in reports),
             failed=reports[-1].failed,
@@ -109,7 +131,7 @@ class SchemataLayer:
         for cluster in plan.stale:
             texts[cluster.label] = await _summarise(cluster, texts, stand_in)
         return Estimate(
-            layer=NAME,
+            layer=self.name,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
             input_tokens=sum(self._model.reckon(SUMMARISE, given) for given in inputs),
@@ -140,22 +162,32 @@ class SchemataLayer:
         return await asyncio.to_thread(self._commit, plan, batch, summaries, vectors, failed)
 
     def _plan(self, batch: Sequence[int]) -> _Plan:
-        record = self._store.builds().get(NAME, {})
-        intake = self._store.intake(NAME)
+        record = self._store.builds().get(self.name, {})
+        intake = self._store.intake(self.name)
         rules = self._rules
         known = intake.done | intake.failed.keys()
         fresh = frozenset(batch)
+        if self._entities:
+            passages = frozenset(self._store.node_keys("passages"))
+            known, fresh = known & passages, fresh & passages
         if rules.theta is None and len(known) >= _ENOUGH:
             rules = replace(rules, theta=record["theta"])
         elif rules.theta is None:
             known, fresh = frozenset(), fresh | known  # too few passages to have set the threshold: link all again
-        ground = load_ground(self._store, known, fresh)
+        ground = load_ground(self._store, self.names, known, fresh)
         added, theta = find_links(ground.passages, ground.links, ground.fresh, rules)
-        before = load_labels(self._store, record.get("levels", 0))
-        levels = grow_levels(ground.keys, _join(ground.links, added), before, rules.k, split=self._split)
+        links = _join(ground.links, added)
+        if self._entities:
+            shared = load_shared(self._store, self._entities, ground.keys, rules.k)
+            links = _join(links, replace(shared, weights=np.full(len(shared.a), theta)))
+        before = load_labels(self._store, self.names, record.get("levels", 0))
+        if self._hierarchy:
+            levels = grow_levels(ground.keys, links, before, rules.k, split=self._split)
+        else:
+            levels = keep_unclustered(ground.keys, links)
         positions = dict(zip(ground.keys.tolist(), ground.passages.positions.tolist(), strict=True))
         clusters = {cluster.label: cluster for cluster in list_clusters(levels, positions)}
-        stored = self._store.nodes(NAME)
+        stored = self._store.nodes(self.name)
         return _Plan(ground, theta, levels, len(before), clusters, stored, _find_stale(clusters, stored))
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
@@ -170,37 +202,37 @@ class SchemataLayer:
     ) -> LayerReport:  # fmt: skip
         """Write a batch. `made` are the new summaries by label, each with its row of `vectors`."""
         leaves = _find_leaves(plan.clusters, failed)
-        taken = {*batch, *self._store.intake(NAME).failed} - leaves.keys()
+        taken = {*batch, *self._store.intake(self.name).failed} - leaves.keys()
         obsolete = [key for key in plan.stored if key not in plan.clusters]
         ids, born = self._name_nodes(plan)
         with self._store.write() as change:
             keys: dict[int, int] = {}
             for cluster in plan.stale:
-                node = _make_node(cluster, ids, made.get(cluster.label, ""))
+                node = _make_node(cluster, self.name, ids, made.get(cluster.label, ""))
                 put = change.update_nodes if cluster.label in plan.stored else change.put_nodes
                 keys |= {cluster.label: put([node], lifetime="any")[node.id]}
             change.remove_nodes(obsolete)  # after the nodes above have their new sources
-            change.remove_vectors(NAME, [keys[label] for label in failed])
-            change.replace_vectors(NAME, [keys[label] for label in made], vectors)
-            write_levels(change, self._store, plan.levels, plan.levels_before, keys)
-            change.record_intake(NAME, taken, leaves)
-            change.record_build(NAME, self._make_record(plan, born))
+            change.remove_vectors(self.name, [keys[label] for label in failed])
+            change.replace_vectors(self.name, [keys[label] for label in made], vectors)
+            write_levels(change, self._store, self.names, plan.levels, plan.levels_before, keys)
+            change.record_intake(self.name, taken, leaves)
+            change.record_build(self.name, self._make_record(plan, born))
         notes = () if plan.levels or not len(plan.ground.keys) else ("no two passages are alike enough to be linked",)
-        return LayerReport(layer=NAME, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
+        return LayerReport(layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
 
     def _name_nodes(self, plan: _Plan) -> tuple[dict[int, NodeId], int]:
         """The ids of the stale clusters and their children by key or label, and how many nodes were born so far."""
-        born = int(self._store.builds().get(NAME, {}).get("born", 0))
+        born = int(self._store.builds().get(self.name, {}).get("born", 0))
         ids = {key: node.id for key, node in plan.stored.items()}
         for cluster in plan.stale:
             if cluster.label not in ids:
-                ids[cluster.label] = content_id("schema", born, cluster.stamp)
+                ids[cluster.label] = content_id(self.name, born, cluster.stamp)
                 born += 1
         children = {child for cluster in plan.stale for child in cluster.children if child not in plan.clusters}
         return ids | {key: passage.id for key, passage in self._store.passages(children).items()}, born
 
     def _make_record(self, plan: _Plan, born: int) -> dict[str, Any]:
-        linked = len(np.unique(plan.levels[0].slots.vertices)) if plan.levels else 0
+        linked = len(np.union1d(plan.levels[0].links.a, plan.levels[0].links.b)) if plan.levels else 0
         return {
             "model": find_name(self._model, SUMMARISE),
             "alpha": self._rules.alpha,
@@ -258,11 +290,11 @@ def _find_leaves(clusters: Mapping[int, Cluster], failed: Mapping[int, str]) -> 
     return leaves
 
 
-def _make_node(cluster: Cluster, ids: Mapping[int, NodeId], text: str) -> Node:
+def _make_node(cluster: Cluster, layer: str, ids: Mapping[int, NodeId], text: str) -> Node:
     """The node of a cluster. One whose summary failed has no text and no stamp, so that the next build tries again."""
     return Node(
         id=ids[cluster.label],
-        layer=NAME,
+        layer=layer,
         text=text,
         sources=tuple(ids[child] for child in cluster.children),
         level=cluster.level,

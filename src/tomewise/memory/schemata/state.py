@@ -1,6 +1,6 @@
 """The state of the schemata as the store keeps it: links and labels as edges between nodes, level by level.
 
-The space `schemata-links:L` has the links of level L with their scores. `schemata-labels:L` has, for each ordered pair
+The space `SchemataNames.links(L)` has the links of level L with their scores. `labels(L)` has, for each ordered pair
 of linked vertices v and u, the label of the replica of v that holds u: the key of the node of its cluster, or the key
 of v itself if the cluster has no other vertex.
 """
@@ -15,10 +15,12 @@ import numpy as np
 
 from tomewise.memory.schemata.levels import Level, SlotLabels
 from tomewise.memory.schemata.network import Links, Passages, match_pairs
+from tomewise.memory.schemata.shared_entities import pair_passages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tomewise.memory.schemata.schemata_names import SchemataNames
     from tomewise.store.sqlite.store import SqliteStore
     from tomewise.store.sqlite.write import Write
 
@@ -33,17 +35,7 @@ class Ground:
     fresh: NDArray[np.int64]
 
 
-def name_links(level: int) -> str:
-    """The space of the links of a level; 0 is that of passages."""
-    return f"schemata-links:{level}"
-
-
-def name_labels(level: int) -> str:
-    """The space of the labels of a level."""
-    return f"schemata-labels:{level}"
-
-
-def load_ground(store: SqliteStore, known: frozenset[int], fresh: frozenset[int]) -> Ground:
+def load_ground(store: SqliteStore, names: SchemataNames, known: frozenset[int], fresh: frozenset[int]) -> Ground:
     """Load the `known` passages with their links, and the `fresh` ones."""
     wanted = np.array(sorted(known | fresh), np.int64)
     order, documents, positions = store.passage_order()
@@ -51,44 +43,53 @@ def load_ground(store: SqliteStore, known: frozenset[int], fresh: frozenset[int]
     keys = order[used]
     columns = store.vectors("passages")
     vectors = np.asarray(columns.rows[np.searchsorted(columns.keys, keys)], np.float32)
-    table = store.edges(name_links(0)).rows
+    table = store.edges(names.links(0)).rows
     table = table[np.isin(table[:, :2], np.array(sorted(known), np.int64)).all(axis=1)]
     links = Links.from_pairs(find_places(keys, table[:, 0]), find_places(keys, table[:, 1]), table[:, 2])
     places = np.flatnonzero(np.isin(keys, np.array(sorted(fresh), np.int64)))
     return Ground(keys, Passages(vectors, documents[used], positions[used]), links, places)
 
 
-def load_labels(store: SqliteStore, levels: int) -> list[SlotLabels]:
+def load_labels(store: SqliteStore, names: SchemataNames, levels: int) -> list[SlotLabels]:
     """The labels of each level after the last update."""
     found = []
     for level in range(levels):
-        table = store.edges(name_labels(level)).rows.astype(np.int64)
+        table = store.edges(names.labels(level)).rows.astype(np.int64)
         found.append(SlotLabels(table[:, 0], table[:, 1], table[:, 2]))
     return found
 
 
-def find_places(keys: NDArray[np.int64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+def find_places(keys: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
     """The places in `keys`, which are in any order, of the keys `wanted`."""
     order = np.argsort(keys)
     places: NDArray[np.int64] = order[np.searchsorted(keys, wanted.astype(np.int64), sorter=order)]
     return places
 
 
-def write_levels(change: Write, store: SqliteStore, levels: list[Level], before: int, keys: Mapping[int, int]) -> None:
+def load_shared(store: SqliteStore, entities: str, keys: NDArray[np.int64], most: int) -> Links:
+    """Links without weight between the places of `keys` that see the same entity, see `pair_passages`."""
+    table = store.edges(f"seen-in:{entities}").rows.astype(np.int64)
+    table = table[np.isin(table[:, 1], keys)]
+    a, b = pair_passages(table[:, 0], find_places(keys, table[:, 1]), most)
+    return Links.from_pairs(a, b, np.zeros(len(a)))
+
+
+def write_levels(
+    change: Write, store: SqliteStore, names: SchemataNames, levels: list[Level], before: int, keys: Mapping[int, int]
+) -> None:
     """Store links and labels; `keys` are those of new clusters by label, `before` the number of levels until now."""
     for number, level in enumerate(levels):
-        names = _replace(level.names, keys)
-        a, b = names[level.links.a], names[level.links.b]
+        vertices = _replace(level.names, keys)
+        a, b = vertices[level.links.a], vertices[level.links.b]
         low, high = np.minimum(a, b), np.maximum(a, b)
-        write_edges(change, store, name_links(number), low, high, level.links.weights)
+        write_edges(change, store, names.links(number), low, high, level.links.weights)
         slots = level.slots
+        owners, others = _replace(slots.vertices, keys), _replace(slots.neighbours, keys)
         labels = _replace(slots.labels, keys).astype(np.float64)
-        write_edges(
-            change, store, name_labels(number), _replace(slots.vertices, keys), _replace(slots.neighbours, keys), labels
-        )
+        write_edges(change, store, names.labels(number), owners, others, labels)
     for number in range(len(levels), before):
-        change.remove_edges(name_links(number))
-        change.remove_edges(name_labels(number))
+        change.remove_edges(names.links(number))
+        change.remove_edges(names.labels(number))
 
 
 def write_edges(
