@@ -19,6 +19,7 @@ ROLES = {
     "gist": lambda given: {"memory": given.text},
     "decompose": lambda given: {},
     "filter_facts": lambda given: {"keep": [1]},
+    "select_nodes": lambda given: {"keep": [1]},
     "extract_facts": lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
 }
 RANKED = {"retrieval_only": True, "metrics": (metric_named("recall@2"),)}

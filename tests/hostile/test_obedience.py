@@ -43,6 +43,7 @@ SYSTEMS = {
     "hybrid": {"answer"},
     "full_context": {"answer"},
     "raptor": {"summarise", "answer"},
+    "cam": {"summarise", "select_nodes", "answer"},
     "hipporag2": {"extract_facts", "filter_facts", "answer"},
     "hipporag2 extraction='entities then triples'": {"extract_entities", "extract_triples", "filter_facts", "answer"},
     "cogitorag": {"gist", "extract_facts", "decompose", "answer"},

@@ -54,7 +54,7 @@ def test_what_does_not_exist_is_refused(text, error, says):
 
 def test_one_variant_is_one():
     assert parse_variant("comorag stride=2").settings == {"stride": 2}
-    with pytest.raises(UsageError, match="names 11 systems: name one"):
+    with pytest.raises(UsageError, match="names 12 systems: name one"):
         parse_variant("all")
 
 

@@ -25,17 +25,25 @@ def offer_scores(
     each vertex, best first, and its partners, -1 where there are fewer than k. Of two partners with equal scores the
     smaller one wins.
     """
+    last = best.shape[1] - 1
+    column_documents = documents[columns]
+    floors = best[columns, last]  # most pairs reach the list of neither vertex: the lists are read for the others alone
     for i in range(rows.size):
         a = rows[i]
+        floor, document = best[a, last], documents[a]
         for j in range(i + 1 if on_diagonal else 0, columns.size):
-            b = columns[j]
             score = cosines[i, j]
-            if documents[a] == documents[b]:
-                distance = (positions[a] - positions[b]) / sigma
+            if document == column_documents[j]:
+                distance = (positions[a] - positions[columns[j]]) / sigma
                 score = np.float32(alpha * score + (1 - alpha) * exp(-0.5 * distance * distance))
-            if score >= least:
-                _insert(best[a], partners[a], score, b)
-                _insert(best[b], partners[b], score, a)
+            if score < least or (score < floor and score < floors[j]):
+                continue
+            b = columns[j]
+            _insert(best[a], partners[a], score, b)
+            _insert(best[b], partners[b], score, a)
+            floor, floors[j] = best[a, last], best[b, last]
+            if on_diagonal:
+                floors[i] = floor
 
 
 @njit(cache=True, nogil=True, inline="always")
