@@ -111,6 +111,7 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.SUMMARISE, roles.SummaryIn(texts=ATTACKS)),
     (roles.NARRATE, roles.SummaryIn(texts=ATTACKS)),
     (roles.FILTER_FACTS, roles.FilterIn(question=ALL, facts=ATTACKS)),
+    (roles.SELECT_NODES, roles.SelectIn(question=ALL, nodes=ATTACKS, known=ATTACKS)),
     (roles.DECOMPOSE, roles.DecomposeIn(question=ALL)),
     (roles.PROBE, roles.ProbeIn(question=ALL, past_probes=ATTACKS, cues=ATTACKS, missing=ALL)),
     (roles.ENCODE, roles.EncodeIn(question=ALL, probe=ALL, layer="tree", evidence=SHOWN, known=ATTACKS)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,13 @@ class Build:
 
     `usage` is the cost of all its layers, also of those that another system had built. `fallbacks` counts by layer the
     texts that the layer replaced by another text or could not take in. `notes` say what a reader of a table must know.
+    `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
     """
 
     usage: dict[str, Any]
     fallbacks: dict[str, int]
     notes: tuple[str, ...]
+    networks: dict[str, Any] = field(default_factory=dict)
 
 
 async def build_layers(store: SqliteStore, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
@@ -50,7 +52,10 @@ async def build_layers(store: SqliteStore, layers: Sequence[Layer], openie: Path
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
     notes = (ASKED,) if any(_asks_model_anyway(layer, openie) for layer in layers) else ()
-    return Build(sum_usages(usages), {name: count for name, count in fallbacks.items() if count}, notes)
+    records = await asyncio.to_thread(store.builds)
+    found = {layer.name: records.get(layer.name, {}).get("network") for layer in layers}
+    networks = {name: network for name, network in found.items() if network}
+    return Build(sum_usages(usages), {name: count for name, count in fallbacks.items() if count}, notes, networks)
 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:

@@ -54,7 +54,7 @@ def assert_sound(store) -> None:
     a = np.array([order[int(key)] for key in table[:, 0]], np.int64)
     b = np.array([order[int(key)] for key in table[:, 1]], np.int64)
     labels = load_labels(store, names, record["levels"])
-    levels = grow_levels(keys, Links.from_pairs(a, b, table[:, 2]), labels, record["k"])
+    levels = grow_levels(keys, Links.from_pairs(a, b, table[:, 2]), labels, record["network"]["k"])
     assert len(levels) == record["levels"]
     stored = store.nodes(name)
     clusters = {cluster.label: cluster for cluster in list_clusters(levels, dict.fromkeys(keys.tolist(), 0))}
@@ -153,11 +153,11 @@ def test_the_threshold_is_set_once_from_enough_passages(tmp_path) -> None:
     store = SqliteStore.open(tmp_path / "a.tome")
     fill(store, 55)
     build_layer(store, make_model(), rules=LinkRules())
-    theta = store.builds()["schemata"]["theta"]
-    assert store.builds()["schemata"]["isolated"] <= 0.15 * 55
+    theta = store.builds()["schemata"]["network"]["theta"]
+    assert store.builds()["schemata"]["network"]["isolated"] <= 0.15 * 55
     fill(store, 10, start=55)
     build_layer(store, make_model(), rules=LinkRules())
-    assert store.builds()["schemata"]["theta"] == theta
+    assert store.builds()["schemata"]["network"]["theta"] == theta
 
 
 def test_without_links_it_says_so(tmp_path) -> None:

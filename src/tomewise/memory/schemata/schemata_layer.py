@@ -171,7 +171,7 @@ class SchemataLayer:
             passages = frozenset(self._store.node_keys("passages"))
             known, fresh = known & passages, fresh & passages
         if rules.theta is None and len(known) >= _ENOUGH:
-            rules = replace(rules, theta=record["theta"])
+            rules = replace(rules, theta=record["network"]["theta"])
         elif rules.theta is None:
             known, fresh = frozenset(), fresh | known  # too few passages to have set the threshold: link all again
         ground = load_ground(self._store, self.names, known, fresh)
@@ -233,8 +233,7 @@ class SchemataLayer:
 
     def _make_record(self, plan: _Plan, born: int) -> dict[str, Any]:
         linked = len(np.union1d(plan.levels[0].links.a, plan.levels[0].links.b)) if plan.levels else 0
-        return {
-            "model": find_name(self._model, SUMMARISE),
+        network = {
             "alpha": self._rules.alpha,
             "sigma": self._rules.sigma,
             "k": self._rules.k,
@@ -242,6 +241,10 @@ class SchemataLayer:
             "passages": len(plan.ground.keys),
             "isolated": len(plan.ground.keys) - linked,
             "clusters": _count_levels(plan.clusters.values()),
+        }
+        return {
+            "model": find_name(self._model, SUMMARISE),
+            "network": network,
             "visits": sum(level.clusters.visits for level in plan.levels),
             "unsettled": sum(level.clusters.unsettled for level in plan.levels),
             "levels": len(plan.levels),
