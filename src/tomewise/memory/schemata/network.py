@@ -156,12 +156,23 @@ def count_isolated(network: Network) -> int:
 def match_pairs(
     known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """For each pair, the place of the equal known pair, or -1. Known pairs are distinct."""
-    firsts, seconds = np.concatenate((known_a, a)), np.concatenate((known_b, b))
-    order = np.lexsort((seconds, firsts))  # stable: a known pair comes before the pair that equals it
-    follows = np.zeros(len(order), np.bool_)
-    follows[1:] = (firsts[order][1:] == firsts[order][:-1]) & (seconds[order][1:] == seconds[order][:-1])
-    places = np.full(len(order), -1, np.int64)
-    at = np.flatnonzero(follows)
-    places[order[at]] = order[at - 1]
-    return places[len(known_a) :]
+    """For each pair, the place of the equal known pair, or -1. Known pairs are distinct; no number is negative."""
+    if not len(known_a) or not len(a):
+        return np.full(len(a), -1, np.int64)
+    known, wanted = _number_pairs(known_a, known_b, a, b)
+    order = np.argsort(known)
+    at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    return np.where(known[at] == wanted, at, -1)
+
+
+def _number_pairs(
+    known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One number for each pair: equal pairs have equal numbers."""
+    width = 1 + int(max(known_b.max(), b.max()))
+    if (1 + int(max(known_a.max(), a.max()))) * width >= 1 << 63:
+        every, places = np.unique(np.concatenate((known_a, known_b, a, b)), return_inverse=True)
+        ends = [len(known_a), 2 * len(known_a), 2 * len(known_a) + len(a)]
+        known_a, known_b, a, b = np.split(places.astype(np.int64), ends)
+        width = len(every)
+    return known_a * width + known_b, a * width + b

@@ -52,29 +52,47 @@ def slice_run(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 def list_clusters(levels: Sequence[Level], positions: Mapping[int, int]) -> list[Cluster]:
     """All clusters of two or more vertices, the lowest level first. `positions` are those of passages by key."""
-    stamps: dict[int, int] = {}
+    labels, stamps = np.empty(0, np.int64), np.empty(0, np.uint64)  # of all clusters so far, by label
     firsts = dict(positions)
     found = []
     for number, level in enumerate(levels, start=1):
-        for label, places in _group_members(level):
-            children = level.names[places].tolist()
-            stamp = _combine(children, stamps)
-            stamps[label] = stamp
-            firsts[label] = firsts[children[0]]
-            found.append(Cluster(label, number, tuple(children), firsts[label], f"{stamp:016x}"))
+        known, starts, places = _group_members(level)
+        children = level.names[places]
+        fresh = _combine(children, starts, labels, stamps)
+        order = np.argsort(np.concatenate((labels, known)))
+        labels, stamps = np.concatenate((labels, known))[order], np.concatenate((stamps, fresh))[order]
+        members = children.tolist()
+        ends = [*starts[1:].tolist(), len(members)]
+        for label, start, end, stamp in zip(known.tolist(), starts.tolist(), ends, fresh.tolist(), strict=True):
+            firsts[label] = firsts[members[start]]
+            found.append(Cluster(label, number, tuple(members[start:end]), firsts[label], f"{stamp:016x}"))
     return found
 
 
-def _group_members(level: Level) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Labels of clusters with two or more vertices, each with its vertices."""
+def _group_members(level: Level) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Labels of clusters with two or more vertices, where each begins among their vertices, and these vertices."""
     labels, vertices = level.clusters.member_labels, level.clusters.member_vertices
-    known, starts, sizes = np.unique(labels, return_index=True, return_counts=True)
-    for at in np.flatnonzero(sizes > 1).tolist():
-        yield int(known[at]), vertices[starts[at] : starts[at] + sizes[at]]
+    known, sizes = np.unique(labels, return_counts=True)
+    vertices = vertices[np.repeat(sizes > 1, sizes)]
+    known, sizes = known[sizes > 1], sizes[sizes > 1]
+    return known, np.cumsum(sizes) - sizes, vertices
 
 
-def _combine(children: Sequence[int], stamps: Mapping[int, int]) -> int:
-    """One number for children in their order, from the stamps of clusters and the keys of passages."""
-    values = np.array([stamps.get(child, child) for child in children], np.uint64)
-    places = np.arange(len(values), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return int(mix_bits((values + places).view(np.int64), len(values)).sum(dtype=np.uint64))
+def _combine(
+    children: NDArray[np.int64], starts: NDArray[np.int64], labels: NDArray[np.int64], stamps: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """One number for each run of children in their order: from the stamps of clusters, the keys of passages.
+
+    Runs begin at `starts`. `stamps` are those of the clusters with the labels `labels`, ascending.
+    """
+    if not len(starts):
+        return np.empty(0, np.uint64)
+    values = children.astype(np.uint64)
+    if len(labels):
+        at = np.minimum(np.searchsorted(labels, children), len(labels) - 1)
+        values = np.where(labels[at] == children, stamps[at], values)
+    sizes = np.diff(np.append(starts, len(children)))
+    places = (np.arange(len(children)) - np.repeat(starts, sizes)).astype(np.uint64)
+    mixed = values + places * np.uint64(0x9E3779B97F4A7C15) + np.repeat(sizes, sizes).astype(np.uint64)
+    sums: NDArray[np.uint64] = np.add.reduceat(mix_bits(mixed.view(np.int64), 0), starts)
+    return sums

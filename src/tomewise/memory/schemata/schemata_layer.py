@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.sqlite.store import SqliteStore
+    from tomewise.store.sqlite.write import Write
 
 _SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
@@ -45,8 +46,9 @@ class _Plan:
     levels: list[Level]
     levels_before: int
     clusters: dict[int, Cluster]
-    stored: dict[int, Node]
+    stored: frozenset[int]
     stale: list[Cluster]
+    failed: frozenset[int]
 
 
 class SchemataLayer:
@@ -187,14 +189,16 @@ class SchemataLayer:
             levels = keep_unclustered(ground.keys, links)
         positions = dict(zip(ground.keys.tolist(), ground.passages.positions.tolist(), strict=True))
         clusters = {cluster.label: cluster for cluster in list_clusters(levels, positions)}
-        stored = self._store.nodes(self.name)
-        return _Plan(ground, theta, levels, len(before), clusters, stored, _find_stale(clusters, stored))
+        stamps = {key: data.get("stamp") for key, data in self._store.node_data(self.name).items()}
+        stale = _find_stale(clusters, stamps)
+        failed = frozenset(intake.failed)
+        return _Plan(ground, theta, levels, len(before), clusters, frozenset(stamps), stale, failed)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
         """The texts of what the stale clusters are made of, as far as it exists."""
         wanted = {child for cluster in plan.stale for child in cluster.children}
         texts = {key: passage.content for key, passage in self._store.passages(wanted - plan.clusters.keys()).items()}
-        return texts | {key: node.text for key, node in plan.stored.items() if key in wanted}
+        return texts | {key: node.text for key, node in self._store.nodes_at(wanted & plan.stored).items()}
 
     def _commit(
         self, plan: _Plan, batch: Sequence[int], made: Mapping[int, str], vectors: NDArray[np.float32],
@@ -202,15 +206,11 @@ class SchemataLayer:
     ) -> LayerReport:  # fmt: skip
         """Write a batch. `made` are the new summaries by label, each with its row of `vectors`."""
         leaves = _find_leaves(plan.clusters, failed)
-        taken = {*batch, *self._store.intake(self.name).failed} - leaves.keys()
+        taken = {*batch, *plan.failed} - leaves.keys()
         obsolete = [key for key in plan.stored if key not in plan.clusters]
         ids, born = self._name_nodes(plan)
         with self._store.write() as change:
-            keys: dict[int, int] = {}
-            for cluster in plan.stale:
-                node = _make_node(cluster, self.name, ids, made.get(cluster.label, ""))
-                put = change.update_nodes if cluster.label in plan.stored else change.put_nodes
-                keys |= {cluster.label: put([node], lifetime="any")[node.id]}
+            keys = self._put_nodes(change, plan, ids, made)
             change.remove_nodes(obsolete)  # after the nodes above have their new sources
             change.remove_vectors(self.name, [keys[label] for label in failed])
             change.replace_vectors(self.name, [keys[label] for label in made], vectors)
@@ -220,16 +220,31 @@ class SchemataLayer:
         notes = () if plan.levels or not len(plan.ground.keys) else ("no two passages are alike enough to be linked",)
         return LayerReport(layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
 
+    def _put_nodes(
+        self, change: Write, plan: _Plan, ids: Mapping[int, NodeId], made: Mapping[int, str]
+    ) -> dict[int, int]:
+        """Write the stale clusters level by level, as sources must exist. Returns their keys by label."""
+        keys: dict[int, int] = {}
+        for _, group in groupby(plan.stale, key=lambda cluster: cluster.level):
+            nodes = {each.label: _make_node(each, self.name, ids, made.get(each.label, "")) for each in group}
+            known = [node for label, node in nodes.items() if label in plan.stored]
+            fresh = [node for label, node in nodes.items() if label not in plan.stored]
+            at = change.update_nodes(known, lifetime="any") | change.put_nodes(fresh, lifetime="any")
+            keys |= {label: at[node.id] for label, node in nodes.items()}
+        return keys
+
     def _name_nodes(self, plan: _Plan) -> tuple[dict[int, NodeId], int]:
         """The ids of the stale clusters and their children by key or label, and how many nodes were born so far."""
         born = int(self._store.builds().get(self.name, {}).get("born", 0))
-        ids = {key: node.id for key, node in plan.stored.items()}
+        children = {child for cluster in plan.stale for child in cluster.children}
+        known = (children | {cluster.label for cluster in plan.stale}) & plan.stored
+        ids = {key: node.id for key, node in self._store.nodes_at(known).items()}
+        ids |= {key: passage.id for key, passage in self._store.passages(children - plan.clusters.keys()).items()}
         for cluster in plan.stale:
             if cluster.label not in ids:
                 ids[cluster.label] = content_id(self.name, born, cluster.stamp)
                 born += 1
-        children = {child for cluster in plan.stale for child in cluster.children if child not in plan.clusters}
-        return ids | {key: passage.id for key, passage in self._store.passages(children).items()}, born
+        return ids, born
 
     def _make_record(self, plan: _Plan, born: int) -> dict[str, Any]:
         linked = len(np.union1d(plan.levels[0].links.a, plan.levels[0].links.b)) if plan.levels else 0
@@ -269,12 +284,11 @@ async def _summarise(cluster: Cluster, texts: Mapping[int, str], ask: _Summarise
         parts = {run[0]: summary for run, summary in zip(runs, summaries, strict=True)}
 
 
-def _find_stale(clusters: Mapping[int, Cluster], stored: Mapping[int, Node]) -> list[Cluster]:
+def _find_stale(clusters: Mapping[int, Cluster], stamps: Mapping[int, object]) -> list[Cluster]:
     """The clusters without a node of the same stamp, and those made from one of these; the lowest level first."""
     stale: dict[int, Cluster] = {}
     for label, cluster in clusters.items():
-        node = stored.get(label)
-        if node is None or node.data.get("stamp") != cluster.stamp or not stale.keys().isdisjoint(cluster.children):
+        if stamps.get(label) != cluster.stamp or not stale.keys().isdisjoint(cluster.children):
             stale[label] = cluster
     return list(stale.values())
 

@@ -105,7 +105,9 @@ def write_edges(
     old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
     at = match_pairs(old_a, old_b, a, b)
     is_new = at < 0
-    change.remove_edges(space, np.column_stack((old_a, old_b))[np.setdiff1d(np.arange(len(old)), at[~is_new])])
+    is_gone = np.ones(len(old), np.bool_)
+    is_gone[at[~is_new]] = False
+    change.remove_edges(space, np.column_stack((old_a, old_b))[is_gone])
     is_changed = ~is_new
     is_changed[~is_new] = old[at[~is_new], 2] != weights[~is_new]
     change.reweight_edges(space, np.column_stack((a, b))[is_changed], weights[is_changed])
