@@ -242,11 +242,11 @@ def cluster_in_batches(links: Links, vertices: int, batch: int, seed: int) -> Co
     return list(members.values())
 
 
-def compute_omega(one: Cover, two: Cover, vertices: int) -> float:
+def compute_omega(found: Cover, wanted: Cover, vertices: int) -> float:
     """The omega index (Collins and Dent 1988): do both put each pair into as many common clusters, beyond chance."""
     above = np.triu_indices(vertices, 1)
     counts = []
-    for cover in (one, two):
+    for cover in (found, wanted):
         table = np.zeros((len(cover), vertices), np.float32)
         for row, members in enumerate(cover):
             table[row, list(members)] = 1

@@ -210,12 +210,12 @@ def one_cluster_each(full: Ran, ablated: Ran) -> None:
     assert below, "schemata of one level, or of several where one holds another"
 
 
-def linked_by_entities(full: Ran, ablated: Ran) -> None:
+def check_entities(full: Ran, ablated: Ran) -> None:
     assert ablated.layers == ("graph:passages-triples", "schemata:entities:passages-triples")
     assert {piece.layer for piece in ablated.evidence} >= {"passages", "schemata:entities:passages-triples"}
 
 
-def searched_without_model(full: Ran, ablated: Ran) -> None:
+def check_search_without_model(full: Ran, ablated: Ran) -> None:
     no_call_of("select_nodes")(full, ablated)
     assert full.layers == ablated.layers
     assert len(ablated.evidence) > 0
@@ -236,9 +236,9 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cogitorag", "answer from triples"): facts_alone,
     ("cam", "without hierarchy"): network_alone,
     ("cam", "without flexibility"): one_cluster_each,
-    ("cam", "with entities"): linked_by_entities,
-    ("cam", "hierarchical retrieval"): searched_without_model,
-    ("cam", "global retrieval"): searched_without_model,
+    ("cam", "with entities"): check_entities,
+    ("cam", "hierarchical retrieval"): check_search_without_model,
+    ("cam", "global retrieval"): check_search_without_model,
     ("comorag", "without veridical"): no_layer("graph:passages-triples", "passages"),
     ("comorag", "without semantic"): no_layer("tree", "tree"),
     ("comorag", "without episodic"): no_layer("episodes", "episodes"),

@@ -8,13 +8,13 @@ ONE = {"alpha": 0.7, "sigma": 1.0, "k": 10, "theta": 0.4, "passages": 90, "isola
 
 
 def test_one_network():
-    told = "alpha 0.7, sigma 1, theta 0.4, k 10; 10.0% of 90 passages isolated; clusters by level 20, 3"
-    assert describe_network([ONE]) == told
+    line = "alpha 0.7, sigma 1, theta 0.4, k 10; 10.0% of 90 passages isolated; clusters by level 20, 3"
+    assert describe_network([ONE]) == line
 
 
 def test_the_networks_of_several_tomes():
-    other = {**ONE, "theta": 0.25, "passages": 10, "isolated": 10, "clusters": []}
+    unlinked = {**ONE, "theta": 0.25, "passages": 10, "isolated": 10, "clusters": []}
     third = {**ONE, "clusters": [1, 1, 1]}
-    told = "alpha 0.7, sigma 1, theta 0.25 to 0.4, k 10; 14.7% of 190 passages isolated; clusters by level 21, 4, 1"
-    assert describe_network([ONE, other, third]) == told
-    assert describe_network([other]).endswith("100.0% of 10 passages isolated; no clusters")
+    line = "alpha 0.7, sigma 1, theta 0.25 to 0.4, k 10; 14.7% of 190 passages isolated; clusters by level 21, 4, 1"
+    assert describe_network([ONE, unlinked, third]) == line
+    assert describe_network([unlinked]).endswith("100.0% of 10 passages isolated; no clusters")

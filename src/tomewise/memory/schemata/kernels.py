@@ -79,9 +79,9 @@ def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
         for slot in range(start, end):
             neighbour = neighbours[slot]
             for other_slot in range(starts[neighbour], starts[neighbour + 1]):
-                other = places[neighbours[other_slot]]
-                if other >= 0:
-                    _join(parents, slot, other)
+                linked_slot = places[neighbours[other_slot]]
+                if linked_slot >= 0:
+                    _join(parents, slot, linked_slot)
         for slot in range(start, end):
             places[neighbours[slot]] = -1
             root = _find_root(parents, slot)  # the first slot of its component, so its number is known
@@ -102,8 +102,8 @@ def _find_root(parents: Any, slot: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _join(parents: Any, one: Any, two: Any) -> None:
-    first, second = _find_root(parents, one), _find_root(parents, two)
+def _join(parents: Any, slot_a: Any, slot_b: Any) -> None:
+    first, second = _find_root(parents, slot_a), _find_root(parents, slot_b)
     if first < second:
         parents[second] = first
     else:

@@ -325,7 +325,9 @@ def _count_levels(clusters: Iterable[Cluster]) -> list[int]:
     return [counts[level] for level in sorted(counts)]
 
 
-def _join(one: Links, two: Links) -> Links:
+def _join(known: Links, added: Links) -> Links:
     return Links.from_pairs(
-        np.concatenate((one.a, two.a)), np.concatenate((one.b, two.b)), np.concatenate((one.weights, two.weights))
+        np.concatenate((known.a, added.a)),
+        np.concatenate((known.b, added.b)),
+        np.concatenate((known.weights, added.weights)),
     )
