@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.embedding.choose_embedder import choose_embedder
+from tomewise.language.cached import Cached
+from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build
 from tomewise.memory.schemata.clusters import find_clusters
 from tomewise.memory.schemata.levels import FIRST_LABEL, SlotLabels, find_labels
@@ -31,7 +33,7 @@ from tomewise.memory.schemata.network import Links, Network
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
-from tomewise.types import Document, Embedder, In, Out, Passage, Role, content_id
+from tomewise.types import Document, In, Out, Passage, Role, content_id
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 Cover = list[set[int]]  # overlapping clusters of vertices
@@ -114,10 +116,10 @@ async def measure_speed(passages: int) -> None:
 
 
 class SlowModel(ScriptedModel):
-    """A model of fixed latency, that summarises with the first words."""
+    """A model of fixed latency. Its summary is another one whenever a text is another one."""
 
     def __init__(self, latency: float) -> None:
-        super().__init__({"summarise": lambda given: {"summary": given.texts[0][:80]}})
+        super().__init__({"summarise": lambda given: {"summary": content_id("summary", *given.texts)}})
         self._latency = latency
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
@@ -134,13 +136,15 @@ async def grow(store: SqliteStore, latency: float) -> tuple[int, float]:
     """Calls and seconds of a build of the schemata."""
     model = SlowModel(latency)
     clock = Clock()
-    await build([SchemataLayer(store, model, FakeEmbedder(DIMENSIONS))], store, quiet)
+    cached = Cached(
+        model, Prompts(), store.calls
+    )  # as a tome does: unchanged parts of a cluster are not asked for again
+    await build([SchemataLayer(store, cached, FakeEmbedder(DIMENSIONS))], store, quiet)
     return len(model.calls), clock.wall
 
 
-async def measure_batches(memory: int, latency: float, embedder: Embedder) -> None:
+async def measure_batches(memory: int, latency: float, vectors: NDArray[np.float32]) -> None:
     """Every passage is a document of its own. A rebuild begins without a network, so it also sets the threshold."""
-    vectors = embedder.embed(read_wiki(memory + 1000))
     with tempfile.TemporaryDirectory() as folder:
         base = SqliteStore.open(Path(folder) / "base.tome")
         put_vectors(base, vectors[:memory], np.arange(memory), 0)
@@ -291,7 +295,8 @@ def main() -> None:
     if options.what == "speed":
         asyncio.run(measure_speed(options.passages))
     elif options.what == "batches":
-        asyncio.run(measure_batches(options.memory, options.latency, choose_embedder(options.embedder)))
+        vectors = choose_embedder(options.embedder).embed(read_wiki(options.memory + 1000))
+        asyncio.run(measure_batches(options.memory, options.latency, vectors))
     else:
         measure_overlap()
 

@@ -96,7 +96,7 @@ class SchemataLayer:
         """A cluster of n members takes fewer than n + 1 calls. Each link is in two clusters of its level at most.
 
         So level 1 takes at most 2k calls a passage. Every higher level has fewer clusters than the one below it, which
-        has at most k a passage, each with at most 2k links.
+        has at most k a passage, each with at most 2k links. Links from shared entities are not counted in the limit.
         """
         if not self._hierarchy:
             return NO_CALLS
