@@ -90,6 +90,7 @@ def make_model() -> ScriptedModel:
             "narrate": lambda given: {"summary": f"Course: {' '.join(text[:12] for text in given.texts)[:80]}"},
             "extract_facts": extract_lines,
             "filter_facts": lambda given: {"keep": [at for at, fact in enumerate(given.facts, 1) if "tom" in fact]},
+            "select_nodes": lambda given: {"keep": list(range(1, 1 + len(given.nodes)))},
             "decompose": lambda _: {"subqueries": [QUESTION, "Whom did Ada once meet?"]},
             "probe": lambda given: {"probes": [f"number {len(given.past_probes) + place}" for place in range(3)]},
             "encode": lambda given: {"cue": f"cue of {given.probe}"},
@@ -302,6 +303,30 @@ def run_five_times(full: Ran, ablated: Ran) -> None:
     assert ablated.calls == {role: 5 * calls for role, calls in full.calls.items()}
 
 
+def network_alone(full: Ran, ablated: Ran) -> None:
+    assert (full.layers, ablated.layers) == (("schemata",), ("schemata:links",))
+    assert {piece.layer for piece in full.evidence} == {"passages", "schemata"}
+    assert {piece.layer for piece in ablated.evidence} == {"passages"}
+    assert ablated.calls["select_nodes"] > 1, "it grows along links"
+
+
+def one_cluster_each(full: Ran, ablated: Ran) -> None:
+    assert ablated.layers == ("schemata:unsplit",)
+    below = [source for piece in ablated.evidence if piece.layer == "schemata:unsplit" for source in piece.sources]
+    assert below, "schemata of one level, or of several where one holds another"
+
+
+def check_entities(full: Ran, ablated: Ran) -> None:
+    assert ablated.layers == ("graph:passages-triples", "schemata:entities:passages-triples")
+    assert {piece.layer for piece in ablated.evidence} >= {"passages", "schemata:entities:passages-triples"}
+
+
+def check_search_without_model(full: Ran, ablated: Ran) -> None:
+    no_call_of("select_nodes")(full, ablated)
+    assert full.layers == ablated.layers
+    assert len(ablated.evidence) > 0
+
+
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
@@ -315,6 +340,11 @@ CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("cogitorag", "answer from passages"): passages_alone,
     ("cogitorag", "answer from what gists add"): what_gists_add,
     ("cogitorag", "answer from triples"): facts_alone,
+    ("cam", "without hierarchy"): network_alone,
+    ("cam", "without flexibility"): one_cluster_each,
+    ("cam", "with entities"): check_entities,
+    ("cam", "hierarchical retrieval"): check_search_without_model,
+    ("cam", "global retrieval"): check_search_without_model,
     ("comorag", "without veridical"): no_layer("graph:passages-triples", "passages"),
     ("comorag", "without semantic"): no_layer("tree", "tree"),
     ("comorag", "without episodic"): no_layer("episodes", "episodes"),

@@ -19,6 +19,7 @@ ROLES = {
     "gist": lambda given: {"memory": given.text},
     "decompose": lambda given: {},
     "filter_facts": lambda given: {"keep": [1]},
+    "select_nodes": lambda given: {"keep": [1]},
     "extract_facts": lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
 }
 RANKED = {"retrieval_only": True, "metrics": (metric_named("recall@2"),)}
@@ -108,3 +109,13 @@ async def test_texts_that_could_not_be_read_are_fallbacks(experiment, tmp_path):
 
     results = await run(experiment(("hipporag2",), model=ScriptedModel({**ROLES, "extract_facts": extract})), tmp_path)
     assert results.builds["hipporag2"]["fallbacks"] == {"graph:passages-triples": 1}
+
+
+async def test_a_table_says_how_the_network_of_the_schemata_came_out(experiment, tmp_path):
+    results = await run(experiment(("cam",), model=ScriptedModel(ROLES)), tmp_path / "out")
+    networks = results.builds["cam"]["networks"]["schemata"]
+    passages = sum(network["passages"] for network in networks)
+    assert passages
+    text = markdown(tabulate(results))
+    assert "cam, schemata: alpha 0.7, sigma 1, theta " in text
+    assert f"of {passages:,} passages isolated" in text

@@ -161,6 +161,7 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "summarise": _summary,
     "narrate": _summary,
     "filter_facts": _say(keep=[1, 2]),
+    "select_nodes": _say(reasoning=_ATTACK, keep=[1, 2]),
     "decompose": _say(subqueries=[f"Who put out the light? {_ATTACK}", f"Who is Ada Marsh? {_ATTACK}"]),
     "probe": _probe,
     "encode": lambda prompt: {"cue": f"{_number(prompt)} put out the light. {_ATTACK}", "labels": ["E1", _ATTACK]},

@@ -36,6 +36,10 @@ GIVEN: dict[str, list[BaseModel]] = {
     "summarise": [roles.SummaryIn(texts=[HOSTILE, "b"], max_tokens=100)],
     "narrate": [roles.SummaryIn(texts=[HOSTILE, "b"], max_tokens=100)],
     "filter_facts": [roles.FilterIn(question="Who?", facts=[HOSTILE, "b"])],
+    "select_nodes": [
+        roles.SelectIn(question="Who?", nodes=[HOSTILE, "b"], known=[HOSTILE]),
+        roles.SelectIn(question="Who?", nodes=["b"]),
+    ],
     "decompose": [roles.DecomposeIn(question=HOSTILE, limit=2)],
     "probe": [
         roles.ProbeIn(question="Who?", past_probes=["p"], cues=[HOSTILE], missing=HOSTILE),

@@ -184,6 +184,9 @@ class PlainStore:
         found = {key: node for key, node in self._read().nodes.items() if node.layer == layer}
         return dict(sorted(found.items(), key=lambda item: (item[1].level, item[1].position, item[1].id)))
 
+    def node_data(self, layer: str) -> dict[int, dict[str, Any]]:
+        return {key: dict(node.data) for key, node in self.nodes(layer).items()}
+
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         nodes = self._read().nodes
         return {int(key): nodes[key] for key in keys if key in nodes}

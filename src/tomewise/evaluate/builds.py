@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +32,13 @@ class Build:
 
     `usage` is the cost of all its layers, also of those that another system had built. `fallbacks` counts by layer the
     texts that the layer replaced by another text or could not take in. `notes` say what a reader of a table must know.
+    `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
     """
 
     usage: dict[str, Any]
     fallbacks: dict[str, int]
     notes: tuple[str, ...]
+    networks: dict[str, Any] = field(default_factory=dict)
 
 
 async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
@@ -53,7 +55,10 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
     notes = [ASKED] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
     records = await asyncio.to_thread(store.builds)
     notes += [note for layer in layers for note in describe_sizes(layer, records.get(layer.name, {}))]
-    return Build(sum_usages(usages), {name: count for name, count in fallbacks.items() if count}, tuple(notes))
+    found = {layer.name: records.get(layer.name, {}).get("network") for layer in layers}
+    networks = {name: network for name, network in found.items() if network}
+    counted = {name: count for name, count in fallbacks.items() if count}
+    return Build(sum_usages(usages), counted, tuple(notes), networks)
 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:

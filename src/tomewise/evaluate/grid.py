@@ -10,6 +10,7 @@ from tomewise.evaluate.results import About
 from tomewise.evaluate.risk import LEVELS
 from tomewise.evaluate.significance import RESAMPLES
 from tomewise.evaluate.table import Cell, Line, Table
+from tomewise.memory.schemata.describe_network import describe_network
 
 NOTHING = "–"
 _COSTS = {
@@ -119,6 +120,8 @@ def _line_notes(line: Line) -> Iterator[str]:
         yield f"Built for {line.system}, as if alone: {cost}."
     for note in build.get("notes", ()):
         yield f"{line.system}: {note}."
+    for layer, networks in build.get("networks", {}).items():
+        yield f"{line.system}, {layer}: {describe_network(networks)}."
     if fallbacks := _fallbacks(line):
         counts = ", ".join(f"{name} {count:,}" for name, count in fallbacks.items())
         yield f"What {line.system} fell back on, by kind or layer: {counts}."

@@ -41,8 +41,9 @@ class Results:
     """The rows of an experiment, one for each system and question.
 
     `builds` says by system what its layers would cost if it were alone, summed over the memories of the experiment: its
-    usage, `fallbacks` by layer, `notes` for a reader. `refused` says why a system was left out. Rows are sorted by
-    system, in the order of the first run, then by the id of the question, and not by their arrival.
+    usage, `fallbacks` by layer, `notes` for a reader, `networks` by layer, one for each memory. `refused` says why a
+    system was left out. Rows are sorted by system, in the order of the first run, then by the id of the question, and
+    not by their arrival.
     """
 
     about: About
@@ -158,4 +159,9 @@ def _builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
 def _build(parts: Sequence[JsonObject]) -> JsonObject:
     fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
     notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
-    return {**sum_usages(part["usage"] for part in parts), "fallbacks": dict(fallbacks), "notes": notes}
+    networks: dict[str, list[JsonObject]] = {}
+    for part in parts:
+        for layer, network in part.get("networks", {}).items():
+            networks.setdefault(layer, []).append(network)
+    usage = sum_usages(part["usage"] for part in parts)
+    return {**usage, "fallbacks": dict(fallbacks), "notes": notes, "networks": networks}

@@ -221,7 +221,9 @@ class _Run:
         def record_build(variant: Variant, build: Build) -> None:
             if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
                 record = {"kind": "build", "system": variant.name, "memory": name, "usage": build.usage}
-                self._journal.append({**record, "fallbacks": build.fallbacks, "notes": build.notes})
+                self._journal.append(
+                    {**record, "fallbacks": build.fallbacks, "notes": build.notes, "networks": build.networks}
+                )
 
         path = self._tomes / f"{name}.tome"
         memory = await open_memory(self._experiment, variants, group.documents, path, self._report, record_build)

@@ -27,9 +27,13 @@ def find_grounds(store: Texts, keys: Sequence[int], layer: str) -> dict[int, lis
 
 def _find_leaves(key: int, sources_of: dict[int, list[int]]) -> list[int]:
     leaves: dict[int, None] = {}
+    visited: set[int] = set()  # a node of several parents would be walked once for each path to it
     waiting = [key]
     while waiting:
         current = waiting.pop()
+        if current in visited:
+            continue
+        visited.add(current)
         if sources_of[current]:
             waiting += reversed(sources_of[current])
         else:

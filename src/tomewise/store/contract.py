@@ -62,6 +62,10 @@ class Texts(Protocol):
         """All nodes of a layer by key, ordered by level, position and id, without their sources."""
         ...
 
+    def node_data(self, layer: str) -> dict[int, dict[str, Any]]:
+        """The data of all nodes of a layer by key, without their texts."""
+        ...
+
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         """The nodes that exist by key, in the order of the keys, without their sources."""
         ...

@@ -10,7 +10,7 @@ from typing import Any
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
-from tomewise.systems import auto, comorag, flat, graph, hgmem, readers, relay, tree
+from tomewise.systems import auto, cam, comorag, flat, graph, hgmem, readers, relay, tree
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
@@ -20,6 +20,7 @@ _OWN: Mapping[str, Recipe] = {
     **flat.RECIPES,
     **graph.RECIPES,
     **tree.RECIPES,
+    **cam.RECIPES,
     **comorag.RECIPES,
     **hgmem.RECIPES,
     **readers.RECIPES,
@@ -43,6 +44,7 @@ _NAMED = (
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     **graph.ABLATIONS,
     **tree.ABLATIONS,
+    **cam.ABLATIONS,
     **comorag.ABLATIONS,
     **hgmem.ABLATIONS,
     **readers.ABLATIONS,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich import markup
 from rich.table import Table
 
+from tomewise.memory.schemata.describe_network import describe_network
 from tomewise.place import describe_place, read_plain_data
 from tomewise.tome.scopes import describe_scope
 
@@ -202,6 +203,8 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
     for name, replies in contents["replies"].items():
         counts = " and ".join(f"{count:,} {word}" for word, count in replies.items())
         out.print(f"[dim]{escape(name)}: of the replies of the model {counts}[/dim]")
+    for name, network in contents["networks"].items():
+        out.print(f"[dim]{escape(name)}: {describe_network([network])}[/dim]")
     for failed in contents["failed"][:_FAILURES]:
         places = ", ".join(map(str, failed["passages"]))
         where = f"{escape(failed['layer'])} lacks {escape(failed['document'])}, passage {_brief(places, 60)}"

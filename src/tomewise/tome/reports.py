@@ -218,9 +218,15 @@ def contents_json(book: Tome) -> dict[str, Any]:
             }
             for record in book.documents()
         ],
-        "replies": {layer: record["replies"] for layer, record in store.builds().items() if "replies" in record},
+        "replies": _list_records(store, "replies"),
+        "networks": _list_records(store, "network"),
         "failed": _list_failures(store),
     }
+
+
+def _list_records(store: Store, name: str) -> dict[str, Any]:
+    """What the layers record under this name, for those that do."""
+    return {layer: record[name] for layer, record in store.builds().items() if name in record}
 
 
 def _list_failures(store: Store) -> list[dict[str, Any]]:

@@ -53,6 +53,7 @@ EMBEDDING_PLAYS: Mapping[str, EmbeddingPlay] = {
     "look_up": steering.look_up,
     "think": steering.think,
     "extract_notes": relaying.extract_notes,
+    "select_nodes": steering.select_nodes,
 }
 _LONG = 20_000  # characters of input; longer input may take 10 ms even without embedding
 

@@ -26,6 +26,8 @@ from tomewise.language.roles import (
     LookUpOut,
     ProbeIn,
     ProbeOut,
+    SelectIn,
+    SelectOut,
     Shown,
     StepIn,
     StepOut,
@@ -40,6 +42,7 @@ _KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps
 _COMPARED_FACTS = 12
 _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
 _RELEVANT = 0.15  # the least score of a sentence that helps with a question
+_KEPT_NODES, _NODE_SENTENCES = 4, 24
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
 # Words of any remark about missing evidence; they do not show what is missing.
@@ -83,6 +86,17 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
             scores[i] += float(cosine)
     kept = [i for i in best(scores, _KEPT_FACTS) if scores[i] >= 0.45 and bags[i]]
     return FilterOut(keep=[numbers[i] + 1 for i in kept])
+
+
+def select_nodes(given: SelectIn, embedder: Embedder) -> SelectOut:
+    """The numbers, from 1, of up to four texts with a sentence near to the question, the best sentence first."""
+    question = given.question[:_READ]
+    nodes = [Shown(label=str(number), text=text) for number, text in enumerate(given.nodes, start=1)]
+    ranked = rank(read_question(question).terms, lines_of(nodes))
+    compare(question, ranked, embedder, shortlist=_NODE_SENTENCES)
+    least = max(_RELEVANT, 0.6 * ranked.scores[ranked.order[0]]) if ranked.order else 0.0
+    numbers = [int(ranked.lines[i].label) for i in ranked.order if ranked.scores[i] >= least and ranked.lines[i].bag]
+    return SelectOut(keep=list(dict.fromkeys(numbers))[:_KEPT_NODES])
 
 
 def decompose(given: DecomposeIn) -> DecomposeOut:

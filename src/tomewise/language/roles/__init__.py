@@ -89,6 +89,7 @@ from tomewise.language.roles.steering import (
     FILTER_FACTS,
     FUSE,
     PROBE,
+    SELECT_NODES,
     CueOut,
     DecomposeIn,
     DecomposeOut,
@@ -99,6 +100,8 @@ from tomewise.language.roles.steering import (
     FuseIn,
     ProbeIn,
     ProbeOut,
+    SelectIn,
+    SelectOut,
 )
 from tomewise.language.roles.stepping import STEP, THINK, StepIn, StepOut, ThinkIn, ThinkOut
 from tomewise.types import Role
@@ -137,6 +140,7 @@ __all__ = [
     "PROBE",
     "REFINE_QUESTIONS",
     "ROLES",
+    "SELECT_NODES",
     "SHORTEN",
     "STEP",
     "SUMMARISE",
@@ -191,6 +195,8 @@ __all__ = [
     "RefineOut",
     "RelationsOut",
     "Relationship",
+    "SelectIn",
+    "SelectOut",
     "ShortenIn",
     "ShortenOut",
     "Shown",

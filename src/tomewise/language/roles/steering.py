@@ -28,8 +28,24 @@ class DecomposeOut(BaseModel):
     subqueries: list[Text] = Field(default=[], description="self-contained questions; empty when one lookup suffices")
 
 
+class SelectIn(BaseModel):
+    """`known` are the texts that earlier steps of the same search kept."""
+
+    question: str
+    nodes: list[str]
+    known: list[str] = []
+
+
+class SelectOut(BaseModel):
+    """The numbers of the prompt, counted from 1. The caller drops numbers that the prompt did not show."""
+
+    reasoning: Text = Field(default="", description="what is known and what is still to be found, in one sentence")
+    keep: list[int] = Field(default=[], description="numbers of the texts that help, the most useful first")
+
+
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
 DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
+SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
 
 
 # ---------------------------------------------------------------- the metacognitive loop

@@ -83,6 +83,13 @@ class StoredTexts(Session):
         order = (nodes.c.level, nodes.c.position, nodes.c.id)
         return _nodes(self._by_key(query.where(nodes.c.layer == layer), None, order))
 
+    def node_data(self, layer: str) -> dict[int, dict[str, Any]]:
+        """The data of all nodes of a layer by key, without their texts."""
+        query = "SELECT key, data FROM nodes WHERE layer = ?"
+        with self.read() as connection:
+            cursor: Any = connection.exec_driver_sql(query, (layer,)).cursor  # bare rows: a layer may have many nodes
+            return {key: json.loads(data) for key, data in cursor}
+
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         """Nodes by key, in the order of the keys, without their sources."""
         query = select(
@@ -114,12 +121,12 @@ class StoredTexts(Session):
             return {passage: (document, position) for passage, document, position in found}
 
     def passage_order(self) -> tuple[Keys, Keys, Keys]:
-        """Keys, documents and positions of all passages in document order."""
-        query = select(nodes.c.key, nodes.c.document, nodes.c.position)
-        query = query.join(documents, documents.c.key == nodes.c.document).order_by(documents.c.id, nodes.c.position)
+        """Keys (n,) of all passages in document order, a number for the document of each, and its position there."""
+        query = """SELECT nodes.key, nodes.document, nodes.position FROM nodes
+        JOIN documents ON documents.key = nodes.document ORDER BY documents.id, nodes.position"""
         with self.read() as connection:
-            cursor: Any = connection.execute(query).cursor
-            table: Keys = np.fromiter(cursor, dtype=np.dtype((np.int64, 3)))
+            cursor: Any = connection.exec_driver_sql(query).cursor  # bare rows: a tome may have many passages
+            table = np.array(cursor.fetchall(), np.int64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2]
 
     def count_passages(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, int]:

@@ -1,0 +1,1 @@
+"""A hierarchy of schemata that grows batch by batch (CAM)."""

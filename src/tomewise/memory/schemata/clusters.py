@@ -1,0 +1,154 @@
+"""Overlapping clusters of one level: replicas of vertices, and labels that spread among them (CAM, 4.1.2 and 4.1.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.memory.schemata.network import Network
+
+NO_LABEL = -1
+_SWEEPS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The clusters of one level.
+
+    `labels` int64 (slots,) is, for the slot of u at v, the label of the replica of v to which u belongs. `members`
+    are the pairs of a label and a vertex, each once, ascending: `member_labels` and `member_vertices`. `visits` counts
+    the replicas visited, and `unsettled` those that had no majority label when the sweeps were over.
+    """
+
+    labels: NDArray[np.int64]
+    member_labels: NDArray[np.int64]
+    member_vertices: NDArray[np.int64]
+    visits: int
+    unsettled: int
+
+
+def find_clusters(
+    network: Network, labels: NDArray[np.int64], names: NDArray[np.int64], first_label: int, *, split: bool = True
+) -> Clusters:
+    """Find overlapping clusters, from the labels of the slots before (NO_LABEL where a slot is new).
+
+    A replica begins with the label that most of its slots had (the smallest of several), or with a new label from
+    `first_label` up, in the order of replicas. A cluster of one vertex gets the vertex's name in `names` as its label.
+    Clusters with the same vertices become one, under the smallest label. Without `split`, each vertex has one replica.
+    """
+    from tomewise.memory.schemata.kernels import propagate
+
+    replicas, count = _number_replicas(network, split=split)
+    replica_labels = _inherit_labels(replicas, count, labels, first_label)
+    starts, neighbours = _link_replicas(network, replicas, count)
+    visits, unsettled = propagate(starts, neighbours, replica_labels, _SWEEPS)
+    owners = np.empty(count, np.int64)
+    owners[replicas] = network.owners
+    replica_labels = _rename_clusters(replica_labels, owners, names, first_label + count)
+    replica_labels = _join_equal_clusters(replica_labels, owners)
+    return Clusters(replica_labels[replicas], *_sort_members(replica_labels, owners), visits, unsettled)
+
+
+def _number_replicas(network: Network, *, split: bool) -> tuple[NDArray[np.int64], int]:
+    """The replica of each slot, and how many replicas there are."""
+    from tomewise.memory.schemata.kernels import find_components
+
+    if not split:
+        used, replicas = np.unique(network.owners, return_inverse=True)
+        return replicas.astype(np.int64), len(used)
+    replicas = np.empty(len(network.neighbours), np.int64)
+    count = find_components(network.starts, network.neighbours, replicas)
+    return replicas, int(count)
+
+
+def _inherit_labels(
+    replicas: NDArray[np.int64], count: int, labels: NDArray[np.int64], first_label: int
+) -> NDArray[np.int64]:
+    inherited = first_label + np.arange(count)
+    old = labels != NO_LABEL
+    order = np.lexsort((labels[old], replicas[old]))
+    owners, shared = replicas[old][order], labels[old][order]
+    starts = np.flatnonzero(_find_changes(owners, shared))
+    counts = np.diff(np.append(starts, len(owners)))
+    owners, shared = owners[starts], shared[starts]
+    order = np.lexsort((shared, -counts, owners))
+    firsts, at = np.unique(owners[order], return_index=True)
+    inherited[firsts] = shared[order][at]
+    return inherited
+
+
+def _link_replicas(
+    network: Network, replicas: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The network of replicas in compressed rows. Each link joins the replicas that hold each other's vertex."""
+    order = np.argsort(replicas, kind="stable")
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(replicas, minlength=count), out=starts[1:])
+    return starts, replicas[network.reverse][order]
+
+
+def _rename_clusters(
+    labels: NDArray[np.int64], owners: NDArray[np.int64], names: NDArray[np.int64], first_label: int
+) -> NDArray[np.int64]:
+    """Name a cluster of one vertex after it. A larger cluster that has the name of a vertex gets a new label.
+
+    The second happens when others joined a cluster of one.
+    """
+    known, inverse = np.unique(labels, return_inverse=True)
+    first = np.full(len(known), len(names), np.int64)
+    last = np.full(len(known), -1, np.int64)
+    np.minimum.at(first, inverse, owners)
+    np.maximum.at(last, inverse, owners)
+    is_single = first == last
+    is_taken = ~is_single & np.isin(known, names)
+    renamed = known.copy()
+    renamed[is_single] = names[first[is_single]]
+    renamed[is_taken] = first_label + np.arange(np.count_nonzero(is_taken))
+    return renamed[inverse]
+
+
+def _join_equal_clusters(labels: NDArray[np.int64], owners: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give clusters with the same vertices the smallest of their labels.
+
+    A set of vertices is recognised by its size and the sums of two hashes of its members.
+    """
+    member_labels, members = _sort_members(labels, owners)
+    known, inverse, sizes = np.unique(member_labels, return_inverse=True, return_counts=True)
+    marks = np.zeros((len(known), 3), np.uint64)
+    marks[:, 0] = sizes
+    for column, seed in ((1, 0x9E3779B97F4A7C15), (2, 0xC2B2AE3D27D4EB4F)):
+        np.add.at(marks[:, column], inverse, mix_bits(members, seed))
+    order = np.lexsort((known, marks[:, 2], marks[:, 1], marks[:, 0]))
+    is_new = np.ones(len(known), np.bool_)
+    is_new[1:] = (marks[order][1:] != marks[order][:-1]).any(axis=1)
+    smallest = np.empty_like(known)
+    smallest[order] = known[order][is_new][np.cumsum(is_new) - 1]
+    return smallest[np.searchsorted(known, labels)]
+
+
+def _sort_members(labels: NDArray[np.int64], owners: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each pair of a label and a vertex once, ascending."""
+    order = np.lexsort((owners, labels))
+    labels, owners = labels[order], owners[order]
+    is_new = _find_changes(labels, owners)
+    return labels[is_new], owners[is_new]
+
+
+def _find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these sorted pairs differ from the pair before."""
+    is_new = np.ones(len(a), np.bool_)
+    is_new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    return is_new
+
+
+def mix_bits(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Mix the bits of each value (the finaliser of splitmix64)."""
+    mixed = values.astype(np.uint64) + np.uint64(seed)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

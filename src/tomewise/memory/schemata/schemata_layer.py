@@ -1,0 +1,333 @@
+"""Schemata: overlapping clusters of passages and of their summaries, grown batch by batch (CAM, section 4.1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tomewise.calls import NO_CALLS, CallCount
+from tomewise.concurrency import gather_calls
+from tomewise.errors import BadReply
+from tomewise.language.per_role import find_name
+from tomewise.language.roles import SUMMARISE, SummaryIn
+from tomewise.memory.ask_each import run_each
+from tomewise.memory.schemata.levels import MOST_LEVELS, Level, grow_levels, keep_unclustered
+from tomewise.memory.schemata.network import LinkRules, Links, find_links
+from tomewise.memory.schemata.plan import Cluster, list_clusters, slice_run
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.state import Ground, load_ground, load_labels, load_shared, write_levels
+from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.store.contract import Store
+    from tomewise.store.write import Write
+
+_SUMMARY_TOKENS = 150
+_REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
+_ENOUGH = 50  # passages whose similarities set the threshold
+
+_Summarise = Callable[[SummaryIn], Coroutine[Any, Any, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One batch: the new state, the clusters that need a node, and those whose summary is out of date."""
+
+    ground: Ground
+    theta: float
+    levels: list[Level]
+    levels_before: int
+    clusters: dict[int, Cluster]
+    stored: frozenset[int]
+    stale: list[Cluster]
+    failed: frozenset[int]
+
+
+class SchemataLayer:
+    """A hierarchy that grows by assimilation and accommodation; a state that takes in `batch` passages at a time.
+
+    A batch adds its links, clusters what they change, and summarises the clusters whose members or members' summaries
+    changed; all is committed together. The nodes of this layer are the clusters of two or more vertices; a cluster of
+    one goes up as it is. A node keeps its id while its members change. A large cluster is summarised in parts, and the
+    parts together, so that a new member changes few calls. Removing a document is the same mechanism without new links.
+
+    Without `split`, a vertex is in one cluster alone. Without `hierarchy` there are links, but no clusters. `entities`
+    is the node layer of a graph's entities: passages that see an entity of at most k passages are linked too, with the
+    threshold as their score.
+
+    Unlike the other layers, the result depends on the order in which passages came; equal histories give equal results.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        model: LanguageModel,
+        embedder: Embedder,
+        *,
+        rules: LinkRules | None = None,
+        split: bool = True,
+        hierarchy: bool = True,
+        entities: str = "",
+        batch: int | None = None,
+    ) -> None:
+        self._store = store
+        self._model = model
+        self._embedder = embedder
+        self._rules = rules or LinkRules()
+        self._split = split
+        self._hierarchy = hierarchy
+        self._entities = entities
+        self._batch = batch
+        self.names = SchemataNames.of(self._rules, split=split, hierarchy=hierarchy, entities=entities)
+        self.name = self.names.layer
+        self.needs = ("passages", entities) if entities else ("passages",)
+        self.writes = (self.name,)
+
+    @property
+    def calls(self) -> CallCount:
+        """A cluster of n members takes fewer than n + 1 calls. Each link is in two clusters of its level at most.
+
+        So level 1 takes at most 2k calls a passage. Every higher level has fewer clusters than the one below it, which
+        has at most k a passage, each with at most 2k links. Links from shared entities are not counted in the limit.
+        """
+        if not self._hierarchy:
+            return NO_CALLS
+        k = self._rules.k
+        most = 2 * k + (MOST_LEVELS - 1) * 2 * k * k if self._split else MOST_LEVELS
+        return CallCount("1 for every 4 to 12 members of a cluster that is new or has changed", most)
+
+    async def update(self, change: Change, report: Report) -> LayerReport:
+        """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
+        known = (await asyncio.to_thread(self._store.intake, self.name)).failed
+        fresh = [key for key in change.added if key not in known]
+        size = self._batch or max(1, len(fresh))
+        batches = [fresh[start : start + size] for start in range(0, max(1, len(fresh)), size)]
+        reports = [await self._take(batch, report) for batch in batches]
+        return LayerReport(
+            layer=self.name,
+            added=sum(each.added for each in reports),
+            removed=sum(each.removed for each in reports),
+            failed=reports[-1].failed,
+            notes=reports[-1].notes,
+        )
+
+    async def estimate(self, change: Change) -> Estimate:
+        """The calls of one batch, exact. The beginnings of its parts stand in for the text of a new summary."""
+        plan = await asyncio.to_thread(self._plan, change.added)
+        inputs: list[SummaryIn] = []
+
+        async def stand_in(summary_input: SummaryIn) -> str:
+            inputs.append(summary_input)
+            characters = int(_REPLY_SHARE * 4 * summary_input.max_tokens)
+            return " ".join(summary_input.texts)[:characters]
+
+        texts = await asyncio.to_thread(self._load_texts, plan)
+        for cluster in plan.stale:
+            texts[cluster.label] = await _summarise(cluster, texts, stand_in)
+        return Estimate(
+            layer=self.name,
+            model=find_name(self._model, SUMMARISE),
+            calls=len(inputs),
+            input_tokens=sum(self._model.reckon(SUMMARISE, given) for given in inputs),
+            output_tokens=int(_REPLY_SHARE * sum(given.max_tokens for given in inputs)),
+        )
+
+    async def _take(self, batch: Sequence[int], report: Report) -> LayerReport:
+        plan = await asyncio.to_thread(self._plan, batch)
+        texts = await asyncio.to_thread(self._load_texts, plan)
+        failed: dict[int, str] = {}
+        made: dict[int, None] = {}
+
+        async def ask(summary_input: SummaryIn) -> str:
+            return (await self._model.ask(SUMMARISE, summary_input)).summary
+
+        async def summarise(cluster: Cluster) -> str:
+            return await _summarise(cluster, texts, ask)
+
+        for level, group in groupby(plan.stale, key=lambda cluster: cluster.level):
+            clusters = {cluster.label: cluster for cluster in group}
+            label = f"schemata of level {level} summarised"
+            replies = await run_each(clusters, summarise, report, label)
+            texts |= replies
+            made |= dict.fromkeys(replies)
+            failed |= replies.failed
+        summaries = {label: texts[label] for label in made}
+        vectors = await asyncio.to_thread(self._embedder.embed, list(summaries.values()))
+        return await asyncio.to_thread(self._commit, plan, batch, summaries, vectors, failed)
+
+    def _plan(self, batch: Sequence[int]) -> _Plan:
+        record = self._store.builds().get(self.name, {})
+        intake = self._store.intake(self.name)
+        rules = self._rules
+        known = intake.done | intake.failed.keys()
+        fresh = frozenset(batch)
+        if self._entities:
+            passages = frozenset(self._store.node_keys("passages"))
+            known, fresh = known & passages, fresh & passages
+        if rules.theta is None and len(known) >= _ENOUGH:
+            rules = replace(rules, theta=record["network"]["theta"])
+        elif rules.theta is None:
+            known, fresh = frozenset(), fresh | known  # too few passages to have set the threshold: link all again
+        ground = load_ground(self._store, self.names, known, fresh)
+        added, theta = find_links(ground.passages, ground.links, ground.fresh, rules)
+        links = _join(ground.links, added)
+        if self._entities:
+            shared = load_shared(self._store, self._entities, ground.keys, rules.k)
+            links = _join(links, replace(shared, weights=np.full(len(shared.a), theta)))
+        before = load_labels(self._store, self.names, record.get("levels", 0))
+        if self._hierarchy:
+            levels = grow_levels(ground.keys, links, before, rules.k, split=self._split)
+        else:
+            levels = keep_unclustered(ground.keys, links)
+        positions = dict(zip(ground.keys.tolist(), ground.passages.positions.tolist(), strict=True))
+        clusters = {cluster.label: cluster for cluster in list_clusters(levels, positions)}
+        stamps = {key: data.get("stamp") for key, data in self._store.node_data(self.name).items()}
+        stale = _find_stale(clusters, stamps)
+        failed = frozenset(intake.failed)
+        return _Plan(ground, theta, levels, len(before), clusters, frozenset(stamps), stale, failed)
+
+    def _load_texts(self, plan: _Plan) -> dict[int, str]:
+        """The texts of what the stale clusters are made of, as far as it exists."""
+        wanted = {child for cluster in plan.stale for child in cluster.children}
+        texts = {key: passage.content for key, passage in self._store.passages(wanted - plan.clusters.keys()).items()}
+        return texts | {key: node.text for key, node in self._store.nodes_at(wanted & plan.stored).items()}
+
+    def _commit(
+        self, plan: _Plan, batch: Sequence[int], made: Mapping[int, str], vectors: NDArray[np.float32],
+        failed: Mapping[int, str],
+    ) -> LayerReport:  # fmt: skip
+        """Write a batch. `made` are the new summaries by label, each with its row of `vectors`."""
+        leaves = _find_leaves(plan.clusters, failed)
+        taken = {*batch, *plan.failed} - leaves.keys()
+        obsolete = [key for key in plan.stored if key not in plan.clusters]
+        ids, born = self._name_nodes(plan)
+        with self._store.write() as change:
+            keys = self._put_nodes(change, plan, ids, made)
+            change.remove_nodes(obsolete)  # after the nodes above have their new sources
+            change.remove_vectors(self.name, [keys[label] for label in failed])
+            change.replace_vectors(self.name, [keys[label] for label in made], vectors)
+            write_levels(change, self._store, self.names, plan.levels, plan.levels_before, keys)
+            change.record_intake(self.name, taken, leaves)
+            change.record_build(self.name, self._make_record(plan, born))
+        notes = () if plan.levels or not len(plan.ground.keys) else ("no two passages are alike enough to be linked",)
+        return LayerReport(layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
+
+    def _put_nodes(
+        self, change: Write, plan: _Plan, ids: Mapping[int, NodeId], made: Mapping[int, str]
+    ) -> dict[int, int]:
+        """Write the stale clusters level by level, as sources must exist. Returns their keys by label."""
+        keys: dict[int, int] = {}
+        for _, group in groupby(plan.stale, key=lambda cluster: cluster.level):
+            nodes = {each.label: _make_node(each, self.name, ids, made.get(each.label, "")) for each in group}
+            known = [node for label, node in nodes.items() if label in plan.stored]
+            fresh = [node for label, node in nodes.items() if label not in plan.stored]
+            at = change.update_nodes(known, lifetime="any") | change.put_nodes(fresh, lifetime="any")
+            keys |= {label: at[node.id] for label, node in nodes.items()}
+        return keys
+
+    def _name_nodes(self, plan: _Plan) -> tuple[dict[int, NodeId], int]:
+        """The ids of the stale clusters and their children by key or label, and how many nodes were born so far."""
+        born = int(self._store.builds().get(self.name, {}).get("born", 0))
+        children = {child for cluster in plan.stale for child in cluster.children}
+        known = (children | {cluster.label for cluster in plan.stale}) & plan.stored
+        ids = {key: node.id for key, node in self._store.nodes_at(known).items()}
+        ids |= {key: passage.id for key, passage in self._store.passages(children - plan.clusters.keys()).items()}
+        for cluster in plan.stale:
+            if cluster.label not in ids:
+                ids[cluster.label] = content_id(self.name, born, cluster.stamp)
+                born += 1
+        return ids, born
+
+    def _make_record(self, plan: _Plan, born: int) -> dict[str, Any]:
+        linked = len(np.union1d(plan.levels[0].links.a, plan.levels[0].links.b)) if plan.levels else 0
+        network = {
+            "alpha": self._rules.alpha,
+            "sigma": self._rules.sigma,
+            "k": self._rules.k,
+            "theta": plan.theta,
+            "passages": len(plan.ground.keys),
+            "isolated": len(plan.ground.keys) - linked,
+            "clusters": _count_levels(plan.clusters.values()),
+        }
+        return {
+            "model": find_name(self._model, SUMMARISE),
+            "network": network,
+            "visits": sum(level.clusters.visits for level in plan.levels),
+            "unsettled": sum(level.clusters.unsettled for level in plan.levels),
+            "levels": len(plan.levels),
+            "born": born,
+        }
+
+
+async def _summarise(cluster: Cluster, texts: Mapping[int, str], ask: _Summarise) -> str:
+    """Summarise what a cluster is made of: in one call, or in parts, and then the parts together.
+
+    Children without a text are left out. Raises BadReply if none has one.
+    """
+    parts = {child: texts[child] for child in cluster.children if texts.get(child)}
+    if not parts:
+        raise BadReply("none of the members of the cluster could be summarised")
+    while True:
+        runs = list(slice_run(list(parts)))
+        inputs = [SummaryIn(texts=[parts[part] for part in run], max_tokens=_SUMMARY_TOKENS) for run in runs]
+        summaries = await gather_calls(ask(summary_input) for summary_input in inputs)
+        if len(runs) == 1:
+            return summaries[0]
+        parts = {run[0]: summary for run, summary in zip(runs, summaries, strict=True)}
+
+
+def _find_stale(clusters: Mapping[int, Cluster], stamps: Mapping[int, object]) -> list[Cluster]:
+    """The clusters without a node of the same stamp, and those made from one of these; the lowest level first."""
+    stale: dict[int, Cluster] = {}
+    for label, cluster in clusters.items():
+        if stamps.get(label) != cluster.stamp or not stale.keys().isdisjoint(cluster.children):
+            stale[label] = cluster
+    return list(stale.values())
+
+
+def _find_leaves(clusters: Mapping[int, Cluster], failed: Mapping[int, str]) -> dict[int, str]:
+    """The passages below each failed cluster, with the reason of the failure."""
+    leaves: dict[int, str] = {}
+    for label, reason in failed.items():
+        waiting = [label]
+        while waiting:
+            current = waiting.pop()
+            if current in clusters:
+                waiting += clusters[current].children
+            else:
+                leaves[current] = reason
+    return leaves
+
+
+def _make_node(cluster: Cluster, layer: str, ids: Mapping[int, NodeId], text: str) -> Node:
+    """The node of a cluster. One whose summary failed has no text and no stamp, so that the next build tries again."""
+    return Node(
+        id=ids[cluster.label],
+        layer=layer,
+        text=text,
+        sources=tuple(ids[child] for child in cluster.children),
+        level=cluster.level,
+        position=cluster.position,
+        data={"stamp": cluster.stamp if text else ""},
+    )
+
+
+def _count_levels(clusters: Iterable[Cluster]) -> list[int]:
+    counts = Counter(cluster.level for cluster in clusters)
+    return [counts[level] for level in sorted(counts)]
+
+
+def _join(known: Links, added: Links) -> Links:
+    return Links.from_pairs(
+        np.concatenate((known.a, added.a)),
+        np.concatenate((known.b, added.b)),
+        np.concatenate((known.weights, added.weights)),
+    )

@@ -1,0 +1,120 @@
+"""The state of the schemata as the store keeps it: links and labels as edges between nodes, level by level.
+
+The space `SchemataNames.links(L)` has the links of level L with their scores. `labels(L)` has, for each ordered pair
+of linked vertices v and u, the label of the replica of v that holds u: the key of the node of its cluster, or the key
+of v itself if the cluster has no other vertex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.memory.schemata.levels import Level, SlotLabels
+from tomewise.memory.schemata.network import Links, Passages, match_pairs
+from tomewise.memory.schemata.shared_entities import pair_passages
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.memory.schemata.schemata_names import SchemataNames
+    from tomewise.store.contract import Store
+    from tomewise.store.write import Write
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """The passages in the network, in document order, by key, and the links among those that were there before."""
+
+    keys: NDArray[np.int64]
+    passages: Passages
+    links: Links
+    fresh: NDArray[np.int64]
+
+
+def load_ground(store: Store, names: SchemataNames, known: frozenset[int], fresh: frozenset[int]) -> Ground:
+    """Load the `known` passages with their links, and the `fresh` ones."""
+    wanted = np.array(sorted(known | fresh), np.int64)
+    order, documents, positions = store.passage_order()
+    used = np.isin(order, wanted)
+    keys = order[used]
+    columns = store.vectors("passages")
+    vectors = np.asarray(columns.rows[np.searchsorted(columns.keys, keys)], np.float32)
+    table = store.edges(names.links(0)).rows
+    table = table[np.isin(table[:, :2], np.array(sorted(known), np.int64)).all(axis=1)]
+    links = Links.from_pairs(find_places(keys, table[:, 0]), find_places(keys, table[:, 1]), table[:, 2])
+    places = np.flatnonzero(np.isin(keys, np.array(sorted(fresh), np.int64)))
+    return Ground(keys, Passages(vectors, documents[used], positions[used]), links, places)
+
+
+def load_labels(store: Store, names: SchemataNames, levels: int) -> list[SlotLabels]:
+    """The labels of each level after the last update."""
+    found = []
+    for level in range(levels):
+        table = store.edges(names.labels(level)).rows.astype(np.int64)
+        found.append(SlotLabels(table[:, 0], table[:, 1], table[:, 2]))
+    return found
+
+
+def find_places(keys: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places in `keys`, which are in any order, of the keys `wanted`."""
+    order = np.argsort(keys)
+    places: NDArray[np.int64] = order[np.searchsorted(keys, wanted.astype(np.int64), sorter=order)]
+    return places
+
+
+def load_shared(store: Store, entities: str, keys: NDArray[np.int64], most: int) -> Links:
+    """Links without weight between the places of `keys` that see the same entity, see `pair_passages`."""
+    table = store.edges(f"seen-in:{entities}").rows.astype(np.int64)
+    table = table[np.isin(table[:, 1], keys)]
+    a, b = pair_passages(table[:, 0], find_places(keys, table[:, 1]), most)
+    return Links.from_pairs(a, b, np.zeros(len(a)))
+
+
+def write_levels(
+    change: Write, store: Store, names: SchemataNames, levels: list[Level], before: int, keys: Mapping[int, int]
+) -> None:
+    """Store links and labels; `keys` are those of new clusters by label, `before` the number of levels until now."""
+    for number, level in enumerate(levels):
+        vertices = _replace(level.names, keys)
+        a, b = vertices[level.links.a], vertices[level.links.b]
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        write_edges(change, store, names.links(number), low, high, level.links.weights)
+        slots = level.slots
+        owners, others = _replace(slots.vertices, keys), _replace(slots.neighbours, keys)
+        labels = _replace(slots.labels, keys).astype(np.float64)
+        write_edges(change, store, names.labels(number), owners, others, labels)
+    for number in range(len(levels), before):
+        change.remove_edges(names.links(number))
+        change.remove_edges(names.labels(number))
+
+
+def write_edges(
+    change: Write,
+    store: Store,
+    space: str,
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> None:
+    """Make the edges of a space equal to these; only what differs is written."""
+    old = store.edges(space).rows
+    old_a, old_b = old[:, 0].astype(np.int64), old[:, 1].astype(np.int64)
+    at = match_pairs(old_a, old_b, a, b)
+    is_new = at < 0
+    is_gone = np.ones(len(old), np.bool_)
+    is_gone[at[~is_new]] = False
+    change.remove_edges(space, np.column_stack((old_a, old_b))[is_gone])
+    is_changed = ~is_new
+    is_changed[~is_new] = old[at[~is_new], 2] != weights[~is_new]
+    change.reweight_edges(space, np.column_stack((a, b))[is_changed], weights[is_changed])
+    change.put_edges(space, a[is_new], b[is_new], weights[is_new])
+
+
+def _replace(values: NDArray[np.int64], keys: Mapping[int, int]) -> NDArray[np.int64]:
+    """The values, with keys in place of the labels of new clusters."""
+    known, inverse = np.unique(values, return_inverse=True)
+    return np.array([keys.get(value, value) for value in known.tolist()], np.int64)[inverse]

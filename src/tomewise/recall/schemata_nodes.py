@@ -1,0 +1,111 @@
+"""Passages and schemata as the nodes of one memory: their cosines with a query, their links, and what is below them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.recall.derived import Grounds
+from tomewise.recall.ranking import as_evidence
+from tomewise.store.nearest import find_top
+from tomewise.store.records import PASSAGES
+from tomewise.types import Embedder, Evidence, Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.store.contract import SpaceRows, Store
+
+_DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Cosines with one query, `values` (n,), of nodes that have a vector, by `keys` (n,), ascending."""
+
+    keys: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+    def take(self, wanted: Collection[int]) -> Scores:
+        """The scores of those of these nodes that have one."""
+        is_wanted = np.isin(self.keys, np.fromiter(wanted, np.int64, len(wanted)))
+        return Scores(self.keys[is_wanted], self.values[is_wanted])
+
+    def find_best(self, limit: int) -> dict[int, float]:
+        """The `limit` best nodes, and those that tie with the last of them."""
+        best = find_top(self.values, limit)
+        return dict(zip(self.keys[best].tolist(), self.values[best].tolist(), strict=True))
+
+
+class SchemataNodes:
+    """Reads the nodes of all levels. A schema is within a scope if all passages below it are."""
+
+    def __init__(self, store: Store, embedder: Embedder, names: SchemataNames) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._names = names
+        self._grounds = Grounds(store, names.layer)
+
+    def score(self, query: str, within: Scope | None = None) -> Scores:
+        """The scores of all nodes."""
+        vector = self._embedder.embed([query])[0]
+        found = [self._store.scores(space, vector) for space in (PASSAGES, self._names.layer)]
+        keys, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.argsort(keys)
+        keys, values = keys[order], values[order]
+        if within is not None:
+            is_within = np.isin(keys, self._find_within(within, keys))
+            keys, values = keys[is_within], values[is_within]
+        return Scores(keys, values)
+
+    def find_neighbours(self, keys: Collection[int]) -> set[int]:
+        """The vertices that any level links with these. A passage that is alone in a cluster is one of upper levels."""
+        wanted = np.fromiter(keys, np.float64, len(keys))
+        levels = self._store.builds().get(self._names.layer, {}).get("levels", 0)
+        found: set[int] = set()
+        for level in range(levels):
+            a, b = _read_ends(self._store.edges(self._names.links(level)))
+            found.update(b[np.isin(a, wanted)].astype(np.int64).tolist())
+            found.update(a[np.isin(b, wanted)].astype(np.int64).tolist())
+        return found
+
+    def find_children(self, keys: Iterable[int]) -> set[int]:
+        """The nodes that these were made from."""
+        return {child for children in self._store.sources(keys, self._names.layer).values() for child in children}
+
+    def find_roots(self, keys: NDArray[np.int64]) -> set[int]:
+        """Those of these nodes that are below none of these schemata."""
+        parents, children = _read_ends(self._store.edges(self._names.sources))
+        return set(np.setdiff1d(keys, children[np.isin(parents, keys)].astype(np.int64)).tolist())
+
+    def load_evidence(self, scores: Mapping[int, float], limit: int | None = None) -> dict[int, Evidence]:
+        """The `limit` best nodes as evidence by key, best first, ties by id."""
+        passages = self._store.passages(scores)
+        found = {key: as_evidence(passage, round(scores[key], _DECIMALS)) for key, passage in passages.items()}
+        schemata = [key for key in scores if key not in passages]
+        sources = self._grounds.passages_below(schemata)
+        for key, node in self._store.nodes_at(schemata).items():
+            score = round(scores[key], _DECIMALS)
+            found[key] = Evidence(node=node.id, layer=node.layer, text=node.text, score=score, sources=sources[key])
+        return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
+
+    def _find_within(self, scope: Scope, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        passages = self._store.keys_within(scope)
+        if passages is None:
+            return keys
+        parents, children = (ends.astype(np.int64) for ends in _read_ends(self._store.edges(self._names.sources)))
+        known = np.concatenate((passages, np.unique(parents)))
+        # One round for each level: a node outside takes out the schemata made from it.
+        while (outside := np.unique(parents[np.isin(parents, known) & ~np.isin(children, known)])).size:
+            known = np.setdiff1d(known, outside)
+        return known
+
+
+def _read_ends(columns: SpaceRows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both ends of the edges of a space."""
+    table = columns.rows.reshape(-1, 3)
+    return table[:, 0], table[:, 1]

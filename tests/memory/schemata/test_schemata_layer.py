@@ -1,0 +1,167 @@
+"""The layer of schemata: its state in the store, batch by batch."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from tomewise.errors import BadReply
+from tomewise.language.cached import Cached
+from tomewise.language.prompts import Prompts
+from tomewise.memory.building import build, estimate
+from tomewise.memory.schemata.levels import FIRST_LABEL, grow_levels
+from tomewise.memory.schemata.network import LinkRules, Links
+from tomewise.memory.schemata.plan import list_clusters
+from tomewise.memory.schemata.schemata_layer import SchemataLayer
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.state import load_labels
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
+
+EMBEDDER = HashEmbedder(32)
+RULES = LinkRules(theta=0.2, k=4)
+NAMES = SchemataNames.of(RULES, split=True, hierarchy=True, entities="")
+NAME = NAMES.layer
+TOPICS = ("the tide and the harbour pilot", "a ledger of grain and barley", "the school bell and the teacher")
+
+
+def make_model():
+    return ScriptedModel({"summarise": lambda given: {"summary": " / ".join(text[:30] for text in given.texts)}})
+
+
+def fill(store, count, start=0):
+    for number in range(start, start + count):
+        text = f"{TOPICS[number % 3]} on day {number % 7} note {number}"
+        put_document(store, EMBEDDER, document_of(f"d{number:03}", text))
+
+
+def build_layer(store, model, **options):
+    layer = SchemataLayer(store, model, EMBEDDER, rules=options.pop("rules", RULES), **options)
+    return asyncio.run(build([layer], store, lambda _: None))[0]
+
+
+def assert_sound(store) -> None:
+    """The stored state is that of its own levels, and each summary was made from what its cluster holds."""
+    records = {name: record for name, record in store.builds().items() if name.startswith("schemata")}
+    if not records:
+        return
+    ((name, record),) = records.items()
+    names = SchemataNames(name)
+    keys = np.array(store.node_keys("passages"), np.int64)
+    table = store.edges(names.links(0)).rows
+    order = {key: place for place, key in enumerate(keys.tolist())}
+    a = np.array([order[int(key)] for key in table[:, 0]], np.int64)
+    b = np.array([order[int(key)] for key in table[:, 1]], np.int64)
+    labels = load_labels(store, names, record["levels"])
+    levels = grow_levels(keys, Links.from_pairs(a, b, table[:, 2]), labels, record["network"]["k"])
+    assert len(levels) == record["levels"]
+    stored = store.nodes(name)
+    clusters = {cluster.label: cluster for cluster in list_clusters(levels, dict.fromkeys(keys.tolist(), 0))}
+    assert clusters.keys() == stored.keys(), "each cluster has a node, and each node is a cluster"
+    assert all(label < FIRST_LABEL for label in clusters)
+    sources = store.sources(stored, name)
+    for label, cluster in clusters.items():
+        assert stored[label].data["stamp"] == cluster.stamp, "no summary is stale"
+        assert sorted(sources[label]) == sorted(cluster.children), "links up and down agree"
+    linked = {int(key) for key in table[:, :2].ravel()}
+    below = {child for cluster in clusters.values() for child in cluster.children}
+    tops = {name for level in levels for name in level.names.tolist()} - below
+    reached = set()
+    front = list(tops | (stored.keys() - below))
+    while front:
+        key = front.pop()
+        reached.add(key)
+        front += [child for child in (clusters[key].children if key in clusters else ()) if child not in reached]
+    assert linked <= reached, "every linked passage is below a top"
+
+
+def test_it_is_a_state_layer(tmp_path) -> None:
+    numbers = iter(range(1000))
+
+    def make(store):
+        model = Cached(make_model(), Prompts(), store.calls)
+        return [SchemataLayer(store, model, EMBEDDER, rules=LinkRules(theta=0.05, k=3), batch=2)]
+
+    asyncio.run(
+        check_state_layer(make, lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER, assert_sound)
+    )
+
+
+def test_batches_and_removals_leave_a_sound_state(tmp_path) -> None:
+    store = SqliteStore.open(tmp_path / "a.tome")
+    fill(store, 30)
+    build_layer(store, make_model())
+    assert_sound(store)
+    first = {node.id for node in store.nodes(NAME).values()}
+    assert first
+    fill(store, 6, start=30)
+    model = make_model()
+    build_layer(store, model)
+    assert_sound(store)
+    assert first & {node.id for node in store.nodes(NAME).values()}, "clusters that grow keep their ids"
+    with store.write() as change:
+        for number in (3, 4, 5, 30):
+            change.remove_document(f"d{number:03}")
+    build_layer(store, make_model())
+    assert_sound(store)
+    with store.write() as change:
+        for number in range(36):
+            change.remove_document(f"d{number:03}")
+    build_layer(store, make_model())
+    assert store.nodes(NAME) == {}
+    assert not len(store.edges(NAMES.links(0)).rows)
+
+
+def test_an_update_asks_for_changed_clusters_alone(tmp_path) -> None:
+    store = SqliteStore.open(tmp_path / "a.tome")
+    fill(store, 60)
+    whole = make_model()
+    build_layer(store, whole)
+    put_document(store, EMBEDDER, document_of("zzz", f"{TOPICS[0]} on day 3 note 999"))
+    part = make_model()
+    layer = SchemataLayer(store, part, EMBEDDER, rules=RULES)
+    (planned,) = asyncio.run(estimate([layer], store))
+    build_layer(store, part)
+    assert 0 < len(part.calls) < len(whole.calls)
+    assert planned.calls == len(part.calls), "the estimate of calls is exact"
+    again = make_model()
+    build_layer(store, again)
+    assert not again.calls
+
+
+def test_a_failed_summary_is_recorded_and_made_later(tmp_path) -> None:
+    store = SqliteStore.open(tmp_path / "a.tome")
+    fill(store, 30)
+    refusals = iter([True])
+
+    def refuse_once(given):
+        if next(refusals, False):
+            raise BadReply("no")
+        return {"summary": " / ".join(text[:30] for text in given.texts)}
+
+    report = build_layer(store, ScriptedModel({"summarise": refuse_once}))
+    assert report.failed
+    assert any(not node.text for node in store.nodes(NAME).values())
+    report = build_layer(store, make_model())
+    assert not report.failed
+    assert all(node.text for node in store.nodes(NAME).values())
+    assert_sound(store)
+
+
+def test_the_threshold_is_set_once_from_enough_passages(tmp_path) -> None:
+    store = SqliteStore.open(tmp_path / "a.tome")
+    fill(store, 55)
+    build_layer(store, make_model(), rules=LinkRules())
+    theta = store.builds()["schemata"]["network"]["theta"]
+    assert store.builds()["schemata"]["network"]["isolated"] <= 0.15 * 55
+    fill(store, 10, start=55)
+    build_layer(store, make_model(), rules=LinkRules())
+    assert store.builds()["schemata"]["network"]["theta"] == theta
+
+
+def test_without_links_it_says_so(tmp_path) -> None:
+    store = SqliteStore.open(tmp_path / "a.tome")
+    fill(store, 2)
+    report = build_layer(store, make_model(), rules=LinkRules(theta=0.99))
+    assert report.notes == ("no two passages are alike enough to be linked",)

@@ -1,0 +1,228 @@
+"""Recall over the schemata: along links with a model, from the top down, and over all levels at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tomewise.errors import BadReply
+from tomewise.fallbacks import NOT_SELECTED, count_fallbacks
+from tomewise.memory.building import build
+from tomewise.memory.schemata.network import LinkRules
+from tomewise.memory.schemata.schemata_layer import SchemataLayer
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.recall.derived import Grounds
+from tomewise.recall.prune_and_grow import PruneAndGrow
+from tomewise.recall.schemata_nodes import SchemataNodes
+from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document
+from tomewise.types import Node, Scope
+
+EMBEDDER = HashEmbedder(64)
+NAMES = SchemataNames()
+TEXTS = (
+    "Ada kept the light on the rock.",
+    "The keeper trimmed the lamp at night.",
+    "Tom sold a boat in the harbour.",
+    "The harbour froze that winter.",
+    "A judge heard the case of the boat.",
+    "The clerk wrote the verdict down.",
+    "Nobody knows this isolated thing.",
+)
+SCHEMATA = (
+    ("light", "Ada the keeper kept the lamp.", (0, 1), 1),
+    ("harbour", "Tom sold a boat before the harbour froze.", (2, 3), 1),
+    ("court", "A judge gave a verdict on the boat Tom sold.", (2, 4), 1),  # passage 2 is in two clusters
+    ("shore", "Ada and Tom lived by the sea and its harbour.", ("light", "harbour"), 2),
+)
+LINKS = {0: ((0, 1), (1, 2), (2, 3), (2, 4)), 1: (("harbour", "court"), ("court", 5))}  # 5 goes up alone
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    store = SqliteStore.open(tmp_path / "a.tome")
+    ids: dict[int | str, str] = {}
+    for number, text in enumerate(TEXTS):
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
+    ids |= {int(passage.document[1:]): passage.id for passage in store.passages().values()}
+    for name, text, members, level in SCHEMATA:
+        node = Node(
+            id=name, layer="schemata", text=text, sources=tuple(ids.get(m, str(m)) for m in members), level=level
+        )
+        with store.write() as change:
+            keys = change.put_nodes([node], lifetime="any")
+            change.put_vectors("schemata", list(keys.values()), EMBEDDER.embed([text]))
+        ids[name] = name
+    keys = store.keys_of(ids.values())
+    with store.write() as change:
+        for level, pairs in LINKS.items():
+            ends = np.sort(np.array([[keys[ids[a]], keys[ids[b]]] for a, b in pairs]), axis=1)
+            change.put_edges(NAMES.links(level), ends[:, 0], ends[:, 1], np.ones(len(ends)))
+        change.record_build("schemata", {"levels": 2})
+    return store
+
+
+def make_nodes(store: SqliteStore) -> SchemataNodes:
+    return SchemataNodes(store, EMBEDDER, NAMES)
+
+
+def keep_those_with(*words: str) -> ScriptedModel:
+    def select(given):
+        return {"keep": [n for n, text in enumerate(given.nodes, 1) if any(word in text for word in words)]}
+
+    return ScriptedModel({"select_nodes": select})
+
+
+async def test_retrievers_keep_the_contract(store):
+    nodes = make_nodes(store)
+    query = "Who sold the boat in the harbour?"
+    await check_retriever(GlobalSchemata(nodes), query)
+    await check_retriever(HierarchicalSchemata(nodes), query)
+    await check_retriever(PruneAndGrow(nodes, keep_those_with("a"), seeds=3), query)
+    await check_retriever(PruneAndGrow(nodes, ScriptedModel({"select_nodes": lambda _: {"keep": []}})), query)
+
+
+async def test_global_retrieval_ranks_all_levels_as_one(store):
+    query = "the boat in the harbour"
+    found = await GlobalSchemata(make_nodes(store)).retrieve(query, 6)
+    texts = [*TEXTS, *(text for _, text, _, _ in SCHEMATA)]
+    cosines = EMBEDDER.embed(texts) @ EMBEDDER.embed([query])[0]
+    assert [piece.text for piece in found] == [texts[place] for place in np.argsort(-cosines)[:6]]
+
+
+async def test_traversal_goes_from_the_top_to_children_of_what_it_kept(store):
+    found = await HierarchicalSchemata(make_nodes(store), top_k=1).retrieve("Ada and the sea", 20)
+    assert {piece.node for piece in found if piece.layer == "schemata"} == {"shore", "light"}
+    assert [piece.text for piece in found if piece.layer == "passages"] == [TEXTS[0]]
+    broad = await HierarchicalSchemata(make_nodes(store), top_k=20).retrieve("Ada and the sea", 20)
+    assert len(broad) == len(TEXTS) + len(SCHEMATA), "an isolated passage is a top itself"
+
+
+async def test_it_grows_along_links_and_down_to_children(store):
+    model = keep_those_with("Ada kept", "keeper trimmed", "Tom sold a boat in")
+    found = await PruneAndGrow(make_nodes(store), model, seeds=1).retrieve("Ada kept the light on the rock", 20)
+    pools = [set(call.given.nodes) for call in model.calls]
+    assert pools[0] == {TEXTS[0]}
+    assert pools[1] == {TEXTS[1]}, "the only neighbour of the seed; it has no children"
+    assert pools[2] == {TEXTS[2]}
+    assert pools[3] == {TEXTS[3], TEXTS[4]}
+    assert len(pools) == 4, "nothing of the last pool was kept"
+    assert [call.given.known for call in model.calls][:2] == [[], [TEXTS[0]]]
+    assert {piece.text for piece in found} == {TEXTS[0], TEXTS[1], TEXTS[2]}
+    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
+
+
+async def test_schemata_offer_their_neighbours_and_children(store):
+    model = keep_those_with("A judge gave a verdict")
+    await PruneAndGrow(make_nodes(store), model, seeds=1).retrieve("A judge gave a verdict on the boat Tom sold.", 5)
+    harbour = SCHEMATA[1][1]
+    assert set(model.calls[1].given.nodes) == {harbour, TEXTS[2], TEXTS[4], TEXTS[5]}, "5 is a vertex of level 1 too"
+
+
+async def test_no_node_is_offered_twice_and_rounds_are_bounded(store):
+    model = keep_those_with("")
+    nodes = make_nodes(store)
+    await PruneAndGrow(nodes, model, seeds=1, rounds=9).retrieve("the light", 20)
+    offered = [text for call in model.calls for text in call.given.nodes]
+    assert len(offered) == len(set(offered))
+    short = keep_those_with("")
+    recall = PruneAndGrow(nodes, short, seeds=1, rounds=2)
+    await recall.retrieve("the light", 20)
+    assert len(short.calls) == 2 == recall.calls.most < len(model.calls)
+
+
+async def test_without_a_choice_the_seeds_are_the_evidence(store):
+    nodes = make_nodes(store)
+    seeds = await GlobalSchemata(nodes).retrieve("the boat", 3)
+    nothing = ScriptedModel({"select_nodes": lambda _: {"keep": [0, -1, 99]}})
+    assert await PruneAndGrow(nodes, nothing, seeds=3).retrieve("the boat", 20) == seeds
+    assert len(nothing.calls) == 1
+    idle = ScriptedModel({})
+    assert await PruneAndGrow(nodes, idle, seeds=3, rounds=0).retrieve("the boat", 20) == seeds
+
+
+async def test_an_unreadable_reply_is_asked_for_twice_more(store):
+    nodes = make_nodes(store)
+    seeds = await GlobalSchemata(nodes).retrieve("the boat", 2)
+    with count_fallbacks() as counts:
+        broken = ScriptedModel({"select_nodes": [BadReply("no")] * 3})
+        assert await PruneAndGrow(nodes, broken, seeds=2).retrieve("the boat", 20) == seeds
+    assert counts[NOT_SELECTED] == len(broken.calls) == 3
+    mended = ScriptedModel({"select_nodes": [BadReply("no"), {"keep": [1]}, {"keep": []}]})
+    assert await PruneAndGrow(nodes, mended, seeds=2).retrieve("the boat", 20) == seeds[:1]
+
+
+async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(tmp_path):
+    store = SqliteStore.open(tmp_path / "b.tome")
+    for number in range(12):
+        put_document(store, EMBEDDER, document_of(f"d{number}", f"word{number} " * 600))
+    keys = np.array(store.node_keys("passages"))
+    with store.write() as change:
+        change.put_edges(NAMES.links(0), np.full(len(keys) - 1, keys[0]), keys[1:], np.ones(len(keys) - 1))
+        change.record_build("schemata", {"levels": 1})
+    model = keep_those_with("word")
+    await PruneAndGrow(make_nodes(store), model, seeds=1, rounds=2).retrieve("word0 word7 word7", 5)
+    pool = model.calls[1].given.nodes
+    assert 1 <= len(pool) < len(keys) - 1
+    assert sum(map(len, pool)) <= 4 * 4000 + 8000
+    scores = EMBEDDER.embed(pool) @ EMBEDDER.embed(["word0 word7 word7"])[0]
+    assert list(scores) == sorted(scores, reverse=True)
+
+
+def test_grounds_are_read_again_when_a_schema_of_any_lifetime_has_changed(store):
+    grounds = Grounds(store, "schemata")
+    (key,) = store.keys_of(["court"]).values()
+    before = grounds.passages_below([key])[key]
+    assert len(before) == 2
+    with store.write() as change:
+        change.remove_document("d4")  # the schema lives on
+    assert grounds.passages_below([key])[key] == before[:1]
+
+
+@pytest.mark.skipif(not hasattr(SqliteStore, "keys_within"), reason="needs scopes")
+async def test_a_schema_is_within_a_scope_if_all_passages_below_it_are(store):
+    nodes = make_nodes(store)
+    scope = Scope(documents=frozenset({"d0", "d1", "d2", "d3"}))
+    everything = await GlobalSchemata(nodes).retrieve("boat", 20, within=scope)
+    assert {piece.node for piece in everything if piece.layer == "schemata"} == {"light", "harbour", "shore"}
+    assert {piece.text for piece in everything if piece.layer == "passages"} == {*TEXTS[:4]}
+    narrow = Scope(documents=frozenset({"d0", "d1", "d2"}))
+    found = await HierarchicalSchemata(nodes, top_k=9).retrieve("boat", 20, within=narrow)
+    assert {piece.node for piece in found if piece.layer == "schemata"} == {"light"}
+    grown = await PruneAndGrow(nodes, keep_those_with(""), seeds=1).retrieve("Ada kept the light", 20, within=narrow)
+    assert {piece.text for piece in grown if piece.layer == "passages"} == {*TEXTS[:3]}
+
+
+async def test_nothing_built_means_passages_alone(tmp_path):
+    store = SqliteStore.open(tmp_path / "c.tome")
+    nodes = make_nodes(store)
+    recalls = [GlobalSchemata(nodes), HierarchicalSchemata(nodes), PruneAndGrow(nodes, keep_those_with(""))]
+    assert [await recall.retrieve("boat", 3) for recall in recalls] == [[], [], []]
+    put_document(store, EMBEDDER, document_of("d", TEXTS[0]))
+    assert [len(await recall.retrieve("boat", 3)) for recall in recalls] == [1, 1, 1]
+
+
+def test_passages_that_share_a_rare_entity_are_linked(tmp_path):
+    store = SqliteStore.open(tmp_path / "d.tome")
+    for number, text in enumerate(TEXTS):
+        put_document(store, EMBEDDER, document_of(f"d{number}", text))
+    passages = [passage.id for passage in store.passages().values()]
+    with store.write() as change:
+        rare = Node(id="rare", layer="entities:x", text="rare", sources=(passages[0], passages[6]))
+        common = Node(id="common", layer="entities:x", text="common", sources=tuple(passages))
+        change.put_nodes([rare, common], lifetime="any")
+        change.record_build("entities:x", {})
+    rules = LinkRules(theta=0.999, k=3)
+
+    def count_links(entities: str) -> int:
+        layer = SchemataLayer(store, ScriptedModel({"summarise": lambda _: {"summary": "s"}}), EMBEDDER, rules=rules,
+                              entities=entities)  # fmt: skip
+        asyncio.run(build([layer], store, lambda _: None))
+        return len(store.edges(layer.names.links(0)).rows)
+
+    assert count_links("") == 0
+    assert count_links("entities:x") == 1, "the common entity is of 7 passages, more than 3"
