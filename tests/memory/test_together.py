@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tomewise.store.sqlite.export import export
 
 from tomewise import Tome
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
@@ -24,6 +23,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
 from tomewise.memory.renewal import take_back
+from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Document, Passage, Progress, content_id
