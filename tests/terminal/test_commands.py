@@ -362,10 +362,13 @@ def test_a_locked_tome_can_be_asked_and_not_written(command, log_in_tome, here, 
 
 
 def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
-    with Tome.open("memory.tome") as tome, tome.store.alone("add"):
+    with Tome.open("memory.tome") as tome, tome.store.alone("build"):
         begun = time.monotonic()
-        assert_one_line(command("add", log_in_tome), 4, "written by another program")
+        assert_one_line(command("add", log_in_tome), 4, "this program has another build under way")
         assert time.monotonic() - begun < 2
+        other = start("add", log_in_tome)
+        assert "written by another program: try to add again" in other.communicate(timeout=30)[1]
+        assert other.returncode == 4
 
 
 def test_another_embedder_is_refused_by_name(command, log_in_tome):

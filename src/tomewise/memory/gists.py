@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.calls import CallCount
+from tomewise.concurrency import run_in_thread
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, write_notes
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import GIST, GistIn
@@ -61,20 +61,20 @@ class GistsLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Restate the new passages. A passage whose call failed is recorded, and the next build restates it."""
-        passages, inputs = await asyncio.to_thread(self._load, change)
+        passages, inputs = await run_in_thread(self._load, change)
         gists = await run_each(inputs, self._write_gist, report, "gists written")
         nodes = {key: _make_node(passages[key], gist) for key, gist in gists.items()}
         fallbacks = {
             GIST_REPEATED: sum("unsupported" in gist.data for gist in gists.values()),
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists.values()),
         }
-        await asyncio.to_thread(self._commit, nodes, gists.failed, fallbacks)
+        await run_in_thread(self._commit, nodes, gists.failed, fallbacks)
         notes = tuple(write_notes(fallbacks))
         return LayerReport(layer=NAME, added=len(nodes), failed=dict(gists.failed), notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each distinct passage. Second calls after an unsupported gist are not foreseen."""
-        _, loaded = await asyncio.to_thread(self._load, change)
+        _, loaded = await run_in_thread(self._load, change)
         inputs = list({each.grounds: each for each in loaded.values()}.values())
         return Estimate(
             layer=NAME,
@@ -98,12 +98,12 @@ class GistsLayer:
     async def _write_gist(self, given: GistIn) -> _Gist:
         ground = "\n".join(filter(None, given.grounds))
         reply = await self._model.ask(GIST, given)
-        inventions = await asyncio.to_thread(find_unsupported, reply.memory, ground)
+        inventions = await run_in_thread(find_unsupported, reply.memory, ground)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
         reply = await self._model.ask(GIST, given.model_copy(update={"avoid": inventions}))
-        remaining = await asyncio.to_thread(find_unsupported, reply.memory, ground)
+        remaining = await run_in_thread(find_unsupported, reply.memory, ground)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
         return _Gist(given.text, {"notes": "", "unsupported": remaining, "fallback": True})

@@ -12,6 +12,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
+from tomewise.concurrency import run_in_thread
 from tomewise.errors import StoreError, UsageError
 from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
@@ -254,7 +255,7 @@ class Tome:
     async def aremove(self, document: str) -> RemoveReport:
         """See `remove`."""
         with self._store.alone("remove"):
-            return await asyncio.to_thread(self._remove, document)
+            return await run_in_thread(self._remove, document)
 
     def _remove(self, document: str) -> RemoveReport:
         record = find_document(document, self._store)
@@ -311,8 +312,8 @@ class Tome:
         with self._store.alone("build"), meter() as used:
             provide = None
             if extractions:
-                provide = await asyncio.to_thread(provide_extractions, layers, Path(extractions), self._store, report)
-            await asyncio.to_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
+                provide = await run_in_thread(provide_extractions, layers, Path(extractions), self._store, report)
+            await run_in_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
             before = self._store.builds()
             reports = await build(layers, self._store, report, provide=provide)
             after = self._store.builds()
