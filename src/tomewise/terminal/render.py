@@ -39,6 +39,11 @@ def escape(text: str) -> str:
     return markup.escape(text.translate(_CONTROLS))
 
 
+def name_document(document: str) -> str:
+    """The short name of a document without a title: the last part of a path, but an address as it is."""
+    return document if "://" in document else document.rsplit("/", 1)[-1]
+
+
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
     """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:
@@ -51,8 +56,10 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
         if answer.supported != "full":
             out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
-    if answer.forced:
+    if answer.forced and answer.resolved:
         out.print("[yellow]The model would have declined; it was forced to answer.[/yellow]")
+    elif answer.forced:
+        out.print("[yellow]The model was asked for a guess too, and gave none.[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
         out.print(_citation_line(number, citation))
     if answer.dropped_quotes:
@@ -71,7 +78,7 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
 
 
 def _passage_lines(passage: Passage) -> str:
-    name = passage.title or passage.document.rsplit("/", 1)[-1]
+    name = passage.title or name_document(passage.document)
     where = f"[dim]{escape(f'{name}, {describe_place(passage.place, passage.position + 1)}')}[/dim]"
     return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
 
@@ -86,7 +93,7 @@ def cut_notes(answer: Answer) -> list[str]:
 
 
 def _citation_line(number: int, citation: Citation) -> str:
-    name = citation.title or citation.document.rsplit("/", 1)[-1]
+    name = citation.title or name_document(citation.document)
     quote = " ".join(citation.quote.split())
     place = describe_place(citation.place, citation.position + 1)
     where = f"{escape(f'{name}, {place}')}, characters {citation.start}–{citation.end}"

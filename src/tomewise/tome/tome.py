@@ -31,6 +31,7 @@ from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
+from tomewise.tome.embedder_address import remember_address, reopen_embedder
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
@@ -146,8 +147,10 @@ class Tome:
             recorded_embedder = store.meta("embedder")
             if embedder is None and recorded_embedder:
                 refuse_folder(recorded_embedder, str(path))  # the tome may come from anyone
-            if embedder is None or isinstance(embedder, str):
-                embedder = choose_embedder(embedder or recorded_embedder or "bundled", base_url=embedder_base_url)
+            if embedder in (None, recorded_embedder) and recorded_embedder:
+                embedder = reopen_embedder(store, recorded_embedder, embedder_base_url)
+            elif embedder is None or isinstance(embedder, str):
+                embedder = choose_embedder(embedder or "bundled", base_url=embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
             model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
@@ -237,6 +240,7 @@ class Tome:
         with self._store.alone("add"), ReaderProcess(self._bounds) as process:
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(self._store, self._embedder, *self._passage_size)
+            remember_address(self._store, self._embedder)
             splitter = PassageSplitter(self._embedder.tokenizer, max_tokens=size, overlap=overlap)
             claims = Claims(self._store.origins())
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
