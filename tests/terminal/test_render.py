@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from tomewise.terminal.render import cut_notes, print_event
+from tomewise.terminal.render import cut_notes, print_answer, print_event
 from tomewise.types import Answer, Event
 
 
@@ -45,3 +45,16 @@ def test_any_event_can_say_what_was_cut():
     assert cut_notes(Answer(text="x", events=events)) == [
         "1 of 3 passages did not fit and were not read for this answer."
     ]
+
+
+def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():
+    def show(answer):
+        out = io.StringIO()
+        print_answer(answer, (), Console(file=out, width=500, highlight=False))
+        return out.getvalue()
+
+    declined = show(Answer(text="", resolved=False, forced=True, supported="none", missing="who it was"))
+    assert "not answered: who it was" in declined
+    assert "forced to answer" not in declined
+    assert "asked for a guess too, and gave none" in declined
+    assert "forced to answer" in show(Answer(text="Ada", forced=True))

@@ -158,7 +158,7 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope 
 
 
 def _short_name(title: str, source: dict[str, Any]) -> str:
-    return title or str(source["document"]).rsplit("/", 1)[-1]
+    return title or name_document(str(source["document"]))
 
 
 def print_costs(costs: dict[str, Any], out: Console) -> None:
@@ -197,7 +197,8 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
     """What `tome show` prints."""
     passages = f"passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}"
     out.print(
-        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB · embedder "
+        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB and "
+        f"{contents['cache_bytes'] / 1e6:.1f} MB of caches · embedder "
         f"{escape(contents['embedder'])} · {passages}[/dim]"
     )
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)

@@ -64,6 +64,21 @@ class Session:
         """The size of the file in bytes."""
         return self.path.stat().st_size
 
+    def cache_size(self) -> int:
+        """How many bytes the cached arrays beside the file take."""
+        return sum(path.stat().st_size for path in self._list_cached())
+
+    def clear_cache(self) -> None:
+        """Delete the cached arrays; they are made again when they are needed."""
+        self._check_writable()
+        for path in self._list_cached():
+            path.unlink(missing_ok=True)
+
+    def _list_cached(self) -> list[Path]:
+        """The files of the caches, without the lock, which must stay the same file for everybody."""
+        lock = Path(self._lock.lock_file)
+        return [path for path in self.cache_folder.rglob("*") if path.is_file() and path != lock]
+
     def close(self) -> None:
         """Close the file. The store cannot be used afterwards."""
         forked = self._process not in (None, os.getpid())
