@@ -26,6 +26,7 @@ _KEYS = {
     "fireworks": ("FIREWORKS_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
+PROVIDERS = frozenset(_KEYS)
 # The longest prefix counts. Ollama takes in 4,096 tokens unless its server is configured otherwise; it drops the rest
 # without an error.
 _WINDOWS = {

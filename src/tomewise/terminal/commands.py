@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="tome",
     help="Answers that need the whole of a long document or a large corpus.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
