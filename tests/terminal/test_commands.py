@@ -367,9 +367,9 @@ def test_a_second_writer_gets_an_error_at_once(command, log_in_tome):
         begun = time.monotonic()
         assert_one_line(command("add", log_in_tome), 4, "this program has another build under way")
         assert time.monotonic() - begun < 2
-        other = start("add", log_in_tome)
-        assert "written by another program: try to add again" in other.communicate(timeout=30)[1]
-        assert other.returncode == 4
+        second_process = start("add", log_in_tome)
+        assert "written by another program: try to add again" in second_process.communicate(timeout=30)[1]
+        assert second_process.returncode == 4
 
 
 def test_another_embedder_is_refused_by_name(command, log_in_tome):
