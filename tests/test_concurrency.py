@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 
 import pytest
 
-from tomewise.concurrency import gather_calls, gather_pair
+from tomewise.concurrency import gather_calls, gather_pair, run_in_thread
 from tomewise.errors import BudgetExceeded
 
 
@@ -38,3 +40,27 @@ async def test_calls_under_way_end_where_a_budget_is_used_up():
             after(*call, done) for call in [(0, BudgetExceeded("first")), (0.02, "paid"), (0.01, BudgetExceeded("x"))]
         )
     assert done == ["paid"]
+
+
+async def test_a_cancelled_caller_goes_on_only_when_its_thread_has_ended():
+    begun, done = threading.Event(), []
+
+    def work():
+        begun.set()
+        time.sleep(0.2)
+        done.append(True)
+
+    task = asyncio.create_task(run_in_thread(work))
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    task.cancel()  # impatience does not help
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done
+
+
+async def test_a_function_in_a_thread_returns_and_raises():
+    assert await run_in_thread(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        await run_in_thread(divmod, 7, 0)

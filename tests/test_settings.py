@@ -143,3 +143,14 @@ def test_a_project_may_not_choose_models_by_role_unless_it_is_trusted(folders):
     write(folders[1], '[models]\nanswer = "openai:b"')
     with pytest.raises(UsageError, match="sets models, and you have not confirmed it"):
         load({}, folders)
+
+
+def test_a_tome_from_settings_is_the_one_that_the_command_would_open(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("TOMEWISE_TOME", "mine.tome")
+    monkeypatch.setenv("TOMEWISE_EMBEDDER", "hash:64")
+    with tomewise.Tome.from_settings() as tome:
+        assert (tome.store.address, tome.kit.embedder.name) == (str(tmp_path / "mine.tome"), "hash:64")
+    with tomewise.Tome.from_settings(Settings(tome="other.tome", embedder="hash")) as tome:
+        assert tome.store.address == str(tmp_path / "other.tome")

@@ -1,16 +1,52 @@
-"""Waiting for several coroutines at once; when one fails, the others are cancelled."""
+"""Waiting for several coroutines at once, and for threads. What is cancelled has ended before the caller goes on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from tomewise.errors import BudgetExceeded
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+
+async def run_in_thread(function: Callable[..., A], *arguments: Any) -> A:
+    """The result of a function that runs in a thread.
+
+    If the caller is cancelled, CancelledError is raised only when the thread has ended. So a lock that the caller holds
+    is held until nothing writes any more. A function that has not begun by then does not run.
+    """
+    cancelled = threading.Event()
+
+    def work() -> A | None:
+        return None if cancelled.is_set() else function(*arguments)
+
+    # Not `asyncio.to_thread`: its future forgets the thread when it is cancelled.
+    future = asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, work))
+    try:
+        result: Any = await asyncio.shield(future)
+    except asyncio.CancelledError:
+        cancelled.set()
+        await _wait_through(future)
+        raise
+    return result  # type: ignore[no-any-return]
+
+
+async def _wait_through(future: asyncio.Future[Any]) -> None:
+    """Wait until the future is done, also if the caller is cancelled again meanwhile."""
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            continue
+    if not future.cancelled():
+        future.exception()  # asyncio warns about an error that nobody reads; this line reads it
 
 
 @asynccontextmanager

@@ -1,12 +1,15 @@
 """FastEmbed and Sentence Transformers, replaced by fakes, because tests have no weights."""
 
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tomewise.embedding import fastembed
 from tomewise.embedding.fastembed import FastEmbed
 from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
@@ -26,14 +29,15 @@ def own_tokenizer(limit):
 
 
 class FakeTextEmbedding:
-    def __init__(self, model_name):
-        if model_name == "far":
+    def __init__(self, model_name, local_files_only):
+        sys.modules["loguru"].logger.log(f"looking for {model_name}")
+        if model_name == "far" or (local_files_only and model_name != "cached"):
             raise ValueError("Could not load model far from any source.")
         self.model = SimpleNamespace(tokenizer=own_tokenizer(8192))
 
     @staticmethod
     def get_embedding_size(model_name):
-        if model_name not in ("near", "far"):
+        if model_name not in ("near", "far", "cached"):
             raise ValueError("not known")
         return 2
 
@@ -63,9 +67,31 @@ def stand_in(monkeypatch, name, **members):
     monkeypatch.setitem(sys.modules, name, module)
 
 
+class FakeLogger:
+    """Prints, unless it is disabled for FastEmbed."""
+
+    disabled = False
+
+    def disable(self, name):
+        self.disabled = name == "fastembed"
+
+    def enable(self, name):
+        self.disabled = self.disabled and name != "fastembed"
+
+    def log(self, line):
+        if not self.disabled:
+            print(line, file=sys.stderr)
+
+
+def stand_in_for_fastembed(monkeypatch, *, reaches_hub=True):
+    stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
+    stand_in(monkeypatch, "loguru", logger=FakeLogger())
+    monkeypatch.setattr(fastembed, "_reaches_hub", lambda: reaches_hub)
+
+
 @pytest.fixture(params=[(FastEmbed, 512), (SentenceTransformersEmbedder, 128)])
 def kind(request, monkeypatch):
-    stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
+    stand_in_for_fastembed(monkeypatch)
     stand_in(monkeypatch, "sentence_transformers", __version__="6.0.0", SentenceTransformer=FakeSentenceTransformer)
     return request.param
 
@@ -90,8 +116,36 @@ def test_weights_out_of_reach(kind):
         kind[0]("far").embed(["a"])
 
 
+def test_fastembed_offline_looks_into_its_cache_alone_and_logs_nothing(monkeypatch, capsys):
+    stand_in_for_fastembed(monkeypatch, reaches_hub=False)
+    assert FastEmbed("cached").embed(["a"]).shape == (1, 2)
+    with pytest.raises(ModelUnavailable, match="'near'"):
+        FastEmbed("near").embed(["a"])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_hub_is_reached_if_a_server_replies(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(fastembed, "_SECOND_SOURCE", "http://127.0.0.1:1")
+    assert not fastembed._reaches_hub()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(reply_not_found, server)
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert fastembed._reaches_hub(), "a server that refuses is reached all the same"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert not fastembed._reaches_hub()
+
+
+def reply_not_found(server):
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(1000)
+        connection.sendall(b"HTTP/1.0 404 Not Found\r\n\r\n")
+
+
 def test_fastembed_names_an_unknown_model(monkeypatch):
-    stand_in(monkeypatch, "fastembed", TextEmbedding=FakeTextEmbedding)
+    stand_in_for_fastembed(monkeypatch)
     with pytest.raises(UnknownName, match="'nonsense'"):
         FastEmbed("nonsense").embed(["a"])
 

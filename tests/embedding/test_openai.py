@@ -9,8 +9,9 @@ import pytest
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.openai import BATCH, OpenAIEmbedder, is_local
-from tomewise.errors import BadReply, ModelError, ModelUnavailable
-from tomewise.types import Embedder
+from tomewise.errors import BadReply, ModelError, ModelUnavailable, StoreError
+from tomewise.tome.tome import Tome
+from tomewise.types import Document, Embedder
 
 
 def vector(text):
@@ -207,3 +208,30 @@ def test_the_tokenizer_approximates():
         [(0, 1), (1, 2)],
         [(0, 2), (2, 3)],
     ]
+
+
+def test_a_tome_remembers_the_address_of_its_embedder(server, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-0001")
+    path = tmp_path / "a.tome"
+    with Tome.open(path, embedder="openai:m", embedder_base_url=server.address) as tome:
+        tome.add(Document(id="log", text="Ada Marsh put out the light."))
+    asked = len(server.asked)
+    for given in (None, "openai:m"):
+        with Tome.open(path, embedder=given) as tome:
+            assert tome.search("Who put out the light?")
+    assert len(server.asked) > asked
+    assert {request["key"] for request in server.asked[asked:]} == {"Bearer none"}, "nobody sent the key there by name"
+
+
+def test_an_address_elsewhere_is_not_taken_from_a_tome(server, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    path = tmp_path / "a.tome"
+    with Tome.open(path, embedder="openai:m@3", embedder_base_url="https://user:password1@models.example/v1") as tome:
+        assert tome.store.meta("embedder_base_url") == "https://models.example/v1"
+    with pytest.raises(StoreError, match=r"https://models\.example/v1.*TOMEWISE_EMBEDDER_BASE_URL"):
+        Tome.open(path)
+    with Tome.open(path, embedder_base_url=server.address) as tome:
+        tome.add(Document(id="log", text="Ada Marsh put out the light."))
+    with Tome.open(path) as tome:
+        assert tome.search("Who put out the light?"), "the server that was named last is remembered"

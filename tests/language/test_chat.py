@@ -18,10 +18,12 @@ from tomewise.errors import (
     Refused,
     UsageError,
 )
-from tomewise.language import roles
+from tomewise.language import provider, roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
+from tomewise.language.provider import classify_error
 from tomewise.language.retry import Backoff
+from tomewise.language.spec import ModelSpec
 from tomewise.language.usage import meter
 from tomewise.tome.reports import usage_json
 from tomewise.types import LanguageModel
@@ -432,3 +434,29 @@ def test_the_window_is_known_or_set() -> None:
     assert ChatModel("openai:gpt-4").window == 8_192
     assert ChatModel("ollama:llama3.1").window == 4_096
     assert ChatModel("openai:other", window=10_000).window == 10_000
+
+
+def test_a_reply_in_another_protocol_says_how_to_name_the_model():
+    error = TypeError("'NoneType' object is not iterable")
+    at_address = classify_error(error, ModelSpec.parse("anthropic:m", "http://h/v1"))
+    assert "protocol of its own" in str(at_address)
+    assert "name the model openai:m" in str(at_address)
+    for spec in (ModelSpec.parse("anthropic:m"), ModelSpec.parse("openai:m", "http://h/v1")):
+        assert "protocol" not in str(classify_error(TypeError("odd"), spec))
+
+
+def test_a_server_at_an_own_address_is_asked_without_a_key(monkeypatch):
+    class Keyed:
+        """A provider whose client refuses to work without a key, like that of Anthropic."""
+
+        client = None
+
+        def __init__(self, *, api_key=None, base_url=None, http_client=None):
+            assert api_key, "no key"
+            self.api_key = api_key
+
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setattr(provider, "infer_provider_class", lambda _: Keyed)
+    assert provider._provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key == "none"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-the-user")
+    assert provider._provider(ModelSpec.parse("anthropic:m", "http://h"), None, None).api_key == "a-key-of-the-user"

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -6,6 +7,7 @@ from tomewise.errors import UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.language.choose_model import choose_model
 from tomewise.language.price import price
+from tomewise.tome.tome import Tome
 
 
 class NoEmbedder:
@@ -43,3 +45,23 @@ def test_prices_are_known_or_none() -> None:
     assert price("openai:gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
     assert price("openai:no-such-model", 1, 1) is None
     assert price("ollama:llama3.1", 1, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [("gpt-4o-mini", "openai:gpt-4o-mini"), ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5")],
+)
+def test_a_model_without_its_provider_offers_the_whole_name(name: str, full: str) -> None:
+    with pytest.raises(UsageError, match=f"did you mean '{full}'"):
+        choose_model(name, embedder=EMBEDDER)
+    with pytest.raises(UsageError) as caught:
+        choose_model("nonsense", embedder=EMBEDDER)
+    assert "did you mean" not in str(caught.value)
+
+
+def test_a_misspelt_argument_is_named_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"Tome\.open takes no 'modle': did you mean 'model'"):
+        Tome.open(tmp_path / "a.tome", modle="extractive")
+    with pytest.raises(UsageError, match="did you mean 'max_calls'"):
+        Tome.open(tmp_path / "a.tome", max_call=3)
+    assert not list(tmp_path.iterdir())

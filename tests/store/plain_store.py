@@ -104,6 +104,12 @@ class PlainStore:
     def size(self) -> int:
         return sum(len(document.text) for document, _ in self._read().documents.values())
 
+    def cache_size(self) -> int:
+        return 0
+
+    def clear_cache(self) -> None:
+        pass
+
     @contextmanager
     def write(self) -> Iterator[PlainWrite]:
         with self._turn:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
-from tomewise.types import Document, Node, Passage
+from tomewise.types import Document, Node, Passage, content_id
 
 Edge = tuple[int, int]
 
@@ -64,6 +64,30 @@ class PlainWrite:
         if self._content.documents.pop(document, None) is None:
             return []
         return self.remove_nodes(key for key, found in self._content.passages.items() if found.document == document)
+
+    def move_document(self, former: str, document: Document, digest: str) -> None:
+        del self._content.documents[former]
+        self._content.documents[document.id] = (document, digest)
+        if former == document.id:
+            return
+        ids: dict[int, str] = {}
+        for key, passage in list(self._content.passages.items()):
+            if passage.document == former:
+                ids[key] = content_id("p", document.id, passage.start, passage.end, passage.text)
+                self._content.passages[key] = replace(passage, id=ids[key], document=document.id)
+        front = set(ids)
+        while front:
+            spaces = [pairs for space, pairs in self._content.edges.items() if space.startswith("made-of:")]
+            front = {a for pairs in spaces for a, b in pairs if b in front} - ids.keys()
+            names = {key: self._content.nodes[key].id for key in front}
+            ids |= {key: content_id(name[:1], "moved", document.id, name) for key, name in names.items()}
+        for key, name in ids.items():
+            del self._content.keys[self._content.nodes[key].id]
+            self._content.keys[name] = key
+            self._content.nodes[key] = replace(self._content.nodes[key], id=name)
+        self._touched |= {
+            f"vectors/{space}" for space, rows in self._content.vectors.items() if rows.keys() & ids.keys()
+        }
 
     def renew_passage(self, key: int) -> int:
         passage = self._content.passages[key]

@@ -76,6 +76,8 @@ def test_list_report_compare_and_export(tome_eval, folder):
     compared = json.loads(tome_eval("compare", "naive", "hybrid", "--question", "b", "--json"))
     assert [side["system"] for side in compared["systems"]] == ["naive", "hybrid"]
     assert "Tom Hale sailed." in tome_eval("compare", "naive", "hybrid", "--question", "b")
+    with pytest.raises(UnknownName, match=r"was not asked the question 'c': it was asked 'a', 'b'$"):
+        tome_eval("compare", "naive", "hybrid", "--question", "c")
     assert "4 rows" in tome_eval("export", "rows.parquet")
     assert Path("rows.parquet").read_bytes()[:4] == b"PAR1"
 

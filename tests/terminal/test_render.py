@@ -52,3 +52,16 @@ def test_a_part_that_could_not_be_read_is_named_beside_the_answer():
     answer = Answer(text="Ada", missing="not read: story.md, part 2 of 3")
     print_answer(answer, (), Console(file=out, width=500, highlight=False))
     assert "missing: not read: story.md, part 2 of 3" in out.getvalue()
+
+
+def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():
+    def show(answer):
+        out = io.StringIO()
+        print_answer(answer, (), Console(file=out, width=500, highlight=False))
+        return out.getvalue()
+
+    declined = show(Answer(text="", resolved=False, forced=True, supported="none", missing="who it was"))
+    assert "not answered: who it was" in declined
+    assert "forced to answer" not in declined
+    assert "asked for a guess too, and gave none" in declined
+    assert "forced to answer" in show(Answer(text="Ada", forced=True))

@@ -177,6 +177,32 @@ def test_an_add_that_is_cancelled_keeps_what_was_finished_and_lets_go(here):
         assert len(tome.documents()) == 40
 
 
+async def test_a_cancelled_removal_holds_the_tome_until_it_has_ended(here, monkeypatch):
+    begun = threading.Event()
+    remove = Tome._remove
+
+    def remove_slowly(tome, *names):
+        begun.set()
+        time.sleep(0.3)
+        return remove(tome, *names)
+
+    monkeypatch.setattr(Tome, "_remove", remove_slowly)
+    async with Tome.open(here / "a.tome", embedder="hash") as tome:
+        await tome.aadd(LOG)
+        removing = asyncio.create_task(tome.aremove("log"))
+        await asyncio.to_thread(begun.wait)
+        removing.cancel()
+        await asyncio.sleep(0.05)
+        with pytest.raises(Locked, match="another remove under way"):
+            await tome.aadd(LOG)
+        with pytest.raises(asyncio.CancelledError):
+            await removing
+        removed = tome.documents()
+        await asyncio.sleep(0.4)
+        assert tome.documents() == removed, "nothing goes on after the cancelled call has ended"
+        await tome.aadd(LOG)
+
+
 def test_documents_are_named_in_many_ways(tome, here):
     (here / "sub").mkdir()
     path = here / "sub" / "note.txt"

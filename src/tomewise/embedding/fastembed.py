@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 
 from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import MissingDependency, ModelUnavailable, UnknownName
+from tomewise.settings import read_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
 
 LONGEST = 512  # tokens; passages are never longer, even if the model can take more
 BATCH = 32
+_HUB = "https://huggingface.co"
+_SECOND_SOURCE = "https://storage.googleapis.com"
+_REACH_SECONDS = 5.0
 
 
 class FastEmbed:
@@ -72,11 +79,43 @@ class FastEmbed:
     def _model(self) -> Any:
         _ = self.dimensions  # raises UnknownName, before an attempt to fetch the weights raises ModelUnavailable
         try:
-            return _library()(self._model_name)
+            # Offline, FastEmbed would try again for 40 seconds, and log each failure: it may only look into its cache.
+            with _silence_log():
+                return _library()(self._model_name, local_files_only=not _reaches_hub())
         except (ValueError, OSError) as error:
             raise ModelUnavailable(
                 f"FastEmbed could not load {self._model_name!r} ({error}): check the network, or choose another"
             ) from error
+
+
+def _reaches_hub() -> bool:
+    """Whether one of the servers from which FastEmbed fetches models replies, with whatever status."""
+    if read_variable("HF_HUB_OFFLINE"):
+        return False
+    for address in (read_variable("HF_ENDPOINT") or _HUB, _SECOND_SOURCE):
+        try:
+            urlopen(Request(address, method="HEAD"), timeout=_REACH_SECONDS).close()
+        except HTTPError as reply:
+            reply.close()
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+@contextmanager
+def _silence_log() -> Iterator[None]:
+    """FastEmbed logs to standard error through Loguru; our error says the same in one line."""
+    try:
+        from loguru import logger
+    except ImportError:
+        yield
+        return
+    logger.disable("fastembed")
+    try:
+        yield
+    finally:
+        logger.enable("fastembed")
 
 
 def _library() -> Any:

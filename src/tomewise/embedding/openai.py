@@ -99,7 +99,7 @@ class OpenAIEmbedder:
         for vector in vectors:
             if len(vector) != self.dimensions:
                 raise BadReply(
-                    f"{self._model!r} at {self._address} gave {len(vector)} dimensions, not {self.dimensions}: "
+                    f"{self._model!r} at {self.address} gave {len(vector)} dimensions, not {self.dimensions}: "
                     "check the model, or make a new tome for it"
                 )
         return np.array(vectors, np.float32)
@@ -113,7 +113,7 @@ class OpenAIEmbedder:
         import openai
 
         options = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
-        source = f"{self._model!r} at {self._address}"
+        source = f"{self._model!r} at {self.address}"
         try:
             # Ask for "float": the client's default is base64, which some compatible servers do not support.
             reply: Any = self._client.embeddings.create(
@@ -132,19 +132,20 @@ class OpenAIEmbedder:
         return _read_vectors(reply, len(texts), source)
 
     @cached_property
-    def _address(self) -> str:
+    def address(self) -> str:
+        """Where the model is asked."""
         return self._base_url or read_variable("OPENAI_BASE_URL") or ADDRESS
 
     @cached_property
     def _client(self) -> OpenAI:
         key = read_key(KEY_VARIABLE, given=self._api_key)
-        if not key and not is_local(self._address):
-            raise ModelUnavailable(f"no key for {self._model!r} at {self._address}: set the variable {KEY_VARIABLE}")
+        if not key and not is_local(self.address):
+            raise ModelUnavailable(f"no key for {self._model!r} at {self.address}: set the variable {KEY_VARIABLE}")
         try:
             from openai import OpenAI
         except ImportError as error:
             raise MissingDependency("the openai client is not installed: run `pip install openai`") from error
-        return OpenAI(api_key=key or "none", base_url=self._address, max_retries=RETRIES, timeout=TIMEOUT)
+        return OpenAI(api_key=key or "none", base_url=self.address, max_retries=RETRIES, timeout=TIMEOUT)
 
 
 def is_local(address: str) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _BRIEF = 300  # characters to show of a piece of evidence
+_IDS = 10  # ids of questions to list in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def compare(results: Results, first: str, second: str, question: str) -> Compari
         if (system, question) not in rows:
             ids = [id for of, id in rows if of == system]
             hint = suggest(question, ids)
-            raise UnknownName(f"{system} was not asked the question {question!r}: {hint}`tome eval export` lists all")
+            names = ", ".join(map(repr, ids[:_IDS])) + (f" and {len(ids) - _IDS:,} more" if len(ids) > _IDS else "")
+            raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {names}")
     left, right = rows[first, question], rows[second, question]
     shared = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
     return Comparison(left.item, (_side(left, results, shared), _side(right, results, shared)))
@@ -148,7 +150,7 @@ def _column(side: Side) -> tuple[str, ...]:
     row = side.row
     choice = f"[bold cyan]{row.prediction.choice}.[/bold cyan] " if row.prediction.choice else ""
     answer = f"[red]failed: {escape(row.error)}[/red]" if row.error else choice + escape(row.prediction.answer or "–")
-    forced = "\n[yellow]made to answer[/yellow]" if row.forced else ""
+    forced = "\n[yellow]made to answer[/yellow]" if row.forced and row.resolved else ""
     values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side.scores.items())
     cited = "\n".join(f"“{escape(' '.join(citation['quote'].split()))}”" for citation in row.citations)
     cost = f"{row.usage['calls']} calls, {row.usage['input_tokens']:,} tokens in, path {row.usage['depth']}"

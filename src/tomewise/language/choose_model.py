@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tomewise.errors import UnknownName, UsageError
@@ -76,11 +77,25 @@ def check_models(spec: ModelOrName, roles: Mapping[str, ModelOrName], base_url: 
         _check_role(role)
 
 
-def _check_role(role: str) -> None:
-    """A role that is near to none of ours may come from outside."""
+def list_roles() -> set[str]:
+    """The names of our roles and of those that plugins bring."""
     from tomewise.language.roles import ROLES
 
-    known = {*(known_role.name for known_role in ROLES), *list_names("roles")}
+    return {*(role.name for role in ROLES), *list_names("roles")}
+
+
+def check_settings(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `UsageError` for arguments that are neither `known` nor settings of `choose_model`."""
+    own = signature(choose_model).parameters.values()
+    names = {*known, *(setting.name for setting in own if setting.kind is Parameter.KEYWORD_ONLY)}
+    for name in given:
+        if name not in names:
+            raise UsageError(f"Tome.open takes no {name!r}: {suggest(name, names)}it takes {', '.join(sorted(names))}")
+
+
+def _check_role(role: str) -> None:
+    """A role that is near to none of ours may come from outside."""
+    known = list_roles()
     if role not in known and (hint := suggest(role, known)):
         raise UnknownName(f"{role!r} is not a role: {hint}known are {', '.join(sorted(known))}")
 

@@ -7,11 +7,13 @@ distinguish material from instructions. `templates` bounds what a template may d
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.language.fences import use_tags
+from tomewise.names import suggest
 
 if TYPE_CHECKING:
     from tomewise.language.templates import Template
@@ -49,6 +51,18 @@ class Prompts:
             raise UsageError(
                 f"the prompt {self._name_place(role.name, role.prompt)} cannot be rendered: {error}; fix it"
             ) from error
+
+    def check_files(self, roles: Collection[str]) -> None:
+        """Raise `UsageError` if the folder does not exist, or if a file in it seems a misspelt one of these roles.
+
+        A file that is near to none of them may be for a role from outside.
+        """
+        if self._folder is None:
+            return
+        self._path("")
+        for path in sorted(self._folder.glob("*.md")):
+            if path.stem not in roles and path.stem.lower() != "readme" and (hint := suggest(path.stem, roles)):
+                raise UsageError(f"{path} is the prompt of no role: {hint}rename it, or move it out of the folder")
 
     def _path(self, name: str) -> Path:
         if self._folder is None:

@@ -35,7 +35,7 @@ from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Ref
 from tomewise.language.envelope import repair_completion
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
 from tomewise.language.retry import Failure, PassingFailure
-from tomewise.language.spec import EXAMPLES, ModelSpec
+from tomewise.language.spec import EXAMPLES, OPENAI_PROTOCOL, ModelSpec
 from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseTooLong
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
@@ -175,9 +175,14 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             return Failure(Refused(f"{spec} declined: {_shorten(error)}"))
         case exceptions.AgentRunError():
             return PassingFailure(ModelError(f"{spec.place} sent no usable response: {_shorten(error)}"))
-    return Failure(
-        ModelError(f"{spec.place} sent a response that cannot be read: {type(error).__name__}: {_shorten(error)}")
-    )
+    remedy = ""
+    if spec.address and spec.provider not in OPENAI_PROTOCOL:
+        remedy = (
+            f"; {spec.provider!r} has a protocol of its own: if this server is compatible with OpenAI's, "
+            f"name the model openai:{spec.model}"
+        )
+    reason = f"{type(error).__name__}: {_shorten(error)}"
+    return Failure(ModelError(f"{spec.place} sent a response that cannot be read: {reason}{remedy}"))
 
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
@@ -222,8 +227,8 @@ def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) ->
             f"Pydantic AI has no provider {spec.provider!r}: write provider:model, such as {EXAMPLES}"
         ) from error
     api_key = spec.key(api_key)
-    if spec.provider == "openai" and spec.address:
-        api_key = api_key or "none"  # the client requires a key, the server may not
+    if spec.address:
+        api_key = api_key or "none"  # the clients require a key, the server may not
     arguments = {"api_key": api_key, "base_url": spec.address, "http_client": http}
     parameters = inspect.signature(kind.__init__).parameters
     if spec.address and "base_url" not in parameters:

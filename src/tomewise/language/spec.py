@@ -9,6 +9,7 @@ from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.settings import read_key, read_variable
 
 EXAMPLES = "extractive, openai:gpt-4o-mini, anthropic:claude-sonnet-4-5, ollama:llama3.1"
+OPENAI_PROTOCOL = ("openai", "ollama")  # providers whose servers are addressed by their own variables
 OLLAMA_ADDRESS = "http://localhost:11434/v1"
 
 # The environment variables with each provider's key. Providers that are not listed check their key themselves.
@@ -25,6 +26,7 @@ _KEYS = {
     "fireworks": ("FIREWORKS_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
+PROVIDERS = frozenset(_KEYS)
 # The longest prefix counts. Ollama takes in 4,096 tokens unless its server is configured otherwise; it drops the rest
 # without an error.
 _WINDOWS = {
@@ -56,10 +58,9 @@ class ModelSpec:
         """Read `provider:model`. Without `base_url`, OPENAI_BASE_URL or OLLAMA_BASE_URL counts. Raises `UsageError`."""
         provider, colon, model = text.strip().partition(":")
         if not (provider and colon and model) or any(sign.isspace() for sign in text.strip()):
-            raise UsageError(f"{text!r} does not name a model: write provider:model, such as {EXAMPLES}")
-        address = (
-            base_url or read_variable(f"{provider.upper()}_BASE_URL") if provider in ("openai", "ollama") else base_url
-        )
+            hint = "" if colon else _suggest_provider(text.strip())
+            raise UsageError(f"{text!r} does not name a model: {hint}write provider:model, such as {EXAMPLES}")
+        address = base_url or read_variable(f"{provider.upper()}_BASE_URL") if provider in OPENAI_PROTOCOL else base_url
         if provider == "ollama":
             address = address or OLLAMA_ADDRESS
         if address:
@@ -97,6 +98,17 @@ class ModelSpec:
         """Raise `ModelUnavailable` if a key is needed and not set. A server at an own address needs no key."""
         if self.provider in _KEYS and not self.address and not self.key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")
+
+
+def _suggest_provider(model: str) -> str:
+    """`did you mean 'PROVIDER:MODEL'? ` if the price list knows who offers a model of this name."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        provider, _ = get_snapshot().find_provider_model(model, None, None, None)
+    except LookupError:
+        return ""
+    return f"did you mean '{provider.id}:{model}'? " if provider.id in _KEYS else ""
 
 
 def check_address(address: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language.cached import ask_anew
 from tomewise.language.repairs import collect_repairs
@@ -40,18 +40,18 @@ async def build(
         for below in providers[layer.name]:
             if await tasks[below] is None:
                 return None
-        mark = (await asyncio.to_thread(store.builds)).get(layer.name, {}).get("again", "")
+        mark = (await run_in_thread(store.builds)).get(layer.name, {}).get("again", "")
         provided = await provide(layer) if provide else None
-        change = await asyncio.to_thread(find_changes, layer, store, layers)
+        change = await run_in_thread(find_changes, layer, store, layers)
         if not change:
-            await asyncio.to_thread(_record_writes, layer, store)
+            await run_in_thread(_record_writes, layer, store)
             return provided or LayerReport(layer=layer.name)
         try:
             built = await _update(layer, change, store, report, mark)
         except BudgetExceeded as error:
             budget_errors.append(error)
             return None
-        await asyncio.to_thread(_record_writes, layer, store)
+        await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
     async with side_by_side() as group:
@@ -67,8 +67,8 @@ async def estimate(layers: Sequence[Layer], store: Store) -> list[Estimate]:
     order = _sort_layers(layers)
     estimates = []
     for layer in order.values():
-        change = await asyncio.to_thread(find_changes, layer, store, layers)
-        has_work = bool(change) or await asyncio.to_thread(_has_changes_below, layer, layers, store)
+        change = await run_in_thread(find_changes, layer, store, layers)
+        has_work = bool(change) or await run_in_thread(_has_changes_below, layer, layers, store)
         estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))
     return estimates
 
@@ -104,7 +104,7 @@ async def _update(layer: Layer, change: Change, store: Store, report: Report, ma
             return await layer.update(change, report)
         finally:
             if mended:
-                await asyncio.to_thread(_count_replies, store, layer.name, asdict(mended))
+                await run_in_thread(_count_replies, store, layer.name, asdict(mended))
 
 
 def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:

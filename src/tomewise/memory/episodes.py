@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from math import floor, log2
 from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount, write_number
+from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
@@ -152,7 +152,7 @@ class EpisodesLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the missing windows of every document that has passages to take in."""
-        base = await asyncio.to_thread(self._load_base, change)
+        base = await run_in_thread(self._load_base, change)
         summaries = {node.id: node.text for node in base.existing.values()}
         rows, nodes, failed = base.rows, list[Node](), dict[NodeId, str]()
         for level in range(self._levels):
@@ -167,11 +167,11 @@ class EpisodesLayer:
                 self._make_node(window, summaries[window.node]) for window in level_windows if window.node in summaries
             ]
             rows = _make_rows(level_windows, summaries)
-        return await asyncio.to_thread(self._commit, base, nodes, failed)
+        return await run_in_thread(self._commit, base, nodes, failed)
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each window that does not exist yet."""
-        base = await asyncio.to_thread(self._load_base, change)
+        base = await run_in_thread(self._load_base, change)
         summaries = {node.id: node.text for node in base.existing.values()}
         rows, asked = base.rows, list[SummaryIn]()
         for level in range(self._levels):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tomewise.calls import CallCount
-from tomewise.concurrency import gather_calls
+from tomewise.concurrency import gather_calls, run_in_thread
 from tomewise.errors import ModelError
 from tomewise.fallbacks import GIST_REPEATED, GIST_REPLACED, count_fallbacks, write_notes
 from tomewise.language.per_role import find_name
@@ -72,7 +71,7 @@ class GistsLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Restate the new passages. A passage whose call failed is recorded, and the next build restates it."""
-        passages, inputs = await asyncio.to_thread(self._load, change)
+        passages, inputs = await run_in_thread(self._load, change)
         groups = self._group(passages, inputs)
         with count_fallbacks() as counts:
             asked = {key: inputs[key] for keys in groups.keys for key in keys}
@@ -84,13 +83,13 @@ class GistsLayer:
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists.values()),
             **counts,
         }
-        await asyncio.to_thread(self._commit, nodes, gists.failed, fallbacks)
+        await run_in_thread(self._commit, nodes, gists.failed, fallbacks)
         notes = tuple(write_notes(fallbacks))
         return LayerReport(layer=NAME, added=len(nodes), failed=dict(gists.failed), notes=notes)
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each distinct passage, or for `together` neighbours. Calls after a bad gist are not foreseen."""
-        passages, loaded = await asyncio.to_thread(self._load, change)
+        passages, loaded = await run_in_thread(self._load, change)
         groups = [[loaded[key] for key in keys] for keys in self._group(passages, loaded).keys]
         inputs = [given for group in groups for given in group]
         return Estimate(
@@ -125,12 +124,12 @@ class GistsLayer:
         if isinstance(reply, ModelError):
             raise reply
         ground = "\n".join(filter(None, given.grounds))
-        inventions = await asyncio.to_thread(find_unsupported, reply.memory, ground)
+        inventions = await run_in_thread(find_unsupported, reply.memory, ground)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
         reply = await self._model.ask(GIST, given.model_copy(update={"avoid": inventions}))
-        remaining = await asyncio.to_thread(find_unsupported, reply.memory, ground)
+        remaining = await run_in_thread(find_unsupported, reply.memory, ground)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
         return _Gist(given.text, {"notes": "", "unsupported": remaining, "fallback": True})

@@ -6,13 +6,13 @@ Lee, Chen, Furuta, Canny and Fischer, "A Human-Inspired Reading Agent with Gist 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount
+from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
@@ -131,14 +131,14 @@ class PagesLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Shorten the missing pages of every document that has passages to take in."""
-        base = await asyncio.to_thread(self._load, change)
+        base = await run_in_thread(self._load, change)
         inputs = {page.id: page.given for page in base.due}
         replies = await ask_each(self._model, SHORTEN, inputs, report, "pages shortened")
-        return await asyncio.to_thread(self._commit, base, replies)
+        return await run_in_thread(self._commit, base, replies)
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each page that does not exist yet."""
-        base = await asyncio.to_thread(self._load, change)
+        base = await run_in_thread(self._load, change)
         inputs = list({page.given.grounds: page.given for page in base.due}.values())
         texts = [given.text for given in inputs]
         return Estimate(

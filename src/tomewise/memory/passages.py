@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tomewise.concurrency import run_in_thread
 from tomewise.errors import ReadingError
 from tomewise.types import (
     Change,
@@ -118,25 +118,25 @@ class PassagesLayer:
         batches = self._make_batches(documents)
         done = 0
         # Each step runs in a thread and is short, so that the work can be stopped between two steps.
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        while (batch := await run_in_thread(next, batches, None)) is not None:
             for outcome in batch.known:
                 yield outcome
             split: list[tuple[Document, list[Passage]]] = []
             for document in batch.fresh.values():
                 passages: list[Passage] = []
                 stream = self._splitter.stream(document)
-                while next_passages := await asyncio.to_thread(_take_next, stream):
+                while next_passages := await run_in_thread(_take_next, stream):
                     passages += next_passages
                     yield Progress(label="characters cut", done=next_passages[-1].end, total=len(document.text))
                 split.append((document, passages))
             texts = [passage.content for _, passages in split for passage in passages]
             rows: list[NDArray[np.float32]] = []
             for next_texts in _split_texts(texts):
-                rows.append(await asyncio.to_thread(self._embedder.embed, next_texts))
+                rows.append(await run_in_thread(self._embedder.embed, next_texts))
                 done += len(next_texts)
                 remaining = len(texts) - sum(map(len, rows))
                 yield Progress(label="passages embedded", done=done, total=done + remaining)
-            for outcome in await asyncio.to_thread(self._commit, batch.lost, split, rows):
+            for outcome in await run_in_thread(self._commit, batch.lost, split, rows):
                 yield outcome
 
     def _make_batches(self, documents: Iterable[Document | LostDocuments]) -> Iterator[_Batch]:

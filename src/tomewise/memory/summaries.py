@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount
+from tomewise.concurrency import run_in_thread
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
@@ -46,15 +46,15 @@ class SummariesLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Summarise the new passages. A passage whose call failed is recorded, and the next build tries it again."""
-        passages = await asyncio.to_thread(self._store.passages, change.added)
+        passages = await run_in_thread(self._store.passages, change.added)
         inputs = {key: _make_input(passage) for key, passage in passages.items()}
         replies = await ask_each(self._model, SUMMARISE, inputs, report, "passages summarised")
-        await asyncio.to_thread(self._commit, passages, replies)
+        await run_in_thread(self._commit, passages, replies)
         return LayerReport(layer=NAME, added=len(replies), failed=dict(replies.failed))
 
     async def estimate(self, change: Change) -> Estimate:
         """One call for each distinct passage."""
-        passages = await asyncio.to_thread(self._store.passages, change.added)
+        passages = await run_in_thread(self._store.passages, change.added)
         inputs = list({passage.content: _make_input(passage) for passage in passages.values()}.values())
         texts = [summary_input.texts[0] for summary_input in inputs]
         return Estimate(

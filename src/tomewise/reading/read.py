@@ -76,15 +76,15 @@ class SourceReader:
         self._check(source)
         return source
 
-    def read_all(self, paths: Iterable[Path | str]) -> Iterator[Source | Skipped]:
+    def read_all(self, paths: Iterable[Path | str], seen: set[Path] | None = None) -> Iterator[Source | Skipped]:
         """Read files, folders (recursively, sorted by name) and standard input.
 
         A file that is named directly must be readable, or `ReadingError` is raised. In a folder, an entry is skipped
         and reported as `Skipped` if it cannot be read, is hidden, is a link that leads out of the folder, or has a
         suffix that is not in `list_suffixes`. A file that was already read is skipped too. A folder in which nothing
-        can be read raises `ReadingError`.
+        can be read raises `ReadingError`. `seen` holds what earlier calls have read.
         """
-        seen: set[Path] = set()
+        seen = set() if seen is None else seen
         for path in paths:
             if str(path) == STDIN or not stat.S_ISDIR(_find_mode(Path(path))):
                 key = Path(path) if str(path) == STDIN else Path(path).resolve()

@@ -310,6 +310,14 @@ class Store(Readable, Records, Protocol):
         """How many bytes the tome takes where it is kept."""
         ...
 
+    def cache_size(self) -> int:
+        """How many bytes the caches beside the tome take."""
+        ...
+
+    def clear_cache(self) -> None:
+        """Delete the caches beside the tome; they are made again when they are needed."""
+        ...
+
     def write(self) -> AbstractContextManager[Write]:
         """One transaction: all its changes are committed together, or none if an error leaves the context."""
         ...

@@ -27,6 +27,15 @@ class Write(Protocol):
         """Remove a document, its passages, and all that was made from them. Returns the keys of all nodes removed."""
         ...
 
+    def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
+        """Give a document another id and source; title, text and metadata must be the same.
+
+        The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
+        ids that they would have under the new id, and what was made from them gets new ids too, since a document that
+        later has the old id may bring nodes of the old ids again.
+        """
+        ...
+
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""
         ...

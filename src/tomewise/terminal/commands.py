@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -29,6 +28,7 @@ from tomewise.terminal.options import (
     Where,
 )
 from tomewise.terminal.screen import console, print_json, show_progress, show_status
+from tomewise.terminal.standard_input import read_question
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="tome",
     help="Answers that need the whole of a long document or a large corpus.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -64,65 +63,6 @@ def common(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-@app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
-def add(
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input.")
-    ],
-    tome: TomeFile = None,
-    embedder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="bundled, fastembed:…, sentence-transformers:…, openai:… (fixed by the first add)"
-        ),
-    ] = None,
-    passage_tokens: Annotated[
-        int | None, typer.Option(min=8, help="Tokens of a passage (fixed by the first add).")
-    ] = None,
-    overlap: Annotated[
-        int | None, typer.Option(min=0, help="Tokens that neighbouring passages share (fixed by the first add).")
-    ] = None,
-    prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
-    promise_to_resume()
-    started = time.perf_counter()
-    made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
-    with open_tome(tome, **made_with) as book, show_progress() as report_progress:
-        report = book.add(*paths, prefix=prefix, follow=follow, on_progress=report_progress)
-    if as_json:
-        print_json(asdict(report))
-        return
-    out = console()
-    for word in ("added", "replaced", "unchanged", "removed"):
-        if documents := getattr(report, word):
-            names = ", ".join(_short(document) for document in documents[:3]) + (", …" if len(documents) > 3 else "")
-            why = ", no longer in the file" if word == "removed" else ""
-            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {_safe(names)}")
-    for path, reason in (report.skipped or {}).items():
-        out.print(f"[yellow]passed over[/yellow] {_safe(_short(path))}: {_safe(reason)}")
-    out.print(f"[dim]{_count(report.passages, 'new passage')} in {time.perf_counter() - started:.1f} s[/dim]")
-    out.print(f'[dim]next: tome ask{_safe(_same_options(tome))} "your question"[/dim]')
-
-
-@app.command()
-def remove(
-    document: Annotated[str, typer.Argument(help="Id, path or title, or a unique part of the id.")],
-    tome: TomeFile = None,
-    as_json: Json = False,
-) -> None:
-    """Forget a document and everything that rests on it alone."""
-    with open_tome(tome, create=False) as book:
-        report = book.remove(document)
-    if as_json:
-        print_json(asdict(report))
-        return
-    derived = f" and {_count(report.derived, 'derived memory', 'derived memories')}" if report.derived else ""
-    console().print(f"[bold]removed[/bold] {_safe(report.document)}: {_count(report.passages, 'passage')}{derived}")
 
 
 @app.command(epilog="Example: tome build --system comorag --estimate")
@@ -165,12 +105,12 @@ def build(
     if as_json:
         print_json(reports.build_json(report))
     else:
-        render.print_build(report, variant, _same_options(tome, model, base_url), console())
+        render.print_build(report, variant, repeat_options(tome, model, base_url), console())
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,
     system: System = "hybrid",
     option: Annotated[
@@ -199,13 +139,14 @@ def ask(
     from tomewise.tome import reports, scopes
 
     variant = parse_variant(system)
+    text = read_question(question)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
         on_event = None if as_json or not trace else _show_event
         with show_status(f"asking {variant.name}"):
             answer = book.ask(
-                question,
+                text,
                 options=option or (),
                 instructions=instructions,
                 force=force,
@@ -265,18 +206,18 @@ def trust(
             typer.echo(name)
     elif forget:
         configuration.load_trusted_folders().forget(folder)
-        console().print(f"[bold]forgotten[/bold] {_safe(str(folder))}")
+        console().print(f"[bold]forgotten[/bold] {escape_text(str(folder))}")
     else:
         settings = configuration.trust(folder)
-        console().print(f"[bold]trusted[/bold] {_safe(str(folder))}")
+        console().print(f"[bold]trusted[/bold] {escape_text(str(folder))}")
         for name, value in settings.items():
-            console().print(f"  {name} = {_safe(repr(value))}")
+            console().print(f"  {name} = {escape_text(repr(value))}")
 
 
 app.add_typer(evaluation)
 
 
-def _same_options(tome: str | None, models: Sequence[str] | None = None, base_url: str | None = None) -> str:
+def repeat_options(tome: str | None, models: Sequence[str] | None = None, base_url: str | None = None) -> str:
     """The options by which the next command names the same memory and models."""
     options = [
         ("--tome", tome or State.tome),
@@ -284,6 +225,11 @@ def _same_options(tome: str | None, models: Sequence[str] | None = None, base_ur
         ("--base-url", base_url),
     ]
     return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options if value)
+
+
+def find_tome(tome: str | None) -> str:
+    """The tome that an option, the environment or a configuration file names."""
+    return tome or State.tome or configuration.load().tome
 
 
 @contextmanager
@@ -295,29 +241,9 @@ def open_tome(
     chosen: Settings = replace(configuration.with_models(configuration.load(), model or ()), **given)
     from tomewise.tome.tome import Tome
 
-    book = Tome.open(
-        tome or State.tome or chosen.tome,
-        model=chosen.model,
-        models=chosen.models,
-        embedder=chosen.embedder,
-        passage_tokens=chosen.passage_tokens,
-        overlap=chosen.overlap,
-        create=create,
-        embedder_base_url=chosen.embedder_base_url,
-        prompts=chosen.prompts,
-        base_url=chosen.base_url,
-        limit=chosen.limit,
-        timeout=chosen.timeout,
-        window=chosen.window,
-        max_calls=chosen.max_calls,
-        max_tokens=chosen.max_tokens,
-        max_cost=chosen.max_cost,
-        read_seconds=chosen.read_seconds,
-        read_memory=chosen.read_memory,
-        read_characters=chosen.read_characters,
-        trace_bytes=chosen.trace_bytes,
-    )
-    with book:
+    if named := tome or State.tome:
+        chosen = replace(chosen, tome=named)
+    with Tome.from_settings(chosen, create=create) as book:
         yield book
 
 
@@ -335,15 +261,8 @@ def _show_event(event: Event) -> None:
     render.print_event(event, console())
 
 
-def _short(document: str) -> str:
-    return document.rsplit("/", 1)[-1]
-
-
-def _safe(text: str) -> str:
+def escape_text(text: str) -> str:
+    """Text without effect on the terminal; `render` is imported late, since it takes a while."""
     from tomewise.terminal.render import escape
 
     return escape(text)
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -16,12 +16,14 @@ import typer
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.terminal import search, systems  # noqa: F401 - they add their commands to the app
+from tomewise.terminal import documents, keeping, models, search, systems  # noqa: F401 - they add their commands to the app
 from tomewise.terminal.commands import app
 from tomewise.terminal.log import log
 from tomewise.terminal.state import State
 
 app.command(epilog="Example: tome log 3 --again")(log)
+# The help lists `add` first: a new user begins with it.
+app.registered_commands.sort(key=lambda command: command.callback is not documents.add)
 INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
 _GRACE = 1.5  # seconds that an interrupted command may take to tidy up

@@ -40,6 +40,11 @@ def escape(text: str) -> str:
     return markup.escape(text.translate(_CONTROLS))
 
 
+def name_document(document: str) -> str:
+    """The short name of a document without a title: the last part of a path, but an address as it is."""
+    return document if "://" in document else document.rsplit("/", 1)[-1]
+
+
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:
     """Print the answer, its citations and its cost; or what is missing, and the passages nearest to the question."""
     if not answer.resolved:
@@ -54,8 +59,10 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
             out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
         if answer.missing:
             out.print(f"[yellow]missing:[/yellow] {escape(_brief(answer.missing))}")
-    if answer.forced:
+    if answer.forced and answer.resolved:
         out.print("[yellow]The model would have declined; it was forced to answer.[/yellow]")
+    elif answer.forced:
+        out.print("[yellow]The model was asked for a guess too, and gave none.[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
         out.print(_citation_line(number, citation))
     if answer.dropped_quotes:
@@ -74,7 +81,7 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
 
 
 def _passage_lines(passage: Passage) -> str:
-    name = passage.title or passage.document.rsplit("/", 1)[-1]
+    name = passage.title or name_document(passage.document)
     where = f"[dim]{escape(f'{name}, {describe_place(passage.place, passage.position + 1)}')}[/dim]"
     return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
 
@@ -89,7 +96,7 @@ def cut_notes(answer: Answer) -> list[str]:
 
 
 def _citation_line(number: int, citation: Citation) -> str:
-    name = citation.title or citation.document.rsplit("/", 1)[-1]
+    name = citation.title or name_document(citation.document)
     quote = " ".join(citation.quote.split())
     place = describe_place(citation.place, citation.position + 1)
     where = f"{escape(f'{name}, {place}')}, characters {citation.start}–{citation.end}"
@@ -154,7 +161,7 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope 
 
 
 def _short_name(title: str, source: dict[str, Any]) -> str:
-    return title or str(source["document"]).rsplit("/", 1)[-1]
+    return title or name_document(str(source["document"]))
 
 
 def print_costs(costs: dict[str, Any], out: Console) -> None:
@@ -193,7 +200,8 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
     """What `tome show` prints."""
     passages = f"passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}"
     out.print(
-        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB · embedder "
+        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB and "
+        f"{contents['cache_bytes'] / 1e6:.1f} MB of caches · embedder "
         f"{escape(contents['embedder'])} · {passages}[/dim]"
     )
     layers = Table("layer", "nodes", "failed", box=None, pad_edge=False)

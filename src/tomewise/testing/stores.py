@@ -294,6 +294,15 @@ def check_transactions(store: Store) -> None:
     assert list(export(store)) == before, "adding and removing a document must leave no trace"
     fresh = put_document(store, _EMBEDDER, document_of("two", "The second text."))
     assert not set(fresh) & {*first, *removed}, "keys must never be used again"
+    moved = document_of("three", "The second text.")
+    with store.write() as change:
+        change.move_document("two", moved, content_id("d", moved.text))
+    assert store.document("three") == moved, "a document that moved has its new id"
+    assert store.passages()[fresh[0]].id == content_id("p", "three", 0, len(moved.text), moved.text)
+    assert store.passages()[fresh[0]].document == "three", "its passages keep their keys and get new ids"
+    assert fresh[0] in store.vectors(PASSAGES).keys.tolist(), "its passages keep their vectors"
+    with store.write() as change:
+        change.move_document("three", document_of("two", moved.text), content_id("d", moved.text))
     with store.write() as change:
         renewed = change.renew_passage(fresh[0])
     assert renewed not in fresh, "a renewed passage has a new key"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tomewise.errors import StoreError, UsageError
+from tomewise.tome.embedder_address import remember_address
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -49,3 +50,4 @@ def _record_settings(store: Store, embedder: Embedder, size: int, overlap: int) 
     with store.write() as change:
         for key, value in {**settings, "dimensions": embedder.dimensions}.items():
             change.set_meta(key, str(value))
+    remember_address(store, embedder)

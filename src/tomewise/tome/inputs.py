@@ -7,10 +7,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tomewise.errors import ReadingError, UnknownName, UsageError
+from tomewise.errors import MissingDependency, ReadingError, UnknownName, UsageError
 from tomewise.memory.passages import LostDocuments
 from tomewise.names import suggest
 from tomewise.reading.folder import Skipped
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tomewise.store.records import DocumentRecord
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_PATTERN = re.compile(r"[*?\[]")
 _MOST_OPTIONS = 26  # each option has a letter, A to Z
 
 
@@ -63,24 +66,43 @@ def read_documents(
     reader: SourceReader,
     claims: Claims,
     skipped: dict[str, str],
+    failed: dict[str, str] | None = None,
     *,
     prefix: str = "",
 ) -> Iterator[Document | LostDocuments]:
     """The documents of all sources. `LostDocuments`, the ids that a file no longer has, come before those of the
     file.
 
-    Puts the path of each entry that was skipped into `skipped`, with the reason. Raises ReadingError.
+    Puts the path of each entry that was skipped into `skipped`, with the reason. A source that cannot be read raises
+    ReadingError or MissingDependency; if `failed` is given, it is put there instead, and the others go on.
     """
-    for item in sources:
-        if isinstance(item, Document):
-            document = replace(item, id=add_prefix(prefix, item.id))
-            _check_document(document)
-            document = replace(document, metadata=select_plain(document.metadata))
-            source = Source(document.source, (document.id,), (document,), is_file=False)
-            claims.check(source)
-            claims.take(source)
-            yield document
-    for entry in reader.read_all(item for item in sources if not isinstance(item, Document)):
+    seen: set[Path] = set()
+    for item in sorted(sources, key=lambda item: not isinstance(item, Document)):
+        try:
+            if isinstance(item, Document):
+                yield _take_document(item, claims, prefix)
+            else:
+                yield from _read_source(item, reader, claims, skipped, seen)
+        except (ReadingError, MissingDependency) as error:
+            if failed is None:
+                raise
+            failed[item.id if isinstance(item, Document) else str(item)] = str(error)
+
+
+def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
+    document = replace(item, id=add_prefix(prefix, item.id))
+    _check_document(document)
+    document = replace(document, metadata=select_plain(document.metadata))
+    source = Source(document.source, (document.id,), (document,), is_file=False)
+    claims.check(source)
+    claims.take(source)
+    return document
+
+
+def _read_source(
+    path: str | Path, reader: SourceReader, claims: Claims, skipped: dict[str, str], seen: set[Path]
+) -> Iterator[Document | LostDocuments]:
+    for entry in reader.read_all([_refuse_address(path)], seen):
         if isinstance(entry, Skipped):
             skipped[str(entry.path)] = entry.reason
             continue
@@ -93,6 +115,13 @@ def check_prefix(prefix: str) -> None:
     """Raise UsageError for a prefix with outer blanks or with characters that cannot be stored."""
     if prefix and (prefix != prefix.strip() or _UNSTORABLE.search(prefix)):
         raise UsageError(f"the prefix {prefix!a} begins or ends with a blank, or cannot be stored: give a plain name")
+
+
+def _refuse_address(source: str | Path) -> str | Path:
+    """The source. Raises ReadingError for an address, which as a path would lose one of its slashes."""
+    if isinstance(source, str) and _ADDRESS.match(source):
+        raise ReadingError(f"{source} is an address, and only files can be read: save the page, then add that file")
+    return source
 
 
 def check_question(question: Question) -> None:
@@ -150,6 +179,36 @@ def find_document(name: str, store: Store) -> DocumentRecord:
             examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
             raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
     raise UnknownName(f"no document {name!r} in {store.address}: {suggest_document(name, store)}")
+
+
+def find_documents(names: Iterable[str], store: Store) -> list[DocumentRecord]:
+    """The documents that these names stand for, each once, in the order of the names.
+
+    A name is one that `find_document` understands, a folder from which documents came, or a pattern with `*`, `?` or
+    `[...]` for ids, titles or file names. Raises UnknownName.
+    """
+    found: dict[DocumentId, DocumentRecord] = {}
+    for name in names:
+        matches = _find_in_folder(name, store) or _find_by_pattern(name, store) or [find_document(name, store)]
+        found.update((record.id, record) for record in matches)
+    return list(found.values())
+
+
+def _find_in_folder(name: str, store: Store) -> list[DocumentRecord]:
+    folder = os.path.realpath(name).rstrip("/") + "/"
+    return [record for record in store.documents() if name.strip() and record.source.startswith(folder)]
+
+
+def _find_by_pattern(name: str, store: Store) -> list[DocumentRecord]:
+    if not _PATTERN.search(name):
+        return []
+    records = store.documents()
+    exact = [record for record in records if name in (record.id, record.title)]  # a name may hold such signs
+    return exact or [
+        record
+        for record in records
+        if any(fnmatchcase(text, name) for text in (record.id, record.title, record.id.rsplit("/", 1)[-1]))
+    ]
 
 
 def suggest_document(name: str, store: Store) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
 from tomewise.store.sqlite.store import SqliteStore
 
@@ -11,3 +13,24 @@ from tomewise.store.sqlite.store import SqliteStore
 def open_store(path: Path, *, create: bool = True) -> Store:
     """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked."""
     return SqliteStore.open(path, create=create)
+
+
+def delete_empty_store(path: Path) -> None:
+    """Delete a store without documents, with its caches. A store with documents stays, and so does any other file."""
+    if not path.is_file():
+        return
+    try:
+        store = SqliteStore.open(path, create=False)
+    except StoreError:
+        return
+    try:
+        with store.alone("add"):
+            if store.holds_documents():
+                return
+    except Locked:
+        return  # somebody else fills it
+    finally:
+        store.close()
+    for name in ("", "-wal", "-shm"):
+        path.with_name(path.name + name).unlink(missing_ok=True)
+    shutil.rmtree(store.cache_folder, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.language.price import price
@@ -26,7 +26,9 @@ _MOST_NEAREST = 3  # passages that are shown when a question is declined
 class AddReport:
     """The result of `add`: the ids of documents by outcome, and the reason for each path that was skipped.
 
-    `removed` are documents that their file, such as a corpus, had when it was last added and no longer has.
+    `removed` are documents that their file, such as a corpus, had when it was last added and no longer has, and with
+    `sync` those whose file is gone; `moved` those whose file has another path now. `failed` has the reason for each
+    source that could not be read, if the others went on.
     """
 
     added: tuple[str, ...] = ()
@@ -35,14 +37,24 @@ class AddReport:
     removed: tuple[str, ...] = ()
     passages: int = 0
     skipped: Mapping[str, str] | None = None
+    moved: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, taken: Sequence[TakenDocument], skipped: Mapping[str, str]) -> AddReport:
-        """The report on these documents."""
+    def of(
+        cls,
+        taken: Sequence[TakenDocument],
+        skipped: Mapping[str, str],
+        moved: Sequence[str] = (),
+        failed: Mapping[str, str] | None = None,
+    ) -> AddReport:
+        """The report on these documents. A document that moved is not among those that are unchanged."""
         by_outcome = {
             outcome: tuple(item.document for item in taken if item.outcome == outcome) for outcome in get_args(Outcome)
         }
-        return cls(**by_outcome, passages=sum(item.passages for item in taken), skipped=skipped)
+        by_outcome["unchanged"] = tuple(name for name in by_outcome["unchanged"] if name not in set(moved))
+        passages = sum(item.passages for item in taken)
+        return cls(**by_outcome, passages=passages, skipped=skipped, moved=tuple(moved), failed=failed or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +218,7 @@ def contents_json(book: Tome) -> dict[str, Any]:
         "passage_tokens": int(store.meta("passage_tokens") or 0),
         "overlap": int(store.meta("overlap") or 0),
         "bytes": store.size(),
+        "cache_bytes": store.cache_size(),
         "layers": store.layers(),
         "documents": [
             {

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from tomewise.errors import UsageError
 
 T = TypeVar("T")
-_STOP_SECONDS = 1.0  # how long cancelled work may take to end
+_STOP_SECONDS = 1.0  # how long `stop` waits for cancelled work
+_END_SECONDS = 60.0  # how long cancelled work may take in all: its last thread must end before its locks are released
 
 
 class LoopThread:
@@ -80,7 +81,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         for task in tasks:
             task.cancel()
         # Not `asyncio.Runner`: that would wait for threads that still compute.
-        loop.run_until_complete(asyncio.wait(tasks, timeout=_STOP_SECONDS) if tasks else asyncio.sleep(0))
+        loop.run_until_complete(asyncio.wait(tasks, timeout=_END_SECONDS) if tasks else asyncio.sleep(0))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()

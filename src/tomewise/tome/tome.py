@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
+from inspect import Parameter, signature
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
+from tomewise.concurrency import run_in_thread
 from tomewise.errors import StoreError, UsageError
 from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
@@ -23,6 +25,7 @@ from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
+from tomewise.settings import Settings, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
@@ -31,9 +34,11 @@ from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
+from tomewise.tome.embedder_address import remember_address, reopen_embedder
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
+from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.open_store import open_store
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
@@ -132,11 +137,14 @@ class Tome:
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose_embedder import choose_embedder
-        from tomewise.language.choose_model import check_models, choose_model
+        from tomewise.language.choose_model import check_models, check_settings, choose_model, list_roles
         from tomewise.language.spec import check_address
 
+        named = signature(cls.open).parameters.values()
+        check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
         check_trace_bytes(trace_bytes)
         templates = Prompts(Path(prompts) if prompts else None)
+        templates.check_files(list_roles())
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
         check_models(model, models or {}, model_settings.get("base_url"))
         if embedder_base_url:
@@ -146,14 +154,27 @@ class Tome:
             recorded_embedder = store.meta("embedder")
             if embedder is None and recorded_embedder:
                 refuse_folder(recorded_embedder, str(path))  # the tome may come from anyone
-            if embedder is None or isinstance(embedder, str):
-                embedder = choose_embedder(embedder or recorded_embedder or "bundled", base_url=embedder_base_url)
+            if embedder in (None, recorded_embedder) and recorded_embedder:
+                embedder = reopen_embedder(store, recorded_embedder, embedder_base_url)
+            elif embedder is None or isinstance(embedder, str):
+                embedder = choose_embedder(embedder or "bundled", base_url=embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
             model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
             store.close()
             raise
         return cls(store, embedder, model, templates, size, bounds, trace_bytes)
+
+    @classmethod
+    def from_settings(cls, settings: Settings | None = None, *, create: bool = True) -> Tome:
+        """Open the tome that the command `tome` would open here, with the same model, embedder and limits.
+
+        Without `settings`, those of the environment and the configuration files count (see `settings.load`). Raises
+        what `open` raises, and UsageError for settings that cannot be used.
+        """
+        settings = load() if settings is None else settings
+        values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+        return cls.open(values.pop("tome"), create=create, **values)
 
     def __enter__(self) -> Tome:
         return self
@@ -208,6 +229,8 @@ class Tome:
         *sources: str | Path | Document,
         prefix: str = "",
         follow: bool = False,
+        sync: bool = False,
+        keep_going: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddReport:
         """Read files, folders, `-` (standard input), or documents, and remember them.
@@ -215,16 +238,21 @@ class Tome:
         An unchanged document costs nothing; a document whose text changed is replaced; a row that a file no longer has
         is removed. Each document is stored whole or not at all, even if the process is killed. A file is refused if
         one of its ids belongs to a document from another source; `prefix` puts `prefix/` before the ids of rows and of
-        documents passed here. With `follow`, links from a folder to files outside it are followed.
+        documents passed here. With `follow`, links from a folder to files outside it are followed. With `sync`, all
+        sources are folders: documents whose files are gone from them are removed, and a file that only has another path
+        keeps its memory. With `keep_going`, a source that cannot be read does not stop the others (`AddReport.failed`).
         Raises ReadingError, UsageError, Locked.
         """
-        return self._wait(self.aadd(*sources, prefix=prefix, follow=follow, on_progress=on_progress))
+        options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": keep_going}
+        return self._wait(self.aadd(*sources, **options, on_progress=on_progress))
 
     async def aadd(
         self,
         *sources: str | Path | Document,
         prefix: str = "",
         follow: bool = False,
+        sync: bool = False,
+        keep_going: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddReport:
         """See `add`."""
@@ -234,16 +262,20 @@ class Tome:
             raise UsageError("nothing to add: name a file, a folder, or - for standard input")
         check_prefix(prefix)
         skipped: dict[str, str] = {}
+        failed: dict[str, str] = {}
         with self._store.alone("add"), ReaderProcess(self._bounds) as process:
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(self._store, self._embedder, *self._passage_size)
+            remember_address(self._store, self._embedder)
             splitter = PassageSplitter(self._embedder.tokenizer, max_tokens=size, overlap=overlap)
-            claims = Claims(self._store.origins())
+            files = await run_in_thread(MovedFiles, self._store, sources if sync else ())
+            claims = Claims({name: source for name, source in self._store.origins().items() if name not in files.gone})
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
-            documents = read_documents(sources, reader, claims, skipped, prefix=prefix)
-            layer = PassagesLayer(self._store, self._embedder, splitter, documents)
+            noted = failed if keep_going else None
+            documents = read_documents(sources, reader, claims, skipped, noted, prefix=prefix)
+            layer = PassagesLayer(self._store, self._embedder, splitter, files.follow(documents))
             await layer.update(Change(), on_progress or (lambda _: None))
-        return AddReport.of(layer.taken, skipped)
+        return AddReport.of(layer.taken, skipped, files.moved, failed)
 
     def remove(self, document: str) -> RemoveReport:
         """Forget a document and everything derived from it alone.
@@ -255,13 +287,20 @@ class Tome:
     async def aremove(self, document: str) -> RemoveReport:
         """See `remove`."""
         with self._store.alone("remove"):
-            return await asyncio.to_thread(self._remove, document)
+            return await run_in_thread(self._remove, document)
 
     def _remove(self, document: str) -> RemoveReport:
         record = find_document(document, self._store)
         with self._store.write() as change:
             removed = change.remove_document(record.id)
         return RemoveReport(record.id, record.passages, len(removed) - record.passages)
+
+    def clean(self) -> int:
+        """Delete the caches beside the tome. Returns the bytes that are free now. Raises Locked."""
+        with self._store.alone("clean"):
+            size = self._store.cache_size()
+            self._store.clear_cache()
+        return size
 
     def documents(self) -> list[DocumentRecord]:
         """The documents of this tome, sorted by id."""
@@ -312,8 +351,8 @@ class Tome:
         with self._store.alone("build"), meter() as used:
             provide = None
             if extractions:
-                provide = await asyncio.to_thread(provide_extractions, layers, Path(extractions), self._store, report)
-            await asyncio.to_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
+                provide = await run_in_thread(provide_extractions, layers, Path(extractions), self._store, report)
+            await run_in_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
             before = self._store.builds()
             reports = await build(layers, self._store, report, provide=provide)
             after = self._store.builds()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tomewise.calls import CallCount
+from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
 from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
@@ -138,7 +138,7 @@ class GraphLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Read the new texts. A text whose call failed is recorded, and the next build reads it again."""
-        texts = await asyncio.to_thread(self._load_texts, change.added)
+        texts = await run_in_thread(self._load_texts, change.added)
         groups = self._group(texts)
         inputs = {key: texts[key].content for keys in groups.keys for key in keys}
         label = f"{self.names.source} read into {self.names.style}"
@@ -153,10 +153,10 @@ class GraphLayer:
         The import replaces all calls of reading a passage. Raises UsageError, see `check_takes`.
         """
         self.check_takes(imported)
-        done = (await asyncio.to_thread(self._store.intake, self.name)).done
+        done = (await run_in_thread(self._store.intake, self.name)).done
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
-        texts = await asyncio.to_thread(self._load_texts, tuple(fresh))
-        removed = await asyncio.to_thread(self._store.find_removed_ids, self.name)
+        texts = await run_in_thread(self._load_texts, tuple(fresh))
+        removed = await run_in_thread(self._store.find_removed_ids, self.name)
         return await self._take_extractions(texts, fresh, {}, report, removed=bool(removed))
 
     def check_takes(self, imported: Imported) -> None:
@@ -177,7 +177,7 @@ class GraphLayer:
 
         The calls that merge long descriptions (of relations) are not counted, because their texts are not known.
         """
-        groups = await asyncio.to_thread(self._list_unread_texts, change)
+        groups = await run_in_thread(self._list_unread_texts, change)
         extracts = [[ExtractIn(**passage.model_dump()) for passage in group] for group in groups]
         if self.names.style == "relations":
             costs = [await self._estimate_tokens(EXTRACT_RELATIONS, groups, _RELATIONS)]
@@ -259,13 +259,13 @@ class GraphLayer:
     ) -> LayerReport:
         sourced = [SourcedExtraction(texts[key].passages, extraction) for key, extraction in read.items()]
         rows = GraphRows(self._store, self.names)
-        await asyncio.to_thread(rows.read, sourced)
+        await run_in_thread(rows.read, sourced)
         vectors = [await self._embed_texts(fresh, report) for fresh in rows.list_texts()]
-        await asyncio.to_thread(rows.relate, vectors[0])
+        await run_in_thread(rows.relate, vectors[0])
         descriptions = Descriptions(self._store, self._model, self.names)
         summaries = await descriptions.merge(rows.mentions, report, everything=removed)
         dirt = sum((Counter(extraction.dirt) for extraction in read.values()), Counter[str]())
-        record = await asyncio.to_thread(self._make_record, len(read), dirt)
+        record = await run_in_thread(self._make_record, len(read), dirt)
 
         def commit() -> int:
             with self._store.write() as change:
@@ -275,15 +275,15 @@ class GraphLayer:
                 change.record_build(self.name, record)
             return added
 
-        added = await asyncio.to_thread(commit)
+        added = await run_in_thread(commit)
         notes = [f"left out or mended: {count} {kind}" for kind, count in sorted(dirt.items())]
-        notes += await asyncio.to_thread(self._describe_hubs, record["taken"])
+        notes += await run_in_thread(self._describe_hubs, record["taken"])
         return LayerReport(layer=self.name, added=added, failed=dict(failed), notes=(*notes, *summaries.notes))
 
     async def _embed_texts(self, texts: Sequence[str], report: Report) -> NDArray[np.float32]:
         rows = [np.empty((0, self._embedder.dimensions), np.float32)]
         for start in range(0, len(texts), _BATCH_SIZE):
-            rows.append(await asyncio.to_thread(self._embedder.embed, texts[start : start + _BATCH_SIZE]))
+            rows.append(await run_in_thread(self._embedder.embed, texts[start : start + _BATCH_SIZE]))
             done = min(start + _BATCH_SIZE, len(texts))
             report(Progress(label=f"parts of {self.name} embedded", done=done, total=len(texts)))
         return np.concatenate(rows)

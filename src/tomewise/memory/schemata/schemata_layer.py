@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount
-from tomewise.concurrency import gather_calls
+from tomewise.concurrency import gather_calls, run_in_thread
 from tomewise.errors import BadReply
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
@@ -106,7 +105,7 @@ class SchemataLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
-        known = (await asyncio.to_thread(self._store.intake, self.name)).failed
+        known = (await run_in_thread(self._store.intake, self.name)).failed
         fresh = [key for key in change.added if key not in known]
         size = self._batch or max(1, len(fresh))
         batches = [fresh[start : start + size] for start in range(0, max(1, len(fresh)), size)]
@@ -121,7 +120,7 @@ class SchemataLayer:
 
     async def estimate(self, change: Change) -> Estimate:
         """The calls of one batch, exact. The beginnings of its parts stand in for the text of a new summary."""
-        plan = await asyncio.to_thread(self._plan, change.added)
+        plan = await run_in_thread(self._plan, change.added)
         inputs: list[SummaryIn] = []
 
         async def stand_in(summary_input: SummaryIn) -> str:
@@ -129,7 +128,7 @@ class SchemataLayer:
             characters = int(_REPLY_SHARE * 4 * summary_input.max_tokens)
             return " ".join(summary_input.texts)[:characters]
 
-        texts = await asyncio.to_thread(self._load_texts, plan)
+        texts = await run_in_thread(self._load_texts, plan)
         for cluster in plan.stale:
             texts[cluster.label] = await _summarise(cluster, texts, stand_in)
         return Estimate(
@@ -141,8 +140,8 @@ class SchemataLayer:
         )
 
     async def _take(self, batch: Sequence[int], report: Report) -> LayerReport:
-        plan = await asyncio.to_thread(self._plan, batch)
-        texts = await asyncio.to_thread(self._load_texts, plan)
+        plan = await run_in_thread(self._plan, batch)
+        texts = await run_in_thread(self._load_texts, plan)
         failed: dict[int, str] = {}
         made: dict[int, None] = {}
 
@@ -160,8 +159,8 @@ class SchemataLayer:
             made |= dict.fromkeys(replies)
             failed |= replies.failed
         summaries = {label: texts[label] for label in made}
-        vectors = await asyncio.to_thread(self._embedder.embed, list(summaries.values()))
-        return await asyncio.to_thread(self._commit, plan, batch, summaries, vectors, failed)
+        vectors = await run_in_thread(self._embedder.embed, list(summaries.values()))
+        return await run_in_thread(self._commit, plan, batch, summaries, vectors, failed)
 
     def _plan(self, batch: Sequence[int]) -> _Plan:
         record = self._store.builds().get(self.name, {})

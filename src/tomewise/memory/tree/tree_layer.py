@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tomewise.calls import CallCount
+from tomewise.concurrency import run_in_thread
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
@@ -109,7 +109,7 @@ class TreeLayer:
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Cluster all passages again and summarise the new clusters, one level at a time."""
-        reduction, keys, ground, existing = await asyncio.to_thread(self._load)
+        reduction, keys, ground, existing = await run_in_thread(self._load)
 
         async def summarise(
             level_below: _Level, parents: Sequence[_Parent]
@@ -118,12 +118,12 @@ class TreeLayer:
             label = f"summaries, level {parents[0].level}"
             replies = await ask_each(self._model, SUMMARISE, fresh, report, label)
             texts = [reply.summary for reply in replies.values()]
-            vectors = await asyncio.to_thread(self._embedder.embed, texts)
+            vectors = await run_in_thread(self._embedder.embed, texts)
             made = {node: _Summary(text, row) for node, text, row in zip(replies, texts, vectors, strict=True)}
             return {**existing, **made}, replies.failed
 
         tree = await self._grow_tree(ground, reduction, summarise)
-        added, removed = await asyncio.to_thread(self._commit, keys, tree, existing, reduction)
+        added, removed = await run_in_thread(self._commit, keys, tree, existing, reduction)
         failed = {keys[position]: reason for position, reason in tree.failed.items()}
         notes = (reduction.note,) if reduction.note and tree.sizes else ()
         return LayerReport(layer=NAME, added=added, removed=removed, failed=failed, notes=notes)
@@ -133,7 +133,7 @@ class TreeLayer:
 
         A summary that does not exist yet gets the mean vector of its members and the beginning of their texts.
         """
-        reduction, _, ground, existing = await asyncio.to_thread(self._load)
+        reduction, _, ground, existing = await run_in_thread(self._load)
         inputs: list[SummaryIn] = []
 
         async def summarise(
@@ -174,7 +174,7 @@ class TreeLayer:
         for level in range(1, _LEVELS + 1):
             if len(level_below.ids) <= SMALL:
                 break
-            found = await asyncio.to_thread(self._find_clusters, level_below, reduction)
+            found = await run_in_thread(self._find_clusters, level_below, reduction)
             if len(found) >= len(level_below.ids):
                 break
             parents = [self._make_parent(level_below, level, members) for members in found]

@@ -17,6 +17,28 @@ from tomewise.store.sqlite.database import begin_write, is_read_only, translate_
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
 
+class _Works:
+    """What this process is doing alone, by the file: a lock file does not say who holds it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._works: dict[tuple[int, Path], str] = {}  # by process too: a forked one does none of its parent's work
+
+    def begin(self, path: Path, what: str) -> str | None:
+        """Record the work; if the file has other work under way, return that instead."""
+        with self._guard:
+            if (current := self._works.get((os.getpid(), path))) is None:
+                self._works[os.getpid(), path] = what
+            return current
+
+    def end(self, path: Path) -> None:
+        with self._guard:
+            self._works.pop((os.getpid(), path), None)
+
+
+_WORKS = _Works()
+
+
 class Session:
     """The parts of `SqliteStore` share these connections and locks."""
 
@@ -25,7 +47,6 @@ class Session:
         self.read_only = is_read_only(path)
         self._process: int | None = os.getpid()  # None once closed
         self._engine = engine
-        self._busy = threading.Lock()  # one `alone` in this process
         self._turn = threading.RLock()  # one transaction in this process
         self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
 
@@ -42,6 +63,21 @@ class Session:
     def size(self) -> int:
         """The size of the file in bytes."""
         return self.path.stat().st_size
+
+    def cache_size(self) -> int:
+        """How many bytes the cached arrays beside the file take."""
+        return sum(path.stat().st_size for path in self._list_cached())
+
+    def clear_cache(self) -> None:
+        """Delete the cached arrays; they are made again when they are needed."""
+        self._check_writable()
+        for path in self._list_cached():
+            path.unlink(missing_ok=True)
+
+    def _list_cached(self) -> list[Path]:
+        """The files of the caches, without the lock, which must stay the same file for everybody."""
+        lock = Path(self._lock.lock_file)
+        return [path for path in self.cache_folder.rglob("*") if path.is_file() and path != lock]
 
     def close(self) -> None:
         """Close the file. The store cannot be used afterwards."""
@@ -70,25 +106,27 @@ class Session:
     def alone(self, what: str) -> Iterator[None]:
         """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it."""
         self._check_writable()
-        refusal = Locked(f"{self.path} is being written by another program: try to {what} again when it has finished")
-        if not self._busy.acquire(blocking=False):
-            raise refusal
+        place = Path(os.path.realpath(self.path))
+        if (current := _WORKS.begin(place, what)) is not None:
+            raise Locked(f"{self.path}: this program has another {current} under way: {what} when that has finished")
         try:
-            with self._hold_lock(refusal):
+            with self._hold_lock(what):
                 yield
         finally:
-            self._busy.release()
+            _WORKS.end(place)
 
     def _finish(self) -> None:
         """Write what is pending, before the connections are closed."""
 
     @contextmanager
-    def _hold_lock(self, refusal: Locked) -> Iterator[None]:
+    def _hold_lock(self, what: str) -> Iterator[None]:
         try:
             self.cache_folder.mkdir(exist_ok=True)
             self._lock.acquire()
         except Timeout as error:
-            raise refusal from error
+            raise Locked(
+                f"{self.path} is being written by another program: try to {what} again when it has finished"
+            ) from error
         except OSError as error:
             raise StoreError(f"{self.cache_folder} cannot be written: {error.strerror}") from error
         try:

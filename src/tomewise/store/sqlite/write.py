@@ -19,6 +19,7 @@ from tomewise.store.sqlite.arrays import edges_after, version_of
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
 from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
+from tomewise.store.sqlite.moves import find_moved_ids
 from tomewise.store.sqlite.passage_data import join_indexed_text, write_passage_data
 from tomewise.store.sqlite.removals import log_removals
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
@@ -78,6 +79,34 @@ class Write(BuildRecords):
         gone = self.remove_nodes([key for key, _, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
         return gone
+
+    def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
+        """Give a document another id and source; title, text and metadata must be the same.
+
+        The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
+        ids that they would have under the new id, and what was made from them gets new ids too, since a document that
+        later has the old id may bring nodes of the old ids again.
+        """
+        row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
+        values = {"id": document.id, "source": document.source, "digest": digest}
+        self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
+        if former == document.id:
+            return
+        self._rename_nodes(find_moved_ids(self._connection, row.key, document.id))
+
+    def _rename_nodes(self, ids: Mapping[int, str]) -> None:
+        """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
+        if not ids:
+            return
+        renaming = update(nodes).where(nodes.c.key == bindparam("at")).values(id=bindparam("new"))
+        self._connection.execute(renaming, [{"at": key, "new": name} for key, name in ids.items()])
+        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(among(ids)))
+        by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+        for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
+            by_space[space].append((key, vector))
+        for space, found in by_space.items():
+            rows = np.stack([np.frombuffer(vector, np.float32) for _, vector in found])
+            self.replace_vectors(space, [key for key, _ in found], rows)
 
     def renew_passage(self, key: int) -> int:
         """Remove a passage with all that was made from it, and add the same passage again. Returns its new key."""

@@ -1,0 +1,60 @@
+"""The providers of models: which keys are set, and what their models cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tomewise.errors import UnknownName
+from tomewise.language.spec import PROVIDERS, ModelSpec
+from tomewise.names import suggest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProvider:
+    """A provider, the environment variables for its key, and whether one of them is set."""
+
+    name: str
+    variables: str
+    has_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """A model with its price in dollars for a million tokens in and out; None if it is not known as one number."""
+
+    name: str
+    input: float | None
+    output: float | None
+
+
+def list_providers() -> list[ModelProvider]:
+    """The providers whose keys are known by name, in alphabetical order."""
+    specs = {name: ModelSpec(name, "any") for name in sorted(PROVIDERS)}
+    return [ModelProvider(name, spec.key_variables, spec.key(None) is not None) for name, spec in specs.items()]
+
+
+def list_prices(provider: str) -> list[ModelPrice]:
+    """The models of a provider in the price list of genai-prices, without those that it calls deprecated.
+
+    Raises UnknownName.
+    """
+    from genai_prices.data_snapshot import get_snapshot
+
+    listed = {found.id: found for found in get_snapshot().providers}
+    listed |= {"xai": listed["x-ai"]} if "x-ai" in listed else {}
+    if provider not in PROVIDERS or provider not in listed:
+        known = sorted(PROVIDERS.intersection(listed))
+        raise UnknownName(f"no price list of {provider!r}: {suggest(provider, known)}known are {', '.join(known)}")
+    models = (model for model in listed[provider].models if not model.deprecated)
+    return [_read_price(f"{provider}:{model.id}", model.prices) for model in models]
+
+
+def _read_price(name: str, prices: object) -> ModelPrice:
+    def read(field: str) -> float | None:
+        price = getattr(prices, field, None)  # a list of prices that change over time, or tiers, have no one number
+        try:
+            return None if price is None else float(price)
+        except (TypeError, ValueError):
+            return None
+
+    return ModelPrice(name, read("input_mtok"), read("output_mtok"))

@@ -1,0 +1,150 @@
+"""The commands `tome add` and `tome remove`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tomewise.errors import ReadingError, UsageError
+from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
+from tomewise.terminal.options import Json, TomeFile
+from tomewise.terminal.render import escape, name_document
+from tomewise.terminal.screen import console, print_json, show_progress
+from tomewise.terminal.state import promise_to_resume
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tomewise.tome.reports import AddReport
+
+_NAMES = 3  # documents to name of a folder
+
+
+@app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
+def add(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input.")
+    ],
+    tome: TomeFile = None,
+    sync: Annotated[
+        bool,
+        typer.Option("--sync", help="Also forget documents whose files are gone from a folder; follow moved files."),
+    ] = False,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="bundled, fastembed:…, sentence-transformers:…, openai:… (fixed by the first add)"
+        ),
+    ] = None,
+    passage_tokens: Annotated[
+        int | None, typer.Option(min=8, help="Tokens of a passage (fixed by the first add).")
+    ] = None,
+    overlap: Annotated[
+        int | None, typer.Option(min=0, help="Tokens that neighbouring passages share (fixed by the first add).")
+    ] = None,
+    prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
+    promise_to_resume()
+    started = time.perf_counter()
+    made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
+    options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": len(paths) > 1}
+    with (
+        _leave_no_empty_tome(tome),
+        open_tome(tome, **made_with) as book,
+        show_progress() as report_progress,
+    ):
+        report = book.add(*paths, **options, on_progress=report_progress)
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print_report(report, len(paths), time.perf_counter() - started, console())
+        console().print(f'[dim]next: tome ask{escape(repeat_options(tome))} "your question"[/dim]')
+    if report.failed:
+        _print_failures(report, len(paths))
+        raise typer.Exit(ReadingError.exit_code)
+
+
+@app.command(epilog="Example: tome remove old.txt notes/ '*.draft.md'")
+def remove(
+    documents: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DOCUMENT...",
+            help="Ids, paths, titles, unique parts of ids, folders, or patterns such as '*.md'.",
+        ),
+    ],
+    tome: TomeFile = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before more than one is removed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Forget documents and everything that rests on them alone."""
+    from tomewise.tome.inputs import find_documents
+
+    with open_tome(tome, create=False) as book:
+        records = find_documents(documents, book.store)
+        if len(records) > 1 and not yes:
+            _confirm([record.id for record in records])
+        for record in records:
+            report = book.remove(record.id)
+            if as_json:
+                print_json(asdict(report))
+                continue
+            derived = f" and {_count(report.derived, 'derived memory', 'derived memories')}" if report.derived else ""
+            passages = _count(report.passages, "passage")
+            console().print(f"[bold]removed[/bold] {escape(report.document)}: {passages}{derived}")
+
+
+@contextmanager
+def _leave_no_empty_tome(tome: str | None) -> Iterator[None]:
+    """Delete a tome that the command inside created, if it then failed before it added a document."""
+    path = Path(find_tome(tome))
+    existed = path.exists()
+    try:
+        yield
+    finally:
+        if not existed:
+            from tomewise.tome.open_store import delete_empty_store
+
+            delete_empty_store(path)
+
+
+def _print_report(report: AddReport, sources: int, seconds: float, out: Console) -> None:
+    most = max(_NAMES, sources)
+    for word in ("added", "replaced", "moved", "unchanged", "removed"):
+        if documents := getattr(report, word):
+            names = ", ".join(map(name_document, documents[:most])) + (", …" if len(documents) > most else "")
+            why = ", no longer there" if word == "removed" else ""
+            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {escape(names)}")
+    for path, reason in (report.skipped or {}).items():
+        out.print(f"[yellow]passed over[/yellow] {escape(name_document(path))}: {escape(reason)}")
+    out.print(f"[dim]{_count(report.passages, 'new passage')} in {seconds:.1f} s[/dim]")
+
+
+def _print_failures(report: AddReport, sources: int) -> None:
+    err = console(stderr=True)
+    for reason in report.failed.values():
+        err.print(f"tome: [red]failed[/red] {escape(' '.join(reason.split()))}")
+    err.print(f"tome: {len(report.failed)} of {sources} sources failed; the others are added")
+
+
+def _confirm(documents: list[str]) -> None:
+    """Ask on the terminal. Raises UsageError where nobody can reply, and ends the command after a no."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"this would remove {len(documents):,} documents: give --yes if all of them are meant")
+    for document in documents:
+        console(stderr=True).print(f"  {escape(document)}")
+    typer.confirm(f"Remove these {len(documents):,} documents?", abort=True, err=True)
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,50 @@
+"""The command `tome models`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from tomewise.terminal.commands import app
+from tomewise.terminal.options import Json
+from tomewise.terminal.render import escape
+from tomewise.terminal.screen import console, print_json
+
+
+@app.command(epilog="Example: tome models openai")
+def models(
+    provider: Annotated[
+        str | None, typer.Argument(metavar="[PROVIDER]", help="List the models of one provider with their prices.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the providers of models and whether their keys are set, or the prices of one. Nothing is asked of them."""
+    from rich.table import Table
+
+    from tomewise.language.providers import list_prices, list_providers
+
+    if provider is not None:
+        prices = list_prices(provider)
+        if as_json:
+            print_json([asdict(price) for price in prices])
+            return
+        table = Table("model", "$ a million tokens in", "out", box=None, pad_edge=False)
+        for price in prices:
+            table.add_row(escape(price.name), *(_write_dollars(value) for value in (price.input, price.output)))
+        console().print(table)
+        return
+    providers = list_providers()
+    if as_json:
+        print_json([asdict(found) for found in providers])
+        return
+    table = Table("provider", "key", box=None, pad_edge=False)
+    for found in sorted(providers, key=lambda found: not found.has_key):
+        table.add_row(found.name, "[green]set[/green]" if found.has_key else f"[dim]set {found.variables}[/dim]")
+    console().print(table)
+    console().print("[dim]without a key: extractive, ollama:MODEL, and openai:MODEL with --base-url[/dim]")
+
+
+def _write_dollars(price: float | None) -> str:
+    return "unknown" if price is None else f"{price:g}"

@@ -1,0 +1,85 @@
+"""Keep a memory in step with folders: documents whose files are gone, and those whose files only have another path."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tomewise.errors import UsageError
+from tomewise.memory.passages import LostDocuments, digest_document
+from tomewise.types import Document, DocumentId
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+
+
+class MovedFiles:
+    """Documents of a tome whose files are no longer below some folders. `moved` has the new ids of those found again.
+
+    Until a file with the same content is read, they count as gone.
+    """
+
+    def __init__(self, store: Store, folders: Iterable[str | Path | Document]) -> None:
+        self.moved: list[DocumentId] = []
+        self._store = store
+        self._folders = [_check_folder(folder) for folder in folders]
+        self.gone = {name for name, source in store.origins().items() if self._is_gone(source)}
+        self._ids: dict[str, list[DocumentId]] = {}  # of the documents that are gone, by content
+        for name in sorted(self.gone):
+            self._ids.setdefault(_digest_content(store.document(name)), []).append(name)
+
+    def follow(self, documents: Iterable[Document | LostDocuments]) -> Iterator[Document | LostDocuments]:
+        """The same documents; each that has moved gets its new id and source before it is passed on.
+
+        At the end come the documents that were not found again, as lost.
+        """
+        for item in documents:
+            if isinstance(item, Document):
+                self._follow_one(item)
+                self.gone.discard(item.id)
+            yield item
+        if self.gone:
+            yield LostDocuments(tuple(sorted(self.gone)))
+
+    def _follow_one(self, document: Document) -> None:
+        candidates = [name for name in self._ids.get(_digest_content(document), ()) if name in self.gone]
+        if not candidates or (document.id not in candidates and self._store.digest(document.id) is not None):
+            return
+        # Of several equal files, the one that kept its id or its name is the likeliest.
+        name = min(candidates, key=lambda name: (name != document.id, Path(name).name != Path(document.id).name, name))
+        with self._store.write() as change:
+            change.move_document(name, document, digest_document(document))
+        self.gone.discard(name)
+        self.moved.append(document.id)
+
+    def _is_gone(self, source: str) -> bool:
+        return any(source.startswith(folder) for folder in self._folders) and not _exists(source)
+
+
+def _check_folder(folder: str | Path | Document) -> str:
+    """The full path of a folder with a slash. Raises UsageError for anything else."""
+    if isinstance(folder, Document) or not os.path.isdir(folder):
+        name = folder.id if isinstance(folder, Document) else folder
+        raise UsageError(f"{name} is not a folder, so it cannot be synced: leave --sync out, or name its folder")
+    return Path(os.path.realpath(folder)).as_posix().rstrip("/") + "/"
+
+
+def _exists(path: str) -> bool:
+    """Whether there is such a file; also if it may not be read, since then it is not known to be gone."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _digest_content(document: Document) -> str:
+    """A digest of what a document says, wherever it comes from."""
+    parts = [document.title, document.text, json.dumps(document.metadata, sort_keys=True)]
+    return sha256("\x1f".join(parts).encode()).hexdigest()
