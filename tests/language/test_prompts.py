@@ -53,6 +53,7 @@ GIVEN: dict[str, list[BaseModel]] = {
         roles.EvolveIn(question="Who?", subqueries=["Who?"], points=[POINT], replaces_entities=True),
     ],
     "merge_points": [roles.MergePointsIn(question=HOSTILE, points=[POINT, POINT])],
+    "rephrase": [roles.RephraseIn(question=HOSTILE, turns=[roles.TurnShown(question=HOSTILE, answer=HOSTILE)])],
     "judge_correct": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_entailed": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_level": [

@@ -316,6 +316,7 @@ def open_tome(
         read_memory=chosen.read_memory,
         read_characters=chosen.read_characters,
         trace_bytes=chosen.trace_bytes,
+        session_limit=chosen.session_limit,
     )
     with book:
         yield book

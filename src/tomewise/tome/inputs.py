@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +93,20 @@ def check_prefix(prefix: str) -> None:
     """Raise UsageError for a prefix with outer blanks or with characters that cannot be stored."""
     if prefix and (prefix != prefix.strip() or _UNSTORABLE.search(prefix)):
         raise UsageError(f"the prefix {prefix!a} begins or ends with a blank, or cannot be stored: give a plain name")
+
+
+def make_question(
+    question: str | Question, *, options: Sequence[str] = (), instructions: str = "", force: bool = False
+) -> Question:
+    """The question that a caller states. Raises UsageError, see `check_question`."""
+    if isinstance(question, str):
+        question = Question(text=question, options=tuple(options), instructions=instructions, force=force)
+    elif options or instructions:
+        raise UsageError("a Question has its own options and instructions: put them there")
+    elif force:
+        question = replace(question, force=True)
+    check_question(question)
+    return question
 
 
 def check_question(question: Question) -> None:

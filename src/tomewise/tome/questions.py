@@ -11,21 +11,24 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.cached import Cached, ask_anew
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
+from tomewise.names import suggest
 from tomewise.store.contract import Store
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice
 from tomewise.tome.asking import Ask, answer_many, stream_answer
-from tomewise.tome.inputs import check_question
+from tomewise.tome.inputs import check_question, make_question
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
+from tomewise.tome.session import Session, SessionTools
+from tomewise.tome.session_record import SessionRecord, read_session
 from tomewise.tome.sync import LoopThread
-from tomewise.tome.traces import TRACE_BYTES, Trace, delete_trace, find_trace, find_traces, make_record
+from tomewise.tome.traces import Trace, delete_trace, find_trace, find_traces, make_record
 from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, Question
 
 T = TypeVar("T")
@@ -35,11 +38,18 @@ class Questions:
     """The part of a `Tome` that answers."""
 
     def __init__(
-        self, store: Store, embedder: Embedder, model: LanguageModel, prompts: Prompts, trace_bytes: int = TRACE_BYTES
+        self,
+        store: Store,
+        embedder: Embedder,
+        model: LanguageModel,
+        prompts: Prompts,
+        trace_bytes: int,
+        session_limit: int,
     ) -> None:
         self._store = store
         self._model = model
         self._trace_bytes = trace_bytes  # size limit of one trace
+        self._session_limit = session_limit  # size limit of one session
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
         self._kit = Kit(store, Cached(model, prompts, store.calls), embedder)
@@ -115,13 +125,7 @@ class Questions:
         **narrowing: Unpack[Narrowing],
     ) -> Answer:
         """See `ask`."""
-        if isinstance(question, str):
-            question = Question(text=question, options=tuple(options), instructions=instructions, force=force)
-        elif options or instructions:
-            raise UsageError("a Question has its own options and instructions: put them there")
-        elif force:
-            question = replace(question, force=True)
-        check_question(question)
+        question = make_question(question, options=options, instructions=instructions, force=force)
         question = await narrow(question, self._store, **narrowing)
         name, choice = choose_system(system, settings)
         with meter() as used, ask_anew(token_hex(8) if fresh else ""):
@@ -243,6 +247,31 @@ class Questions:
             return self.aask(question, system=choice, on_event=on_event, **arguments)
 
         return ask
+
+    # ------------------------------------------------------------ sessions
+
+    def session(self, name: str) -> Session:
+        """The session of this name, to ask questions that follow one another. It begins with its first answer."""
+        tools = SessionTools(
+            store=self._store,
+            systems=self._systems,
+            model=self._kit.model,
+            limit=self._session_limit,
+            wait=self._wait,
+            save_trace=self._save_trace,
+        )
+        return Session(name, tools)
+
+    def sessions(self) -> list[SessionRecord]:
+        """What the tome keeps of each session, in the order of their names."""
+        return [read_session(name, row) for name, row in self._store.sessions().items()]
+
+    def delete_session(self, name: str) -> None:
+        """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
+        with self._store.hold_session(name), self._store.write() as change:
+            if not change.remove_session(name):
+                known = suggest(name, self._store.sessions())
+                raise UnknownName(f"{self._store.address} holds no session {name!a}: {known}`tome sessions` lists them")
 
     # ------------------------------------------------------------ traces
 

@@ -28,6 +28,8 @@ from tomewise.tome.inputs import Claims, check_prefix, find_document, read_docum
 from tomewise.tome.open_store import open_store
 from tomewise.tome.questions import Questions
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
+from tomewise.tome.session_memory import forget_in_all
+from tomewise.tome.session_record import SESSION_LIMIT, check_session_limit
 from tomewise.tome.traces import TRACE_BYTES, check_trace_bytes
 from tomewise.trust import refuse_folder
 from tomewise.types import (
@@ -64,8 +66,9 @@ class Tome(Questions):
         size: tuple[int, int],
         bounds: Bounds,
         trace_bytes: int = TRACE_BYTES,
+        session_limit: int = SESSION_LIMIT,
     ) -> None:
-        super().__init__(store, embedder, model, prompts, trace_bytes)
+        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit)
         self._embedder = embedder
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
@@ -87,6 +90,7 @@ class Tome(Questions):
         read_memory: int | None = None,
         read_characters: int | None = None,
         trace_bytes: int = TRACE_BYTES,
+        session_limit: int = SESSION_LIMIT,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or create one.
@@ -95,7 +99,8 @@ class Tome(Questions):
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
-        `trace_bytes` is cut (see `tome.traces.make_record`). `models` names other models by role, such as
+        `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
+        memory and as many turns. `models` names other models by role, such as
         `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url, api_key, limit,
         timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
         Raises StoreError, UsageError, UnknownName.
@@ -105,6 +110,7 @@ class Tome(Questions):
         from tomewise.language.spec import check_address
 
         check_trace_bytes(trace_bytes)
+        check_session_limit(session_limit)
         templates = Prompts(Path(prompts) if prompts else None)
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
         check_models(model, models or {}, model_settings.get("base_url"))
@@ -122,7 +128,7 @@ class Tome(Questions):
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit)
 
     def __enter__(self) -> Tome:
         return self
@@ -194,6 +200,7 @@ class Tome(Questions):
             documents = read_documents(sources, reader, claims, skipped, prefix=prefix)
             layer = PassagesLayer(self._store, self._embedder, splitter, documents)
             await layer.update(Change(), on_progress or (lambda _: None))
+            await asyncio.to_thread(forget_in_all, self._kit)
         return AddReport.of(layer.taken, skipped)
 
     def remove(self, document: str) -> RemoveReport:
@@ -212,6 +219,7 @@ class Tome(Questions):
         record = find_document(document, self._store)
         with self._store.write() as change:
             removed = change.remove_document(record.id)
+        forget_in_all(self._kit)
         return RemoveReport(record.id, record.passages, len(removed) - record.passages)
 
     def documents(self) -> list[DocumentRecord]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import answering, evolving, gist, judging, reading, steering, summarising
+from tomewise.language.extractive import answering, evolving, gist, judging, reading, rephrasing, steering, summarising
 from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
 
@@ -30,6 +30,7 @@ PLAYS: Mapping[str, Play] = {
     "probe": steering.probe,
     "fuse": steering.fuse,
     "plan": evolving.plan,
+    "rephrase": rephrasing.rephrase,
     "merge_points": evolving.merge_points,
     "judge_correct": judging.judge_correct,
     "judge_entailed": judging.judge_entailed,

@@ -62,6 +62,7 @@ from tomewise.language.roles.reading import (
     TriplesOut,
     TypedEntity,
 )
+from tomewise.language.roles.rephrasing import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.language.roles.steering import (
     DECOMPOSE,
     ENCODE,
@@ -108,6 +109,7 @@ __all__ = [
     "NARRATE",
     "PLAN",
     "PROBE",
+    "REPHRASE",
     "ROLES",
     "SUMMARISE",
     "AnswerIn",
@@ -145,6 +147,8 @@ __all__ = [
     "Quote",
     "RelationsOut",
     "Relationship",
+    "RephraseIn",
+    "RephraseOut",
     "Shown",
     "StatementsIn",
     "StatementsOut",
@@ -152,6 +156,7 @@ __all__ = [
     "SummaryOut",
     "Text",
     "TriplesOut",
+    "TurnShown",
     "TypedEntity",
     "UpdateOut",
     "VerdictOut",
