@@ -28,6 +28,16 @@ def open_memory(loop: Loop, record: SessionRecord) -> WorkingMemory | None:
     return memory
 
 
+def list_notes(record: SessionRecord, kit: Kit) -> tuple[str, ...]:
+    """The notes of the working memory of a session."""
+    memory = _load_memory(record, kit)
+    return memory.notes if memory else ()
+
+
+def _load_memory(record: SessionRecord, kit: Kit) -> WorkingMemory | None:
+    return open_memory(parse_variant(record.system).wire(kit).loop, record) if record.memory else None
+
+
 def forget_missing(
     record: SessionRecord, memory: WorkingMemory | None, store: Store
 ) -> tuple[SessionRecord, tuple[str, ...]]:
@@ -61,7 +71,7 @@ def _forget_in_session(name: str, kit: Kit) -> None:
         return
     record = read_session(name, row)
     try:
-        memory = open_memory(parse_variant(record.system).wire(kit).loop, record) if record.memory else None
+        memory = _load_memory(record, kit)
         after, _ = forget_missing(record, memory, kit.store)
         after = replace(after, memory=memory.dump()) if memory else after
     except (UsageError, StoreError):

@@ -121,10 +121,8 @@ def _read_citation(fields: Mapping[str, Any]) -> Citation:
 def _read_origin(fields: Mapping[str, Any] | None) -> FromSession | None:
     if fields is None:
         return None
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
-    }
-    return FromSession(**values)
+    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    return FromSession(**{**fields, **lists})
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:
