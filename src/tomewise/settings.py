@@ -65,7 +65,7 @@ class Settings:
     read_memory: int | None = None  # megabytes
     read_characters: int | None = None
     trace_bytes: int = 50_000  # size limit of the trace of one answer
-    session_limit: int = 100  # entries of the working memory that a session keeps, and turns
+    session_limit: int = 50  # entries of the working memory that a session keeps, and turns
 
 
 def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path] | None = None) -> Settings:

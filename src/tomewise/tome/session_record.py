@@ -10,7 +10,7 @@ from tomewise.errors import StoreError, UsageError
 from tomewise.tome.scopes import read_scope, scope_json
 from tomewise.types import Answer, PassageId, Scope
 
-SESSION_LIMIT = 100
+SESSION_LIMIT = 50
 _LONGEST_NAME = 200  # characters
 
 

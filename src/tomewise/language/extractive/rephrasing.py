@@ -14,14 +14,15 @@ from tomewise.language.roles import RephraseIn, RephraseOut, TurnShown
 _READ = 4_000  # characters
 _OPENING = re.compile(r"\A\W*(?:and|but|so|then)\b[\s,]*(?:then\b[\s,]*)?", re.IGNORECASE)
 _POINTING = re.compile(r"\b(he|him|his|she|her|hers|it|its)\b", re.IGNORECASE)
+_AFTER_ARTICLE = re.compile(r"\b(?:the|an?)\s\Z", re.IGNORECASE)  # "the Heron" is no person, as far as one can tell
 _OF_PRONOUN = {"him": "he", "his": "he", "her": "she", "hers": "she", "its": "it"}
 
 
 def rephrase(given: RephraseIn) -> RephraseOut:
     """The question without an opening "and"; "he", "she" and "it" become names of the last turns.
 
-    Each pronoun becomes the latest name that can be meant: the last answer comes before its question, and names in the
-    new question do not count. A pronoun that no name fits stays, and so does "they". A question without words of its
+    Each pronoun becomes the latest name that can be meant: the last answer comes before its question; names after "the"
+    and names in the new question do not count. A pronoun that no name fits stays, and so does "they". A question without words of its
     own ("Why?") gets the last question behind it. It may name a
     wrong person, and does not know "that letter" or "there".
     """
@@ -45,7 +46,10 @@ def _list_names(turns: Sequence[TurnShown]) -> Iterator[Mention]:
     """The names of the turns: the newest turn first, in a turn the answer first."""
     for turn in reversed(turns):
         for text in (turn.answer, turn.question):
-            yield from (mention for mention in mentions(text[:_READ]) if mention.kind in ("name", "title"))
+            for mention in mentions(text[:_READ]):
+                is_thing = mention.kind == "name" and _AFTER_ARTICLE.search(text, 0, mention.start)
+                if mention.kind in ("name", "title") and not is_thing:
+                    yield mention
 
 
 def _replace_pronouns(question: str, names: Sequence[Mention]) -> str:
