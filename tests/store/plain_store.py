@@ -102,7 +102,7 @@ class PlainStore:
         self._content = Content()
         self._turn = threading.RLock()
         self._alone = threading.Lock()
-        self._held: set[str] = set()
+        self._sessions_in_use: set[str] = set()
         self._is_closed = False
 
     def size(self) -> int:
@@ -128,13 +128,13 @@ class PlainStore:
     @contextmanager
     def hold_session(self, name: str) -> Iterator[None]:
         self.check()
-        if name in self._held:
+        if name in self._sessions_in_use:
             raise Locked(f"the session {name!r} is answering another question: try again later")
-        self._held.add(name)
+        self._sessions_in_use.add(name)
         try:
             yield
         finally:
-            self._held.discard(name)
+            self._sessions_in_use.discard(name)
 
     @contextmanager
     def snapshot(self) -> Iterator[PlainSnapshot]:

@@ -87,10 +87,10 @@ def test_the_notes_of_a_working_memory_are_shown(command, talk):
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 def test_a_chat_on_a_terminal_prompts_and_ends_at_the_end_of_input(talk, here):
-    main, other = os.openpty()
+    main, terminal = os.openpty()
     words = [sys.executable, "-m", "tomewise", "chat", "--session", "heron"]
-    process = subprocess.Popen(words, stdin=other, stdout=other, stderr=other, cwd=here, close_fds=True)
-    os.close(other)
+    process = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, cwd=here, close_fds=True)
+    os.close(terminal)
     shown = b""
 
     def read_until(part: bytes) -> None:

@@ -158,10 +158,10 @@ def test_two_sessions_at_once_do_not_see_each_others_memory(here):
 
     with open_tome(here, model) as tome:
         tome._wait(ask_both(tome))
-        for name, other in (("one", "two"), ("two", "one")):
+        for name, stranger in (("one", "two"), ("two", "one")):
             dumped = json.dumps(tome.store.session(name))
             assert f"{name} 1?" in dumped
-            assert f"{other} " not in dumped
+            assert f"{stranger} " not in dumped
     for given in list_inputs(model, "answer"):
         name = "one" if "one " in given.question else "two"
         assert all(f"{name} " in note for note in given.notes)

@@ -58,12 +58,12 @@ def chat(
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
-        held = book.session(session or _find_free_name(book))
-        greeting = f"session {held.name}: one question a line, Ctrl-D ends"
+        chosen = book.session(session or _find_free_name(book))
+        greeting = f"session {chosen.name}: one question a line, Ctrl-D ends"
         console(stderr=True).print(f"[dim]{escape(greeting)}[/dim]")
         is_answered = True
         for question in _read_lines():
-            is_answered = _ask_line(question, held, variant, scope, book, as_json)
+            is_answered = _ask_line(question, chosen, variant, scope, book, as_json)
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
 
@@ -125,15 +125,15 @@ def _read_lines() -> Iterator[str]:
 
 
 def _ask_line(
-    question: str, held: Session, variant: Variant | None, scope: Scope | None, book: Tome, as_json: bool
+    question: str, chosen: Session, variant: Variant | None, scope: Scope | None, book: Tome, as_json: bool
 ) -> bool:
     """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
     from tomewise.terminal import render
     from tomewise.tome.reports import find_nearest
 
     try:
-        with show_status(f"asking {held.name}"):
-            answer = held.ask(question, system=variant, within=scope)
+        with show_status(f"asking {chosen.name}"):
+            answer = chosen.ask(question, system=variant, within=scope)
     except (ModelUnavailable, BudgetExceeded):
         raise
     except ModelError as error:
@@ -155,6 +155,6 @@ def _find_free_name(book: Tome) -> str:
 def _find_session(name: str, book: Tome) -> SessionRecord:
     record = book.session(name).read()
     if record is None:
-        known = suggest(name, (other.name for other in book.sessions()))
+        known = suggest(name, (found.name for found in book.sessions()))
         raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
     return record

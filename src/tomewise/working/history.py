@@ -75,7 +75,7 @@ def _take_over(step: Step, kept: set[PointId], known: Mapping[PointId, MemoryPoi
 
 
 def _join_oldest(steps: Sequence[Step], most: int) -> tuple[Step, ...]:
-    """At most `most` steps, one at least: the oldest ones become one, which says what the last of them said."""
+    """At most `most` steps, one at least: the oldest ones become one, with the description of the last of them."""
     count = len(steps) - max(1, most) + 1
     if count < 2:
         return tuple(steps)

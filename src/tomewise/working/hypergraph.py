@@ -172,7 +172,7 @@ class Hypergraph:
         """Remove the points that rest on these nodes, in any step of their histories or of those of their parts.
 
         Parts of a point that leaves come back if they rest on other nodes. An entity that left the graph stays in the
-        overlay. Returns what the points that left said.
+        overlay. Returns the descriptions of the points that left.
         """
         left = find_dependants((*self.points, *self.former), frozenset(nodes))
         gone = tuple(point.description for point in self.points if point.id in left)
@@ -190,8 +190,8 @@ class Hypergraph:
     def shrink(self, most: int) -> tuple[str, ...]:
         """Keep `most` points, as many former ones and as many steps of each: first those of a higher order, then newer.
 
-        A step that leaves, or a former point, leaves its evidence to the step that comes after it. Returns what the
-        points that left said.
+        A step that leaves, or a former point, leaves its evidence to the step that comes after it. Returns the
+        descriptions of the points that left.
         """
         ranked = sorted(self.points, key=lambda point: (-point.order, -read_number(point.id)))
         left = {point.id for point in ranked[most:]}

@@ -14,7 +14,7 @@ from tomewise.language.roles import RephraseIn, RephraseOut, TurnShown
 _READ = 4_000  # characters
 _OPENING = re.compile(r"\A\W*(?:and|but|so|then)\b[\s,]*(?:then\b[\s,]*)?", re.IGNORECASE)
 _POINTING = re.compile(r"\b(he|him|his|she|her|hers|it|its)\b", re.IGNORECASE)
-_AFTER_ARTICLE = re.compile(r"\b(?:the|an?)\s\Z", re.IGNORECASE)  # "the Heron" is no person, as far as one can tell
+_AFTER_ARTICLE = re.compile(r"\b(?:the|an?)\s\Z", re.IGNORECASE)  # as in "the Heron": a thing more often than a person
 _OF_PRONOUN = {"him": "he", "his": "he", "her": "she", "hers": "she", "its": "it"}
 
 
@@ -22,9 +22,9 @@ def rephrase(given: RephraseIn) -> RephraseOut:
     """The question without an opening "and"; "he", "she" and "it" become names of the last turns.
 
     Each pronoun becomes the latest name that can be meant: the last answer comes before its question; names after "the"
-    and names in the new question do not count. A pronoun that no name fits stays, and so does "they". A question without words of its
-    own ("Why?") gets the last question behind it. It may name a
-    wrong person, and does not know "that letter" or "there".
+    and names in the new question do not count. A pronoun that no name fits stays, and so does "they". A question
+    without words of its own ("Why?") gets the last question behind it. It may name a wrong person, and does not know
+    "that letter" or "there".
     """
     question = _strip_opening(flat(given.question[:_READ]))
     if not given.turns:
