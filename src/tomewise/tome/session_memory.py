@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tomewise.errors import Locked, StoreError, UsageError
+from tomewise.errors import StoreError, UsageError
 from tomewise.systems.kit import Kit
 from tomewise.systems.spec import parse_variant
 from tomewise.tome.session_record import SessionRecord, read_session
@@ -61,7 +61,7 @@ def forget_in_all(kit: Kit) -> None:
         try:
             with kit.store.hold_session(name):
                 _forget_in_session(name, kit)
-        except Locked:
+        except StoreError:  # in use, or damaged: the next question forgets, or refuses
             continue
 
 
