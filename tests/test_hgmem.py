@@ -21,7 +21,8 @@ from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question, Scope
-from tomewise.working.hypergraph import Hypergraph, Vertex
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.point import Vertex
 
 TEXTS = (
     "Xodar ~ Carter ~ Carter defeated Xodar in the ship",

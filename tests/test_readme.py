@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
+import sys
 
 import pytest
 import typer
@@ -71,7 +73,8 @@ def test_python(number, capsys):
     assert capsys.readouterr().out
 
 
-def test_console_lines_that_need_no_network_run(capsys):
+def test_console_lines_that_need_no_network_run(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Who forged the letter?\n"))  # for `tome chat`
     ran = []
     for words in lines():
         if "--model" in words or "eval" in words[:1]:

@@ -34,6 +34,7 @@ _MINIMUMS = {
     "read_memory": 1,
     "read_characters": 1,
     "trace_bytes": 4_000,
+    "session_limit": 1,
 }
 _FREE = frozenset({"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost"})
 _MAX_BYTES = 100_000  # of a configuration file
@@ -64,6 +65,7 @@ class Settings:
     read_memory: int | None = None  # megabytes
     read_characters: int | None = None
     trace_bytes: int = 50_000  # size limit of the trace of one answer
+    session_limit: int = 50  # entries of the working memory that a session keeps, and turns
 
 
 def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path] | None = None) -> Settings:

@@ -303,6 +303,24 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FromSession:
+    """What an answer took from the session in which its question was asked.
+
+    The question was number `number` of the session `name`, and was answered as `question`. `notes` are entries of the
+    working memory from earlier questions that the answering call saw, `passages` the passages that earlier entries rest
+    on and that it saw. `dropped` are entries and questions that the session lost with this question, because
+    what they rest on was removed, or because the session had too many.
+    """
+
+    name: str
+    number: int
+    question: str
+    notes: tuple[str, ...] = ()
+    passages: tuple[PassageId, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The result of a loop.
 
@@ -328,6 +346,7 @@ class Answer:
     model: str = ""
     events: tuple[Event, ...] = ()
     usage: Usage = Usage()
+    session: FromSession | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,7 @@ GIVEN: dict[str, list[BaseModel]] = {
         roles.LookUpIn(question=HOSTILE, evidence=[SHOWN], read=["E7"], limit=1),
         roles.LookUpIn(question="Who?", evidence=[SHOWN]),
     ],
+    "rephrase": [roles.RephraseIn(question=HOSTILE, turns=[roles.TurnShown(question=HOSTILE, answer=HOSTILE)])],
     "judge_correct": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_entailed": [roles.JudgeIn(question="Who?", reference="Mara", prediction=HOSTILE)],
     "judge_level": [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.types import Answer, Event, Evidence, Question, Scope
-from tomewise.working.pool import Pool
 
 ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}
 DECLINED = {"answer": "*"}
@@ -76,7 +74,7 @@ def build(store, model, recall, *, probing=None, consolidating=None, **bounds: A
         probing or SelfProbe(model),
         consolidating or Consolidation(model, Shelf(store)),
         BestSoFar(),
-        partial(Pool, embedder),
+        embedder,
         Citer(store),
         Shelf(store),
         make_token_counter(embedder),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from tomewise.recall.layered import LayeredRecall
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import document_of, put_document
 from tomewise.types import Answer, Event, Evidence, Question, Scope
-from tomewise.working.pool import Pool
 
 EMBEDDER = HashEmbedder(64)
 STEM = "When?"
@@ -108,7 +106,7 @@ async def conversation(
         WithoutMissing(SelfProbe(model) if regulation else SameQuestion()),
         WithoutKnown(Consolidation(model, Shelf(store)) if metacognition else NoConsolidation()),
         NewestFirst(),
-        partial(Pool, EMBEDDER),
+        EMBEDDER,
         Citer(store),
         Shelf(store),
         make_token_counter(EMBEDDER),
@@ -340,7 +338,7 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
         SelfProbe(model),
         Consolidation(model, Shelf(store)),
         NewestFirst(),
-        partial(Pool, EMBEDDER),
+        EMBEDDER,
         Citer(store),
         Shelf(store),
         make_token_counter(EMBEDDER),

@@ -87,6 +87,9 @@ class PlainSnapshot:
             for key, failure in taken.items():
                 yield layer, self._content.nodes[key].id, failure
 
+    def sessions(self) -> Iterable[tuple[str, dict[str, Any]]]:
+        return self._content.sessions.items()
+
 
 class PlainStore:
     """See `store.contract.Store`. A transaction changes a copy of the content, which then replaces the content."""
@@ -99,6 +102,7 @@ class PlainStore:
         self._content = Content()
         self._turn = threading.RLock()
         self._alone = threading.Lock()
+        self._sessions_in_use: set[str] = set()
         self._is_closed = False
 
     def size(self) -> int:
@@ -126,6 +130,17 @@ class PlainStore:
             yield
         finally:
             self._alone.release()
+
+    @contextmanager
+    def hold_session(self, name: str) -> Iterator[None]:
+        self.check()
+        if name in self._sessions_in_use:
+            raise Locked(f"the session {name!r} is answering another question: try again later")
+        self._sessions_in_use.add(name)
+        try:
+            yield
+        finally:
+            self._sessions_in_use.discard(name)
 
     @contextmanager
     def snapshot(self) -> Iterator[PlainSnapshot]:
@@ -353,6 +368,12 @@ class PlainStore:
 
     def builds(self) -> dict[str, dict[str, Any]]:
         return {layer: json.loads(json.dumps(record)) for layer, record in sorted(self._read().builds.items())}
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        return {name: dict(record) for name, record in sorted(self._read().sessions.items())}
+
+    def session(self, name: str) -> dict[str, Any] | None:
+        return self._read().sessions.get(name)
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
         def add(content: Content) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -33,6 +34,7 @@ class Content:
     removals: dict[str, set[str]] = field(default_factory=dict)  # ids of nodes by the layer that had taken them in
     builds: dict[str, dict[str, Any]] = field(default_factory=dict)
     traces: dict[int, dict[str, Any]] = field(default_factory=dict)
+    sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     last: Counter[str] = field(default_factory=Counter)  # the last key given to each kind of row
 
     def copy(self) -> Content:
@@ -186,6 +188,12 @@ class PlainWrite:
             del table[ends]
         if lost:
             self._touched.add(f"edges/{space}")
+
+    def put_session(self, name: str, record: Mapping[str, Any]) -> None:
+        self._content.sessions[name] = json.loads(json.dumps(record))
+
+    def remove_session(self, name: str) -> bool:
+        return self._content.sessions.pop(name, None) is not None
 
     def set_meta(self, key: str, value: str) -> None:
         self._content.settings[key] = value

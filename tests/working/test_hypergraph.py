@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.errors import StoreError, UsageError
-from tomewise.working.hypergraph import Hypergraph, MemoryPoint, Step, Vertex
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.point import MemoryPoint, Step, Vertex
 
 XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("e-3", "Carter")
 NEW = Vertex("o-1", "Degradation", in_graph=False)
@@ -191,3 +192,64 @@ def test_data_that_does_not_hold_together_is_refused(change, problem):
 def test_two_memories_are_equal_if_they_hold_the_same():
     assert Hypergraph() == Hypergraph()
     assert Hypergraph() != {}
+
+
+def test_a_point_that_rests_on_a_removed_node_leaves_and_its_other_parts_come_back():
+    memory = Hypergraph()
+    memory.insert("Issus punishes Xodar.", [XODAR, ISSUS], ["p-1"])
+    memory.insert("Carter defeated Xodar.", [CARTER, NEW], ["p-2"])
+    memory.merge(["M1", "M2"], "Xodar is punished for his defeat.")
+    memory.insert("Issus rules.", [ISSUS], ["p-3"])
+    assert memory.find_nodes() == {"p-1", "p-2", "p-3", "e-1", "e-2", "e-3"}
+    assert memory.forget(["p-2", "e-1"]) == ("Xodar is punished for his defeat.",)
+    assert [(point.id, point.description) for point in memory.points] == [
+        ("M1", "Issus punishes Xodar."),
+        ("M4", "Issus rules."),
+    ]
+    assert memory.former == ()
+    assert {id: vertex.in_graph for id, vertex in memory.vertices.items()} == {"e-1": False, "e-2": True}
+    assert memory.insert("More.", [CARTER]).id == "M5", "no id is used twice"
+    assert memory.forget(["p-9"]) == ()
+
+
+def test_a_point_whose_update_rests_on_a_removed_node_leaves():
+    memory = Hypergraph()
+    memory.insert("Issus punishes Xodar.", [XODAR, ISSUS], ["p-1"])
+    memory.update("M1", "Issus degrades Xodar.", ["p-2"])
+    assert memory.forget(["p-2"]) == ("Issus degrades Xodar.",)
+    assert memory == Hypergraph.load({**Hypergraph().dump(), "issued": 1})
+
+
+def test_a_full_memory_keeps_what_joins_others_and_then_what_is_new():
+    memory = Hypergraph()
+    for number in range(5):
+        memory.insert(f"text {number}", [XODAR], [f"p-{number}"])
+    memory.merge(["M1", "M2"], "both")
+    assert memory.shrink(2) == ("text 2", "text 3")
+    assert memory.notes == ("text 4", "both")
+    assert memory.shrink(2) == ()
+    merged = memory.find("M6")
+    for number in range(9):
+        memory.update("M6", f"more {number}", [f"q-{number}"])
+    grounds = set(memory.find_grounds(memory.find("M6")))
+    memory.shrink(1)
+    (kept,) = memory.points
+    assert (kept.id, len(kept.history), len(memory.former)) == (merged.id, 1, 1)
+    assert set(memory.find_grounds(kept)) == grounds, "what leaves a history leaves its evidence there"
+
+
+@given(OPERATIONS, st.integers(1, 4), st.sets(st.sampled_from(["p1", "p2", "v1"])))
+def test_what_is_left_of_any_memory_holds_together_and_rests_on_nothing_that_is_gone(operations, most, gone):
+    memory = Hypergraph()
+    for number, operation in enumerate(operations):
+        apply_to(memory, operation, number)
+    grounds = {point.id: set(memory.find_grounds(point)) for point in memory.points}
+    memory.shrink(most)
+    assert len(memory.points) <= most
+    assert len(memory.former) <= most
+    assert all(len(point.history) <= most for point in (*memory.points, *memory.former))
+    assert all(set(memory.find_grounds(point)) == grounds[point.id] for point in memory.points)
+    assert Hypergraph.load(memory.dump()) == memory
+    memory.forget(gone)
+    assert memory.find_nodes().isdisjoint(gone)
+    assert Hypergraph.load(memory.dump()) == memory

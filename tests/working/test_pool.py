@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.types import Evidence
+from tomewise.errors import StoreError
+from tomewise.types import Evidence, Place
 from tomewise.working.pool import Pool, Unit
 
 
@@ -79,3 +83,33 @@ def test_what_was_prepared_is_not_embedded_again():
     pool.take([*units, unit("river")])
     assert asked == [["tide", "boat"], ["river"]]
     assert [found.cue for found in pool.relevant("boat", 0.25, 1)] == ["boat"]
+
+
+def test_units_with_a_cue_outlive_the_question_with_what_the_cue_rests_on():
+    pool = Pool(HashEmbedder(32))
+    place = Place(chapter=("One", "Two"), page=3)
+    rich = replace(piece("n1"), place=place, sources=("n1", "n9"), title="T")
+    pool.take([Unit("probe", "tree", (rich, piece("n2")), "tide", ("n1",)), unit("", "n3"), unit("boat", "n4")])
+    pool.credit("tree", [piece("n2")])
+    loaded = Pool.load(json.loads(json.dumps(pool.dump())), HashEmbedder(32))
+    assert loaded.units == (Unit("probe", "tree", (rich,), "tide", ("n1",)), unit("boat", "n4"))
+    assert loaded.dump() == pool.dump()
+    pool.begin_question()
+    assert (pool.units, pool.size, pool.first_found("tree"), pool.new_units) == (loaded.units, 0, (), ())
+    assert loaded.find_nodes() == {"n1", "n9", "n4"}
+    assert loaded.forget(["n9"]) == ("tide",)
+    assert loaded.notes == ("boat",)
+
+
+def test_a_full_pool_keeps_the_newest_units():
+    pool = Pool(HashEmbedder(32))
+    pool.take([unit("tide", "n1"), unit("boat", "n2"), unit("tide", "n3")])
+    assert pool.shrink(2) == (), "the cue of the oldest unit is kept by another one"
+    assert pool.shrink(1) == ("boat",)
+    assert pool.notes == ("tide",)
+
+
+@pytest.mark.parametrize("data", [{}, {"units": [{"probe": 1}]}, "text"])
+def test_a_damaged_pool_is_refused(data):
+    with pytest.raises(StoreError, match="damaged"):
+        Pool.load(data, HashEmbedder(32))

@@ -10,7 +10,8 @@ from tomewise.language.per_role import find_window
 from tomewise.language.roles import Shown
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.place import describe_place
-from tomewise.types import Embedder, Evidence, In, LanguageModel, Out
+from tomewise.store.records import PASSAGES
+from tomewise.types import Embedder, Evidence, In, LanguageModel, NodeId, Out, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
@@ -93,6 +94,24 @@ class Shelf:
                 )
             )
         return shown
+
+    def fetch(self, nodes: Sequence[NodeId], within: Scope | None) -> list[Evidence]:
+        """The passages within a scope among these nodes, in the order given."""
+        keys = self._store.keys_of(nodes)
+        allowed = self._store.keys_within(within)
+        inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
+        return [
+            Evidence(
+                node=passage.id,
+                layer=PASSAGES,
+                text=passage.text,
+                score=0.0,
+                sources=(passage.id,),
+                title=passage.title,
+                place=passage.place,
+            )
+            for passage in self._store.passages(inside).values()
+        ]
 
     def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """Layers in the order in which they first occur, and in each the evidence in document order."""

@@ -24,7 +24,8 @@ from tomewise.memory.graph.entities import normalise_name
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.investigation import Investigation
 from tomewise.types import Evidence, LanguageModel, NodeId, content_id
-from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId, Vertex
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.point import MemoryPoint, PointId, Vertex
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ from tomewise.loops.selection import drop_repeats, take_turns
 from tomewise.loops.skipped import Skipped
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
-from tomewise.working.hypergraph import Hypergraph, MemoryPoint
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.point import MemoryPoint
 from tomewise.working.pool import Unit
 
 _PASSAGES = "passages"
@@ -100,13 +101,17 @@ class Evolve:
         own = CallCount(f"{formula}, at most {most} in {rounds} rounds", most)
         return sum_calls([own, read_calls(self._recall).repeat(searches)])
 
+    def open_memory(self, data: object = None) -> Hypergraph:
+        """A new hypergraph, or the one of which `dump` made `data`."""
+        return Hypergraph() if data is None else Hypergraph.load(data)
+
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. A `memory` that is given is used and changed; without one it is new."""
-        course = _Course(question, Hypergraph() if memory is None else memory, self._make_contexts(question))
-        has_past = bool(course.memory.points)
+        course = _Course(question, self.open_memory() if memory is None else memory, self._make_contexts(question))
+        course.has_past = bool(course.memory.points)
         for step in range(self._limits.rounds):
             course.step = step
-            if step or has_past:
+            if step or course.has_past:
                 yield await self._plan(course)
             for event in course.skipped.events(step):
                 yield event
@@ -115,7 +120,7 @@ class Evolve:
             async for event in self._explore(course):
                 yield event
             yield await self._evolve(course)
-            if self._evolution.merges and (step or has_past) and len(course.memory.points) > 1:
+            if self._evolution.merges and (step or course.has_past) and len(course.memory.points) > 1:
                 yield await self._merge(course)
             for event in course.skipped.events(step):
                 yield event
@@ -204,6 +209,10 @@ class Evolve:
             await self._recall.retrieve(course.question.text, self._limits.shown, within=within) if vertices else []
         )
         grounds = [memory.find_grounds(point) for point in rank_points(memory)]
+        if course.has_past:
+            missing = [node for nodes in grounds for node in nodes if node not in course.found]
+            known = await asyncio.to_thread(self._shelf.fetch, list(dict.fromkeys(missing)), course.question.within)
+            course.found |= _by_node(known)
         of_points = [[course.found[node] for node in nodes if node in course.found] for nodes in grounds]
         best = take_turns([list(take_turns(of_points)), of_vertices])
         return drop_repeats([*best, *course.found.values()])[: self._limits.shown]
@@ -256,6 +265,7 @@ class _Course:
     found: dict[NodeId, Evidence] = field(default_factory=dict)
     step: int = 0
     end: str = ""  # why the loop ends
+    has_past: bool = False  # whether the memory brings points from an earlier question
     skipped: Skipped = field(default_factory=Skipped)
 
     def __post_init__(self) -> None:

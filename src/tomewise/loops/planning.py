@@ -11,7 +11,8 @@ from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut
 from tomewise.loops.points import as_prompt_points
 from tomewise.loops.skipped import Skipped
 from tomewise.types import LanguageModel
-from tomewise.working.hypergraph import Hypergraph, MemoryPoint, PointId
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.point import MemoryPoint, PointId
 
 Place: TypeAlias = Literal["local", "global"]
 Places: TypeAlias = Literal["either", "local", "global"]

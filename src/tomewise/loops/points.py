@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from tomewise.language.roles import PointShown
 from tomewise.loops.evidence import FENCE, Count
-from tomewise.working.hypergraph import Hypergraph, MemoryPoint
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.point import MemoryPoint
 
 
 def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[PointShown]:

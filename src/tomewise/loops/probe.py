@@ -38,7 +38,7 @@ from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
 from tomewise.loops.skipped import Skipped
 from tomewise.recall.layered import LayeredRecall
-from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Scope
+from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _KEPT = "supported only partly, so the loop goes on"
@@ -87,7 +87,7 @@ class Probe:
         probing: Probing,
         consolidating: Consolidating,
         selection: Selection,
-        pool: Callable[[], Pool],
+        embedder: Embedder,
         citer: Citer,
         shelf: Shelf,
         count: Count,
@@ -98,7 +98,7 @@ class Probe:
         self._probing = probing
         self._consolidating = consolidating
         self._selection = selection
-        self._new_pool = pool
+        self._embedder = embedder
         self._citer = citer
         self._shelf = shelf
         self._count = count
@@ -119,9 +119,18 @@ class Probe:
         limit = "" if most is None else f", at most {write_number(most)} in {cycles} cycles"
         return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
 
-    async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
-        """Events by cycle, 0 being the first attempt; then the answer."""
-        pool = self._new_pool()
+    def open_memory(self, data: object = None) -> Pool:
+        """A new pool, or the one of which `dump` made `data`."""
+        return Pool(self._embedder) if data is None else Pool.load(data, self._embedder)
+
+    async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
+        """Events by cycle, 0 being the first attempt; then the answer.
+
+        A `memory` that is given is used and changed: the first attempt is shown those of its cues that are nearest to
+        the question, and the evidence that they are based on.
+        """
+        pool = self.open_memory() if memory is None else memory
+        pool.begin_question()
         units = await self._search([question.text], pool, question.within)
         course = _Course(question, pool, self._contexts(question), units, tried=[question.text])
         for step in range(self._bounds.cycles + 1):
@@ -167,7 +176,7 @@ class Probe:
     async def _attempt(self, course: _Course) -> AsyncIterator[Event]:
         """Try to answer; the end where that is done."""
         may_decline = self._bounds.cycles > 0 or not self._bounds.forces(course.question)
-        nearest_first = await asyncio.to_thread(course.pool.nearest, course.question.text, course.units)
+        nearest_first = await asyncio.to_thread(self._find_cued, course)
         context = await asyncio.to_thread(self._context, course, course.units, nearest_first, course.notes)
         asked = self._try(course.question, context, may_decline=may_decline)
         reply = await course.attempts.usable(asked, None)
@@ -182,6 +191,12 @@ class Probe:
             course.end = "it was answered"
         kept = _KEPT if course.answer is course.kept else ""
         yield make_attempt_event("tried", course.step, context, reply, course.answer, kept=kept)
+
+    def _find_cued(self, course: _Course) -> list[Unit]:
+        """The units whose cues an attempt shows: those of this step; in the first attempt, those of the past."""
+        if course.step:
+            return course.pool.nearest(course.question.text, course.units)
+        return course.pool.relevant(course.question.text, self._bounds.fused_share, 1)
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""

@@ -70,10 +70,11 @@ class BestSoFar:
     def rank(self, question: str, layer: str, units: Sequence[Unit], pool: Pool) -> list[Evidence]:
         """What cues rest on and the question's own hits in turn; then what is new, then the rest of the pool.
 
+        What cues of earlier questions rest on is in the rest: it may be far from this question.
         The cues of this step come first: an attempt that shows what an earlier one saw fails as that one did.
         """
         new_units = [unit for unit in units if unit.layer == layer]
-        old_units = [unit for unit in pool.units if unit.layer == layer]
+        old_units = [unit for unit in pool.new_units if unit.layer == layer]
         by_cue = [[*map(_find_support, pool.nearest(question, of_step))] for of_step in (new_units, old_units)]
         support = drop_repeats(chain.from_iterable(map(take_turns, by_cue)))
         best = take_turns([support, pool.first_found(layer)])

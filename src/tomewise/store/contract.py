@@ -184,7 +184,7 @@ class Words(Protocol):
 
 
 class Records(Protocol):
-    """Settings, what each layer has taken in, builds, and the traces of questions."""
+    """Settings, what each layer has taken in, builds, sessions, and the traces of questions."""
 
     def meta(self, key: str) -> str | None:
         """A setting of this tome, such as its embedder."""
@@ -215,6 +215,14 @@ class Records(Protocol):
 
     def builds(self) -> dict[str, dict[str, Any]]:
         """The record of the last build of each layer."""
+        ...
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        """The records of all sessions by name, in the order of the names."""
+        ...
+
+    def session(self, name: str) -> dict[str, Any] | None:
+        """The record of a session, None where it does not exist."""
         ...
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
@@ -285,6 +293,10 @@ class Snapshot(Protocol):
         """Layer, node, and the reason if the layer failed to take in the node, else an empty text."""
         ...
 
+    def sessions(self) -> Iterable[tuple[str, dict[str, Any]]]:
+        """Names and records of the sessions."""
+        ...
+
 
 class Readable(Texts, Spaces, Words, Protocol):
     """All that recall reads."""
@@ -327,6 +339,10 @@ class Store(Readable, Records, Protocol):
 
         `what` is a verb for the message, such as "build".
         """
+        ...
+
+    def hold_session(self, name: str) -> AbstractContextManager[None]:
+        """Take the exclusive right to a session. Raises Locked at once if somebody else has it."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:

@@ -20,7 +20,7 @@ _NODE = ("id", "layer", "level", "position", "text", "data")  # the edges have t
 
 
 def export(store: Store) -> Iterator[str]:
-    """Settings, documents, nodes, edges, and which nodes have vectors; no keys, no version numbers, no vectors.
+    """Settings, documents, nodes, edges, sessions, and which nodes have vectors; no keys, version numbers and vectors.
 
     Vectors are left out because the texts and the embedder determine them, except for the last bits.
     """
@@ -37,6 +37,7 @@ def export(store: Store) -> Iterator[str]:
             for space, a, b, weight in whole.edges()
         ]
         lines += [_line("vector", space=space, node=node) for space, node in whole.vectors()]
+        lines += [_line("session", name=name, **record) for name, record in whole.sessions()]
         lines += [_line("intake", layer=layer, node=node, failure=failure) for layer, node, failure in whole.intake()]
     yield from sorted(lines)
 

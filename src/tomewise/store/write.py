@@ -98,6 +98,14 @@ class Write(Protocol):
         """
         ...
 
+    def put_session(self, name: str, record: Mapping[str, Any]) -> None:
+        """Store the record of a session, plain data; it replaces an earlier record of this name."""
+        ...
+
+    def remove_session(self, name: str) -> bool:
+        """Remove a session, and return whether it existed."""
+        ...
+
     def set_meta(self, key: str, value: str) -> None:
         """Record a setting of the tome."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from tomewise.fallbacks import EVENT as FALLBACKS
@@ -10,13 +10,18 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.usage import meter
 from tomewise.loops.events import list_facts
 from tomewise.systems.kit import System
-from tomewise.types import Answer, Event, Question
+from tomewise.types import Answer, Event, Loop, Question
+from tomewise.working.memory import MemoryLoop, WorkingMemory
 
 OnEvent = Callable[[Event], None]
 
 
-async def answer_question(system: System, question: Question, on_event: OnEvent | None = None) -> Answer:
+async def answer_question(
+    system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
+) -> Answer:
     """Run an assembled system on a question. The answer holds the events on the way and the usage.
+
+    `memory` is one that the system's loop opened; it is used and changed.
 
     If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
     layers are up to date: for callers who ask many questions of one system. Raises ModelError.
@@ -29,7 +34,7 @@ async def answer_question(system: System, question: Question, on_event: OnEvent 
             on_event(event)
 
     with meter() as used, count_fallbacks() as fallbacks:
-        async for output in system.loop.run(question):
+        async for output in _run(system.loop, question, memory):
             if isinstance(output, Event):
                 record(output)
                 continue
@@ -38,3 +43,7 @@ async def answer_question(system: System, question: Question, on_event: OnEvent 
                 record(Event(name=FALLBACKS, summary=list_facts(**counts), detail=counts))
             return replace(output, events=tuple(events), usage=used.usage())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
+
+
+def _run(loop: Loop, question: Question, memory: WorkingMemory | None) -> AsyncIterator[Event | Answer]:
+    return loop.run(question, memory) if memory is not None and isinstance(loop, MemoryLoop) else loop.run(question)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 from tomewise.embedding.cached_embedder import CachedEmbedder
@@ -24,7 +23,6 @@ from tomewise.recall.layered import LayeredRecall
 from tomewise.systems.graph import hippo_recall
 from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
 from tomewise.types import Layer, Retriever
-from tomewise.working.pool import Pool
 
 _Workspace = tuple[Probing, Consolidating, Selection]  # how the loop finds probes, takes notes, and selects evidence
 
@@ -129,7 +127,7 @@ def probe_loop(
         LayeredRecall(retrievers),
         kit.model,
         *workspace,
-        partial(Pool, kit.embedder),
+        kit.embedder,
         Citer(kit.store),
         Shelf(kit.store),
         make_token_counter(kit.embedder),

@@ -23,6 +23,7 @@ from tomewise.terminal.options import (
     MaxCost,
     MaxTokens,
     Model,
+    SessionSystem,
     System,
     TomeFile,
     Where,
@@ -112,7 +113,11 @@ def build(
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,
-    system: System = "hybrid",
+    system: SessionSystem = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Ask in this session: start from what its earlier questions found."),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
@@ -134,27 +139,24 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
+    from tomewise.systems.registry import DEFAULT
     from tomewise.systems.spec import parse_variant
     from tomewise.terminal import render
     from tomewise.tome import reports, scopes
 
-    variant = parse_variant(system)
+    variant = parse_variant(system or DEFAULT)
     text = read_question(question)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
         on_event = None if as_json or not trace else _show_event
-        with show_status(f"asking {variant.name}"):
-            answer = book.ask(
-                text,
-                options=option or (),
-                instructions=instructions,
-                force=force,
-                fresh=fresh,
-                system=variant,
-                on_event=on_event,
-                within=scope,
-            )
+        more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force, "fresh": fresh}
+        with show_status(f"asking {session or variant.name}"):
+            if session is None:
+                answer = book.ask(text, system=variant, on_event=on_event, within=scope, **more)
+            else:
+                stated = variant if system else None
+                answer = book.session(session).ask(text, system=stated, on_event=on_event, within=scope, **more)
         nearest = reports.find_nearest(answer, book.store)
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)

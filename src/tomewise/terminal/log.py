@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,7 +64,9 @@ def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
 
     variant = parse_variant(trace.answer.system)
     with show_status(f"asking {variant.name}"):
-        answer = book.ask(trace.question, system=variant, fresh=True)
+        origin = trace.answer.session
+        question = replace(trace.question, text=origin.question) if origin else trace.question
+        answer = book.ask(question, system=variant, fresh=True)
     nearest = find_nearest(answer, book.store)
     if as_json:
         _print_answer_json(answer, nearest, trace.question.within, trace=False)

@@ -39,13 +39,16 @@ Where = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-System = Annotated[
-    str,
+_SYSTEM = (
+    "How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: 'NAME:ABLATION'."
+)
+System = Annotated[str, typer.Option("--system", "-s", metavar="NAME", help=_SYSTEM)]
+SessionSystem = Annotated[
+    str | None,
     typer.Option(
         "--system",
         "-s",
         metavar="NAME",
-        help="How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: "
-        "'NAME:ABLATION'.",
+        help=f"{_SYSTEM} [dim]Default: hybrid; in a session, that of its first question[/dim]",
     ),
 ]

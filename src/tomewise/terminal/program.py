@@ -16,7 +16,14 @@ import typer
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.terminal import documents, keeping, models, search, systems  # noqa: F401 - they add their commands to the app
+from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
+    documents,
+    keeping,
+    models,
+    search,
+    sessions,
+    systems,
+)
 from tomewise.terminal.commands import app
 from tomewise.terminal.log import log
 from tomewise.terminal.state import State

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from tomewise.systems.spec import Variant
     from tomewise.tome.reports import BuildReport
+    from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
-    from tomewise.types import Answer, Citation, Event, Passage, Scope, Usage
+    from tomewise.types import Answer, Citation, Event, FromSession, Passage, Scope, Usage
 
 EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which only quotes. "
@@ -75,9 +76,47 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         )
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
+    if answer.session:
+        out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
     within = f"within {_brief(describe_scope(scope))} · " if scope else ""
     made_with = f"{answer.system} · {within}{answer.model}"
     out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
+
+
+def describe_origin(origin: FromSession) -> str:
+    """What an answer took from its session, in one line."""
+    asked = f", asked as “{_brief(origin.question)}”" if origin.number > 1 else ""
+    dropped = f", {len(origin.dropped)} dropped" if origin.dropped else ""
+    taken = f"taken from it: {_count(origin.notes, 'note')}, {_count(origin.passages, 'passage')}{dropped}"
+    return f"session {origin.name}, question {origin.number}{asked}; {taken}"
+
+
+def list_sessions(sessions: Sequence[SessionRecord]) -> Table:
+    """What `tome sessions` prints: each session with its last question."""
+    table = Table("session", "system", "questions", "last question", box=None, pad_edge=False)
+    for record in sessions:
+        last = record.turns[-1].asked if record.turns else "—"
+        table.add_row(*map(escape, (record.name, record.system, str(record.count), _brief(last, 100))))
+    return table
+
+
+def print_session(record: SessionRecord, notes: Sequence[str], out: Console) -> None:
+    """What `tome sessions NAME` prints: the turns, and the notes of the working memory."""
+    within = f", within {_brief(describe_scope(record.within))}" if record.within else ""
+    out.print(f"[bold]{escape(record.name)}[/bold] [dim]{escape(record.system + within)}[/dim]")
+    left = record.count - len(record.turns)
+    if left:
+        out.print(f"[dim]earlier questions that are no longer kept: {left}[/dim]")
+    for number, turn in enumerate(record.turns, start=left + 1):
+        meant = f" [dim]({escape(_brief(turn.question))})[/dim]" if turn.question != turn.asked else ""
+        out.print(f"[green]{number}[/green] {escape(turn.asked)}{meant}")
+        out.print(f"    {escape(_brief(turn.answer or '—'))}")
+    for note in notes:
+        out.print(f"  [dim]note[/dim] {escape(_brief(note))}")
+
+
+def _count(items: Sequence[str], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 def _passage_lines(passage: Passage) -> str:

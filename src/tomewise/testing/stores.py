@@ -27,7 +27,7 @@ def check_store(make: Callable[[Path], Store], path: Path) -> None:
 
     Starts an event loop of its own for the calls.
     """
-    checks = (check_texts, check_spaces, check_words, check_records, check_changes, check_transactions)
+    checks = (check_texts, check_spaces, check_words, check_records, check_sessions, check_changes, check_transactions)
     stores = [make(path.with_name(f"{path.stem}-{check.__name__}{path.suffix}")) for check in checks]
     for check, store in zip(checks, stores, strict=True):
         check(store)
@@ -143,7 +143,7 @@ def check_words(store: Store) -> None:
 
 
 def check_records(store: Store) -> None:
-    """Check on an empty store the settings, intakes, builds and traces."""
+    """Check on an empty store the settings, intakes, builds, sessions and traces."""
     keys = _fill(store)
     assert (store.meta("dimensions"), store.meta("none")) == ("16", None)
     pending = store.find_pending_keys("gists", [PASSAGES])
@@ -172,6 +172,27 @@ def check_records(store: Store) -> None:
     assert store.trace(latest["number"]) is None
     store.save_trace(asked="now", question="third", record={})
     assert store.traces(1)[0]["number"] > latest["number"], "the number of a trace must never be used again"
+
+
+def check_sessions(store: Store) -> None:
+    """Check on an empty store that sessions are kept, replaced, removed, exported and held by one at a time."""
+    with store.write() as change:
+        change.put_session("b", {"turns": [1]})
+        change.put_session("a", {"turns": []})
+        change.put_session("b", {"turns": [1, 2]})
+    assert list(store.sessions().items()) == [("a", {"turns": []}), ("b", {"turns": [1, 2]})]
+    assert (store.session("b"), store.session("c")) == ({"turns": [1, 2]}, None)
+    assert [line for line in export(store) if '"kind": "session"' in line], "sessions must be exported"
+    with store.hold_session("a"), store.hold_session("b"):
+        try:
+            with store.hold_session("a"):
+                raise AssertionError("a session must be held by one at a time")
+        except Locked:
+            pass
+    with store.hold_session("a"), store.write() as change:
+        assert change.remove_session("a")
+        assert not change.remove_session("a")
+    assert list(store.sessions()) == ["b"]
 
 
 async def check_calls(calls: Calls) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -122,6 +122,20 @@ def _refuse_address(source: str | Path) -> str | Path:
     if isinstance(source, str) and _ADDRESS.match(source):
         raise ReadingError(f"{source} is an address, and only files can be read: save the page, then add that file")
     return source
+
+
+def make_question(
+    question: str | Question, *, options: Sequence[str] = (), instructions: str = "", force: bool = False
+) -> Question:
+    """The question that a caller states. Raises UsageError, see `check_question`."""
+    if isinstance(question, str):
+        question = Question(text=question, options=tuple(options), instructions=instructions, force=force)
+    elif options or instructions:
+        raise UsageError("a Question has its own options and instructions: put them there")
+    elif force:
+        question = replace(question, force=True)
+    check_question(question)
+    return question
 
 
 def check_question(question: Question) -> None:

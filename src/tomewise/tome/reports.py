@@ -11,7 +11,7 @@ from tomewise.language.price import price
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.place import as_plain_data
-from tomewise.types import Answer, Estimate, Evidence, LayerReport, Passage, Usage
+from tomewise.types import Answer, Estimate, Evidence, FromSession, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import TakenDocument
@@ -89,7 +89,15 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "dropped_quotes": answer.dropped_quotes,
         "derived_quotes": answer.derived_quotes,
         "usage": usage_json(answer.usage),
+        "session": session_json(answer.session),
     }
+
+
+def session_json(origin: FromSession | None) -> dict[str, Any] | None:
+    """What an answer took from its session, as `tome ask --json` prints it."""
+    if origin is None:
+        return None
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(origin).items()}
 
 
 def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime
 from inspect import Parameter, signature
 from pathlib import Path
-from secrets import token_hex
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 from tomewise.concurrency import run_in_thread
-from tomewise.errors import StoreError, UsageError
-from tomewise.language.cached import Cached, ask_anew
+from tomewise.errors import UsageError
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
@@ -29,56 +24,40 @@ from tomewise.settings import Settings, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
-from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
-from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.embedder_address import remember_address, reopen_embedder
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
-from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
+from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.open_store import open_store
-from tomewise.tome.ready_systems import ReadySystems, choose_system
+from tomewise.tome.questions import Questions
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
-from tomewise.tome.scopes import Narrowing, find_scope, narrow
-from tomewise.tome.sync import LoopThread
-from tomewise.tome.traces import (
-    TRACE_BYTES,
-    Trace,
-    check_trace_bytes,
-    delete_trace,
-    find_trace,
-    find_traces,
-    make_record,
-)
+from tomewise.tome.session_memory import forget_in_all
+from tomewise.tome.session_record import SESSION_LIMIT, check_session_limit
+from tomewise.tome.traces import TRACE_BYTES, check_trace_bytes
 from tomewise.trust import refuse_folder
 from tomewise.types import (
-    Answer,
     Change,
     Closable,
     Document,
     Embedder,
     Estimate,
-    Event,
-    Evidence,
     LanguageModel,
     Layer,
     LayerReport,
     Progress,
-    Question,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 
-class Tome:
+class Tome(Questions):
     """One memory: a set of documents and everything remembered about them.
 
     Every method has an async twin with an `a` in front. The plain methods also work inside a running event loop.
@@ -93,18 +72,12 @@ class Tome:
         size: tuple[int, int],
         bounds: Bounds,
         trace_bytes: int = TRACE_BYTES,
+        session_limit: int = SESSION_LIMIT,
     ) -> None:
-        self._store = store
+        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit)
         self._embedder = embedder
-        self._model = model
-        self._prompts = prompts
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
-        self._trace_bytes = trace_bytes  # size limit of one trace
-        self._thread = LoopThread()
-        self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
-        self._kit = Kit(store, Cached(model, prompts, store.calls), embedder)
-        self._systems = ReadySystems(self._kit)
 
     @classmethod
     def open(
@@ -123,6 +96,7 @@ class Tome:
         read_memory: int | None = None,
         read_characters: int | None = None,
         trace_bytes: int = TRACE_BYTES,
+        session_limit: int = SESSION_LIMIT,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or create one.
@@ -131,7 +105,8 @@ class Tome:
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
-        `trace_bytes` is cut (see `tome.traces.make_record`). `models` names other models by role, such as
+        `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
+        memory and as many turns. `models` names other models by role, such as
         `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url, api_key, limit,
         timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
         Raises StoreError, UsageError, UnknownName.
@@ -143,6 +118,7 @@ class Tome:
         named = signature(cls.open).parameters.values()
         check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
         check_trace_bytes(trace_bytes)
+        check_session_limit(session_limit)
         templates = Prompts(Path(prompts) if prompts else None)
         templates.check_files(list_roles())
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
@@ -163,7 +139,7 @@ class Tome:
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True) -> Tome:
@@ -203,24 +179,6 @@ class Tome:
         if isinstance(self._model, Closable):
             await self._model.close()
         await asyncio.to_thread(self.close)
-
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            self._store.check()
-        except StoreError:
-            work.close()
-            raise
-        return self._thread.run(work)
-
-    @property
-    def store(self) -> Store:
-        """The store, for people who write their own parts."""
-        return self._store
-
-    @property
-    def kit(self) -> Kit:
-        """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
-        return self._kit
 
     # ------------------------------------------------------------ documents
 
@@ -275,6 +233,7 @@ class Tome:
             documents = read_documents(sources, reader, claims, skipped, noted, prefix=prefix)
             layer = PassagesLayer(self._store, self._embedder, splitter, files.follow(documents))
             await layer.update(Change(), on_progress or (lambda _: None))
+            await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.taken, skipped, files.moved, failed)
 
     def remove(self, document: str) -> RemoveReport:
@@ -293,6 +252,7 @@ class Tome:
         record = find_document(document, self._store)
         with self._store.write() as change:
             removed = change.remove_document(record.id)
+        forget_in_all(self._kit)
         return RemoveReport(record.id, record.passages, len(removed) - record.passages)
 
     def clean(self) -> int:
@@ -381,247 +341,3 @@ class Tome:
         variant = choose_variant(system, settings)
         self._store.check()
         return variant.wire(self._kit).layers
-
-    # ------------------------------------------------------------ questions
-
-    def ask(
-        self,
-        question: str | Question,
-        *,
-        options: Sequence[str] = (),
-        instructions: str = "",
-        force: bool = False,
-        fresh: bool = False,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        on_event: OnEvent | None = None,
-        **narrowing: Unpack[Narrowing],
-    ) -> Answer:
-        """Answer a question, free or multiple-choice, or decline it.
-
-        `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
-        (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`. `settings` holds further
-        settings for the recipe.
-        `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
-        `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
-        If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
-        says what is `missing`. Replies of the model are kept, so a question that was interrupted, or is asked again,
-        repeats no call; with `fresh` the model is asked again, and its replies replace those that were kept.
-        Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
-        """
-        work = self.aask(
-            question,
-            options=options,
-            instructions=instructions,
-            force=force,
-            fresh=fresh,
-            system=system,
-            settings=settings,
-            on_event=on_event,
-            **narrowing,
-        )
-        return self._wait(work)
-
-    async def aask(
-        self,
-        question: str | Question,
-        *,
-        options: Sequence[str] = (),
-        instructions: str = "",
-        force: bool = False,
-        fresh: bool = False,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        on_event: OnEvent | None = None,
-        **narrowing: Unpack[Narrowing],
-    ) -> Answer:
-        """See `ask`."""
-        if isinstance(question, str):
-            question = Question(text=question, options=tuple(options), instructions=instructions, force=force)
-        elif options or instructions:
-            raise UsageError("a Question has its own options and instructions: put them there")
-        elif force:
-            question = replace(question, force=True)
-        check_question(question)
-        question = await narrow(question, self._store, **narrowing)
-        name, choice = choose_system(system, settings)
-        with meter() as used, ask_anew(token_hex(8) if fresh else ""):
-            answer = await answer_question(await self._systems.prepare(choice), question, on_event)
-            answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
-        await asyncio.to_thread(self._save_trace, question, answer)
-        return answer
-
-    def astream(
-        self,
-        question: str | Question,
-        *,
-        options: Sequence[str] = (),
-        instructions: str = "",
-        force: bool = False,
-        fresh: bool = False,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        **narrowing: Unpack[Narrowing],
-    ) -> AsyncGenerator[Event | Answer, None]:
-        """Answer a question like `aask`, and yield each event as it happens; the last item is the answer.
-
-        To leave early cancels the calls under way: at once with `contextlib.aclosing`, or when the generator is freed.
-        """
-        more = {"options": options, "instructions": instructions, "force": force, "fresh": fresh}
-        return stream_answer(self._prepare_asking(system, settings, narrowing, **more), question)
-
-    @overload
-    def ask_many(
-        self,
-        questions: Iterable[str | Question],
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        fresh: bool = False,
-        return_exceptions: Literal[False] = False,
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Answer]: ...
-
-    @overload
-    def ask_many(
-        self,
-        questions: Iterable[str | Question],
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        fresh: bool = False,
-        return_exceptions: Literal[True],
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Answer | Exception]: ...
-
-    def ask_many(
-        self,
-        questions: Iterable[str | Question],
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        fresh: bool = False,
-        return_exceptions: bool = False,
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Answer] | list[Answer | Exception]:
-        """Answer several questions at the same time, within the model's limit. Answers have the order of questions.
-
-        The first error cancels the other questions and is raised. With `return_exceptions` it takes the place of its
-        answer instead.
-        """
-        self._store.check()
-        ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
-        return self._wait(answer_many(ask, questions, return_exceptions=return_exceptions))
-
-    @overload
-    async def aask_many(
-        self,
-        questions: Iterable[str | Question],
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        fresh: bool = False,
-        return_exceptions: Literal[False] = False,
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Answer]: ...
-
-    @overload
-    async def aask_many(
-        self,
-        questions: Iterable[str | Question],
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        fresh: bool = False,
-        return_exceptions: Literal[True],
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Answer | Exception]: ...
-
-    async def aask_many(
-        self,
-        questions: Iterable[str | Question],
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        fresh: bool = False,
-        return_exceptions: bool = False,
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Answer] | list[Answer | Exception]:
-        """See `ask_many`."""
-        self._store.check()
-        ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
-        return await answer_many(ask, questions, return_exceptions=return_exceptions)
-
-    def _prepare_asking(
-        self, system: Choice | System, settings: Mapping[str, Any] | None, narrowing: Narrowing, **arguments: Any
-    ) -> Ask:
-        """A function that asks one question of this system, with further arguments of `aask`."""
-        _, choice = choose_system(system, settings)  # once for all questions, and so is the scope
-        if scope := find_scope(self._store, **narrowing):
-            arguments["within"] = scope
-
-        def ask(question: str | Question, on_event: OnEvent) -> Coroutine[Any, Any, Answer]:
-            return self.aask(question, system=choice, on_event=on_event, **arguments)
-
-        return ask
-
-    # ------------------------------------------------------------ traces
-
-    def traces(self, limit: int = 20) -> list[Trace]:
-        """How the latest questions were answered, newest first."""
-        return find_traces(self._store, limit)
-
-    def trace(self, number: int) -> Trace:
-        """One trace by its number. Raises UnknownName."""
-        return find_trace(number, self._store)
-
-    def delete_trace(self, number: int) -> None:
-        """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
-        with self._trace_lock:
-            delete_trace(number, self._store)
-
-    def search(
-        self,
-        query: str,
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        limit: int = 10,
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Evidence]:
-        """The evidence that a system's retriever finds for a query, best first, at most `limit` pieces.
-
-        Makes no answering call; a system whose retrieval itself calls the model, such as `hipporag2`, still does so.
-        `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
-        ModelError.
-        """
-        return self._wait(self.asearch(query, system=system, settings=settings, limit=limit, **narrowing))
-
-    async def asearch(
-        self,
-        query: str,
-        *,
-        system: Choice | System = DEFAULT,
-        settings: Mapping[str, Any] | None = None,
-        limit: int = 10,
-        **narrowing: Unpack[Narrowing],
-    ) -> list[Evidence]:
-        """See `search`."""
-        check_question(question := Question(text=query))
-        if limit < 1:
-            raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
-        question = await narrow(question, self._store, **narrowing)
-        name, choice = choose_system(system, settings)
-        ready = await self._systems.prepare(choice)
-        return await find_recall(name, ready).retriever.retrieve(query, limit, within=question.within)
-
-    def _save_trace(self, question: Question, answer: Answer) -> None:
-        if self._store.read_only:
-            return
-        record = make_record(question, answer, self._trace_bytes)
-        try:
-            with self._trace_lock:
-                self._store.save_trace(asked=datetime.now(UTC).isoformat(), question=question.text, record=record)
-        except StoreError as error:  # another process is writing, or the file is read-only
-            # Return the answer anyway: it is worth more than its trace.
-            warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)

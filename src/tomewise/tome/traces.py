@@ -11,7 +11,7 @@ from tomewise.errors import UnknownName, UsageError
 from tomewise.place import read_plain_data
 from tomewise.tome.reports import as_json
 from tomewise.tome.scopes import read_scope, scope_json
-from tomewise.types import Answer, Citation, Event, Question, Spent, Usage
+from tomewise.types import Answer, Citation, Event, FromSession, Question, Spent, Usage
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -101,12 +101,13 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         force=row.get("force", False),
         within=read_scope(row.get("within")),
     )
-    known = {field.name for field in fields(Answer)} - {"evidence", "text", "citations", "events", "usage"}
+    known = {field.name for field in fields(Answer)} - {"evidence", "text", "citations", "events", "usage", "session"}
     answer = Answer(
         text=row["answer"],
         citations=tuple(_read_citation(citation) for citation in row["citations"]),
         events=tuple(Event(**event) for event in row["events"]),
         usage=_read_usage(row["usage"]),
+        session=_read_origin(row.get("session")),
         **{name: row[name] for name in known if name in row},
     )
     cut = tuple(row.get("cut", ()))
@@ -115,6 +116,13 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
 
 def _read_citation(fields: Mapping[str, Any]) -> Citation:
     return Citation(**{**fields, "place": read_plain_data(fields.get("place", {}))})
+
+
+def _read_origin(fields: Mapping[str, Any] | None) -> FromSession | None:
+    if fields is None:
+        return None
+    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    return FromSession(**{**fields, **lists})
 
 
 def _read_usage(usage: Mapping[str, Any]) -> Usage:

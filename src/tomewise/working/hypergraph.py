@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any
 
-from pydantic import PlainSerializer, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.types import NodeId
-
-VertexId: TypeAlias = str
-PointId: TypeAlias = str
-Operation: TypeAlias = Literal["insert", "update", "merge"]
-_LETTER = "M"
-
-
-@dataclass(frozen=True, slots=True)
-class Vertex:
-    """An entity: a node of the graph memory, or of the overlay, which lives as long as this working memory."""
-
-    id: VertexId
-    name: str
-    in_graph: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operation in the history of a point: what the point says since then, and what that rests on.
-
-    `evidence` are nodes of the long-term memory, `earlier` the points that were merged.
-    """
-
-    operation: Operation
-    description: str
-    evidence: tuple[NodeId, ...] = ()
-    earlier: tuple[PointId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPoint:
-    """A hyperedge. The model sees its `id`, such as "M3"; no other point ever gets the same one.
-
-    `order` is 1 for a point that was inserted, and one more than the highest of its parts for a point that was merged.
-    """
-
-    id: PointId
-    description: str
-    vertices: Annotated[frozenset[VertexId], PlainSerializer(sorted)]
-    order: int
-    history: tuple[Step, ...]
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it has one vertex only, so that it joins nothing."""
-        return len(self.vertices) == 1
+from tomewise.working.history import drop_old_history, find_dependants, list_parts, read_number
+from tomewise.working.point import LETTER, MemoryPoint, PointId, Step, Vertex, VertexId
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +34,8 @@ class Hypergraph:
     Two points may have the same vertices. Points that were merged leave; they stay under `former`, because the
     histories of other points name them.
     """
+
+    kind = "hypergraph"
 
     def __init__(self) -> None:
         self._vertices: dict[VertexId, Vertex] = {}
@@ -103,6 +61,11 @@ class Hypergraph:
     def vertices(self) -> Mapping[VertexId, Vertex]:
         """The vertices of all points, also of the former ones."""
         return MappingProxyType(self._vertices)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the points say."""
+        return tuple(point.description for point in self._points.values())
 
     def find(self, point: PointId) -> MemoryPoint:
         """The point with this id, whether "M1" or "m1". Raises UsageError if it does not exist or has left."""
@@ -177,7 +140,7 @@ class Hypergraph:
         return self._put(merged)
 
     def _name_next(self) -> PointId:
-        return f"{_LETTER}{self._issued + 1}"
+        return f"{LETTER}{self._issued + 1}"
 
     def _take(self, vertices: Iterable[Vertex]) -> frozenset[VertexId]:
         """Remember the vertices, and return their ids."""
@@ -190,9 +153,55 @@ class Hypergraph:
     def _put(self, point: MemoryPoint) -> MemoryPoint:
         self._issued += point.id not in self._points
         self._points[point.id] = point
+        self._drop_unused_vertices()
+        return point
+
+    def _drop_unused_vertices(self) -> None:
         used = frozenset[VertexId]().union(*(known.vertices for known in (*self.points, *self.former)))
         self._vertices = {vertex: self._vertices[vertex] for vertex in sorted(used)}
-        return point
+
+    # ------------------------------------------------------------ between questions
+
+    def find_nodes(self) -> frozenset[NodeId]:
+        """The evidence of all points and their vertices in the graph."""
+        points = (*self.points, *self.former)
+        evidence = (node for point in points for step in point.history for node in step.evidence)
+        return frozenset(evidence) | {vertex.id for vertex in self._vertices.values() if vertex.in_graph}
+
+    def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
+        """Remove the points that rest on these nodes, in any step of their histories or of those of their parts.
+
+        Parts of a point that leaves come back if they rest on other nodes. An entity that left the graph stays in the
+        overlay. Returns the descriptions of the points that left.
+        """
+        left = find_dependants((*self.points, *self.former), frozenset(nodes))
+        gone = tuple(point.description for point in self.points if point.id in left)
+        self._points = {id: point for id, point in self._points.items() if id not in left}
+        self._former = {id: point for id, point in self._former.items() if id not in left}
+        named = list_parts((*self.points, *self.former))
+        back = {id: point for id, point in self._former.items() if id not in named}
+        self._former = {id: point for id, point in self._former.items() if id in named}
+        self._points = dict(sorted((self._points | back).items(), key=lambda pair: read_number(pair[0])))
+        self._drop_unused_vertices()
+        missing = self._vertices.keys() & set(nodes)
+        self._vertices |= {id: replace(self._vertices[id], in_graph=False) for id in missing}
+        return gone
+
+    def shrink(self, most: int) -> tuple[str, ...]:
+        """Keep `most` points, as many former ones and as many steps of each: first those of a higher order, then newer.
+
+        A step that leaves, or a former point, leaves its evidence to the step that comes after it. Returns the
+        descriptions of the points that left.
+        """
+        ranked = sorted(self.points, key=lambda point: (-point.order, -read_number(point.id)))
+        left = {point.id for point in ranked[most:]}
+        gone = tuple(point.description for point in self.points if point.id in left)
+        points = [point for point in self.points if point.id not in left]
+        points, former = drop_old_history(points, self.former, {**self._former, **self._points}, most)
+        self._points = {point.id: point for point in points}
+        self._former = {point.id: point for point in former}
+        self._drop_unused_vertices()
+        return gone
 
     # ------------------------------------------------------------ plain data
 
@@ -226,7 +235,7 @@ def _check(loaded: Hypergraph, dumped: _Dumped) -> None:
     if len(points) < len(dumped.points) + len(dumped.former):
         raise _report_damage("two points have the same id")
     if not all(_is_issued(point, dumped.issued) for point in points):
-        raise _report_damage(f"a point has an id that was never issued (the last one is {_LETTER}{dumped.issued})")
+        raise _report_damage(f"a point has an id that was never issued (the last one is {LETTER}{dumped.issued})")
     for point in points.values():
         earlier = [part for step in point.history for part in step.earlier]
         if not point.vertices or not point.vertices <= loaded.vertices.keys():
@@ -240,8 +249,8 @@ def _check(loaded: Hypergraph, dumped: _Dumped) -> None:
 
 
 def _is_issued(point: PointId, issued: int) -> bool:
-    number = point.removeprefix(_LETTER)
-    return point == f"{_LETTER}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= issued
+    number = point.removeprefix(LETTER)
+    return point == f"{LETTER}{number}" and number.isdecimal() and len(number) < 10 and 0 < int(number) <= issued
 
 
 def _report_damage(problem: str) -> StoreError:

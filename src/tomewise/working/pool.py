@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
+from tomewise.errors import StoreError
 from tomewise.types import Embedder, Evidence, NodeId
 
 if TYPE_CHECKING:
@@ -35,12 +37,22 @@ class Unit:
     support: tuple[NodeId, ...] = ()
 
 
+_UNITS = TypeAdapter(tuple[Unit, ...])
+
+
 class Pool:
-    """The units of a question, in the order in which `take` adds them (Mem-Update, equation 4)."""
+    """The units of a question, in the order in which `take` adds them (Mem-Update, equation 4).
+
+    What outlives a question are units with a cue, each with the evidence that the cue is based on. What was seen and
+    ranked belongs to one question.
+    """
+
+    kind = "pool"
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._units: list[Unit] = []
+        self._past = 0  # how many of the units, the first ones, are of earlier questions
         self._vectors: dict[str, NDArray[np.float32]] = {}  # by cue
         self._seen: set[NodeId] = set()
         self._credit: dict[NodeId, float] = {}
@@ -49,6 +61,24 @@ class Pool:
     @property
     def units(self) -> tuple[Unit, ...]:
         return tuple(self._units)
+
+    @property
+    def new_units(self) -> tuple[Unit, ...]:
+        """The units of this question, without those of earlier ones."""
+        return tuple(self._units[self._past :])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The cues."""
+        return tuple(dict.fromkeys(unit.cue for unit in self._units if unit.cue))
+
+    def begin_question(self) -> None:
+        """Keep what outlives a question, and count nothing as seen: another question may need it."""
+        self._units = [_keep_support(unit) for unit in self._units if unit.cue]
+        self._past = len(self._units)
+        self._seen.clear()
+        self._credit.clear()
+        self._first_results.clear()
 
     def prepare(self, units: Sequence[Unit]) -> None:
         """Embed the cues of units before `take`, for example while a model answers from these units."""
@@ -113,3 +143,52 @@ class Pool:
         vector = self._embedder.embed([question])[0]
         scores = np.round(np.stack([self._vectors[unit.cue] for unit in units_with_cue]) @ vector, 6)
         return [units_with_cue[place] for place in np.argsort(-scores, kind="stable")]
+
+    # ------------------------------------------------------------ between questions
+
+    def find_nodes(self) -> frozenset[NodeId]:
+        """The evidence of all units, what their cues are based on, and the passages below."""
+        return frozenset(node for unit in self._units for node in _list_nodes(unit))
+
+    def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
+        """Remove the units that rest on these nodes. Returns the cues that left."""
+        gone = frozenset(nodes)
+        return self._keep([unit for unit in self._units if gone.isdisjoint(_list_nodes(unit))])
+
+    def shrink(self, most: int) -> tuple[str, ...]:
+        """Keep the newest units. Returns the cues that left."""
+        return self._keep(self._units[max(0, len(self._units) - most) :])
+
+    def _keep(self, units: list[Unit]) -> tuple[str, ...]:
+        before = self.notes
+        self._units, self._past = units, 0
+        return tuple(cue for cue in before if cue not in self.notes)
+
+    def dump(self) -> dict[str, Any]:
+        """The units that outlive a question as plain JSON data."""
+        units = tuple(_keep_support(unit) for unit in self._units if unit.cue)
+        return {"units": _UNITS.dump_python(units, mode="json")}
+
+    @classmethod
+    def load(cls, data: object, embedder: Embedder) -> Pool:
+        """The pool of which `dump` made `data`. Raises StoreError for damaged data."""
+        try:
+            units = _UNITS.validate_python(data["units"] if isinstance(data, dict) else data)
+        except (KeyError, ValidationError) as error:
+            problem = str(error).splitlines()[0]
+            raise StoreError(f"this working memory is damaged ({problem}): begin a new one") from None
+        loaded = cls(embedder)
+        loaded._units = list(units)
+        return loaded
+
+
+def _keep_support(unit: Unit) -> Unit:
+    """The unit with the evidence of its layer that its cue is based on; with all of it where that is unknown."""
+    support = frozenset(unit.support)
+    kept = tuple(piece for piece in unit.evidence if not support or piece.node in support)
+    return replace(unit, evidence=kept)
+
+
+def _list_nodes(unit: Unit) -> frozenset[NodeId]:
+    sources = (source for piece in unit.evidence for source in piece.sources)
+    return frozenset((*unit.support, *(piece.node for piece in unit.evidence), *sources))

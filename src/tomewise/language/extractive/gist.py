@@ -93,7 +93,7 @@ def _make_possessive(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
-def _inflect(name: str, pronoun: str, after: str) -> str:
+def inflect(name: str, pronoun: str, after: str) -> str:
     """The name in the case of the pronoun that it replaces. `after` is the text behind the pronoun."""
     lower = pronoun.lower()
     if lower in ("his", "its", "hers") or (lower == "her" and not _AFTER_OBJECT_HER.match(after)):
@@ -181,7 +181,7 @@ def _apply(text: str, edits: list[_Edit]) -> str:
     pieces, last_end = [], 0
     for start, end, name, old_text in edits:
         is_pronoun = old_text.lower() in _SUBJECT_FORM
-        new_text = _inflect(name, old_text, text[end : end + 12]) if is_pronoun else name
+        new_text = inflect(name, old_text, text[end : end + 12]) if is_pronoun else name
         pieces += [text[last_end:start], new_text]
         last_end = end
     return "".join([*pieces, text[last_end:]])

@@ -11,7 +11,17 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import answering, evolving, gist, judging, reading, relaying, steering, summarising
+from tomewise.language.extractive import (
+    answering,
+    evolving,
+    gist,
+    judging,
+    reading,
+    relaying,
+    rephrasing,
+    steering,
+    summarising,
+)
 from tomewise.language.together import Batch, write_items
 from tomewise.language.usage import report_call
 from tomewise.types import Embedder, In, Out, Role
@@ -34,6 +44,7 @@ PLAYS: Mapping[str, Play] = {
     "step": steering.step,
     "fuse": steering.fuse,
     "plan": evolving.plan,
+    "rephrase": rephrasing.rephrase,
     "merge_points": evolving.merge_points,
     "plan_reading": relaying.plan_reading,
     "infer_notes": relaying.infer_notes,

@@ -83,6 +83,7 @@ from tomewise.language.roles.relaying import (
     RefineIn,
     RefineOut,
 )
+from tomewise.language.roles.rephrasing import REPHRASE, RephraseIn, RephraseOut, TurnShown
 from tomewise.language.roles.steering import (
     DECOMPOSE,
     ENCODE,
@@ -139,6 +140,7 @@ __all__ = [
     "PLAN_READING",
     "PROBE",
     "REFINE_QUESTIONS",
+    "REPHRASE",
     "ROLES",
     "SELECT_NODES",
     "SHORTEN",
@@ -195,6 +197,8 @@ __all__ = [
     "RefineOut",
     "RelationsOut",
     "Relationship",
+    "RephraseIn",
+    "RephraseOut",
     "SelectIn",
     "SelectOut",
     "ShortenIn",
@@ -210,6 +214,7 @@ __all__ = [
     "ThinkIn",
     "ThinkOut",
     "TriplesOut",
+    "TurnShown",
     "TypedEntity",
     "UpdateOut",
     "VerdictOut",

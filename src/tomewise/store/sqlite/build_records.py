@@ -1,4 +1,4 @@
-"""The changes of a write transaction to settings, to the intake of layers, and to the records of their builds."""
+"""The changes of a write transaction to settings, sessions, the intake of layers, and the records of their builds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.sqlite.removals import clear_removals
-from tomewise.store.sqlite.schema import builds, intake, meta
+from tomewise.store.sqlite.schema import builds, intake, meta, sessions
 
 _KEPT = ("replies", "writes")  # of the record of a build, when a new one replaces it
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class BuildRecords:
-    """What a transaction records about builds; `Write` adds the changes of the memory itself."""
+    """What a transaction records about builds and sessions; `Write` adds the changes of the memory itself."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -27,6 +27,16 @@ class BuildRecords:
         """Record a setting of the tome."""
         row = {"key": key, "value": value}
         self._connection.execute(insert(meta).values(row).on_conflict_do_update(index_elements=["key"], set_=row))
+
+    def put_session(self, name: str, record: Mapping[str, Any]) -> None:
+        """Store the record of a session; it replaces an earlier record of this name."""
+        row = {"name": name, "record": encode_json(record)}
+        statement = insert(sessions).values(row)
+        self._connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=row))
+
+    def remove_session(self, name: str) -> bool:
+        """Remove a session, and return whether it existed."""
+        return bool(self._connection.execute(delete(sessions).where(sessions.c.name == name)).rowcount)
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
         """Record the last build of a layer. It has followed all removals, so their log is emptied.

@@ -1,4 +1,4 @@
-"""Settings, intakes, builds and traces of a tome in SQLite."""
+"""Settings, intakes, builds, sessions and traces of a tome in SQLite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.records import Intake
 from tomewise.store.sqlite.removals import read_removals
-from tomewise.store.sqlite.schema import builds, documents, intake, meta, nodes, traces
+from tomewise.store.sqlite.schema import builds, documents, intake, meta, nodes, sessions, traces
 from tomewise.store.sqlite.session import Session
 from tomewise.types import NodeId
 
@@ -75,6 +75,18 @@ class StoredRecords(Session):
                 layer: json.loads(record)
                 for layer, record in connection.execute(select(builds).order_by(builds.c.layer))
             }
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        """The records of all sessions by name, in the order of the names."""
+        with self.read() as connection:
+            rows = connection.execute(select(sessions).order_by(sessions.c.name))
+            return {name: json.loads(record) for name, record in rows}
+
+    def session(self, name: str) -> dict[str, Any] | None:
+        """The record of a session, None where it does not exist."""
+        with self.read() as connection:
+            record = connection.scalar(select(sessions.c.record).where(sessions.c.name == name))
+        return None if record is None else dict(json.loads(record))
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
         """Store the record of how a question was answered."""

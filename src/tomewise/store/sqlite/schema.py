@@ -113,6 +113,14 @@ traces = Table(
     Column("record", Text, nullable=False),
 )
 
+# What is known of a series of questions: the turns, and the working memory.
+sessions = Table(
+    "sessions",
+    TABLES,
+    Column("name", Text, primary_key=True),
+    Column("record", Text, nullable=False),
+)
+
 _VERSION_1 = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
@@ -153,8 +161,10 @@ ALTER TABLE documents ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
 """
 
 # Removals are logged with their ids. Before, the record of a build had the size of the intake, and another size showed
-# that something was removed: the empty id keeps that. Graphs record which node layers they write.
+# that something was removed: the empty id keeps that. Graphs record which node layers they write. New are
+# sessions.
 _VERSION_4 = """
+CREATE TABLE sessions (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE removals (layer TEXT NOT NULL, node TEXT NOT NULL, PRIMARY KEY (layer, node)) WITHOUT ROWID;
 INSERT INTO removals SELECT layer, '' FROM builds
   WHERE json_extract(record, '$.seen') <> (SELECT count(*) FROM intake WHERE intake.layer = builds.layer);

@@ -6,9 +6,10 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 from sqlalchemy import Connection, Engine
 
 from tomewise.errors import Locked, StoreError
@@ -109,30 +110,39 @@ class Session:
         place = Path(os.path.realpath(self.path))
         if (current := _WORKS.begin(place, what)) is not None:
             raise Locked(f"{self.path}: this program has another {current} under way: {what} when that has finished")
+        refusal = Locked(f"{self.path} is being written by another program: try to {what} again when it has finished")
         try:
-            with self._hold_lock(what):
+            with self._hold_lock(self._lock, refusal):
                 yield
         finally:
             _WORKS.end(place)
+
+    @contextmanager
+    def hold_session(self, name: str) -> Iterator[None]:
+        """Take the exclusive right to a session. Raises Locked at once if somebody else has it."""
+        self._check_writable()
+        file = f"session-{sha256(name.encode()).hexdigest()[:16]}.lock"
+        lock = FileLock(str(self.cache_folder / file), timeout=0, thread_local=False)
+        refusal = Locked(f"the session {name!r} is answering another question: try again when it has finished")
+        with self._hold_lock(lock, refusal):
+            yield
 
     def _finish(self) -> None:
         """Write what is pending, before the connections are closed."""
 
     @contextmanager
-    def _hold_lock(self, what: str) -> Iterator[None]:
+    def _hold_lock(self, lock: BaseFileLock, refusal: Locked) -> Iterator[None]:
         try:
             self.cache_folder.mkdir(exist_ok=True)
-            self._lock.acquire()
+            lock.acquire()
         except Timeout as error:
-            raise Locked(
-                f"{self.path} is being written by another program: try to {what} again when it has finished"
-            ) from error
+            raise refusal from error
         except OSError as error:
             raise StoreError(f"{self.cache_folder} cannot be written: {error.strerror}") from error
         try:
             yield
         finally:
-            self._lock.release()
+            lock.release()
 
     @contextmanager
     def _begin_write(self, *, wait: bool = True) -> Iterator[Connection]:

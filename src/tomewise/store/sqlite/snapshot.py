@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 from sqlalchemy import Connection, select
 
 from tomewise.store.sqlite.passage_data import read_passage_place
-from tomewise.store.sqlite.schema import documents, edges, intake, meta, nodes, vectors
+from tomewise.store.sqlite.schema import documents, edges, intake, meta, nodes, sessions, vectors
 from tomewise.types import Document, Node, NodeId, Passage
 
 
@@ -60,6 +61,11 @@ class StoredSnapshot:
         """What the layers have taken in."""
         for layer, key, failure in self._connection.execute(select(intake.c.layer, intake.c.node, intake.c.failure)):
             yield layer, self._ids[key], failure
+
+    def sessions(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The sessions with their records."""
+        for name, record in self._connection.execute(select(sessions.c.name, sessions.c.record)):
+            yield name, json.loads(record)
 
     @cached_property
     def _ids(self) -> dict[int, NodeId]:

@@ -1,0 +1,160 @@
+"""The commands `tome chat` and `tome sessions`: questions that follow one another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError
+from tomewise.names import suggest
+from tomewise.terminal.commands import _print_answer_json, app, open_tome
+from tomewise.terminal.options import (
+    BaseUrl,
+    Documents,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Model,
+    SessionSystem,
+    TomeFile,
+    Where,
+)
+from tomewise.terminal.screen import console, print_json, show_status
+
+if TYPE_CHECKING:
+    from tomewise.systems.spec import Variant
+    from tomewise.tome.session import Session
+    from tomewise.tome.session_record import SessionRecord
+    from tomewise.tome.tome import Tome
+    from tomewise.types import Scope
+
+
+@app.command(epilog="Example: tome chat --session letters --system hgmem")
+def chat(
+    tome: TomeFile = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Go on with this session, or begin it. Default: a new one.")
+    ] = None,
+    system: SessionSystem = None,
+    document: Documents = None,
+    where: Where = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    as_json: Json = False,
+) -> None:
+    """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
+    from tomewise.systems.spec import parse_variant
+    from tomewise.terminal.render import escape
+    from tomewise.tome.scopes import find_scope
+
+    variant = parse_variant(system) if system else None
+    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        scope = find_scope(book.store, documents=document or (), where=where or ())
+        chosen = book.session(session or _find_free_name(book))
+        greeting = f"session {chosen.name}: one question a line, Ctrl-D ends"
+        console(stderr=True).print(f"[dim]{escape(greeting)}[/dim]")
+        is_answered = True
+        for question in _read_lines():
+            is_answered = _ask_line(question, chosen, variant, scope, book, as_json)
+    if not is_answered:
+        raise typer.Exit(ModelError.exit_code)
+
+
+@app.command(epilog="Example: tome sessions letters --delete")
+def sessions(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this session.")] = None,
+    tome: TomeFile = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete this session.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the sessions; show or delete one of them."""
+    from tomewise.terminal import render
+
+    if delete and name is None:
+        raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
+    with open_tome(tome, create=False) as book:
+        if name is None:
+            _list_all(book, as_json)
+        elif delete:
+            book.delete_session(name)
+            line = f"[bold]deleted[/bold] session {render.escape(name)}"
+            print_json({"deleted": name}) if as_json else console().print(line)
+        else:
+            _show(name, book, as_json)
+
+
+def _list_all(book: Tome, as_json: bool) -> None:
+    from tomewise.terminal import render
+
+    found = book.sessions()
+    if as_json:
+        print_json([{"name": record.name, "system": record.system, "count": record.count} for record in found])
+    else:
+        console().print(render.list_sessions(found))
+
+
+def _show(name: str, book: Tome, as_json: bool) -> None:
+    from tomewise.terminal import render
+    from tomewise.tome.session_memory import list_notes
+
+    record = _find_session(name, book)
+    notes = list_notes(record, book.kit)
+    if as_json:
+        print_json({**record.as_json(), "notes": list(notes)})
+    else:
+        render.print_session(record, notes, console())
+
+
+def _read_lines() -> Iterator[str]:
+    """The lines of the standard input that are not empty, with a prompt before each on a terminal."""
+    while True:
+        try:
+            line = input("? " if sys.stdin.isatty() else "")
+        except EOFError:
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _ask_line(
+    question: str, chosen: Session, variant: Variant | None, scope: Scope | None, book: Tome, as_json: bool
+) -> bool:
+    """Ask and print. Returns False if the model failed at this question; then the session is as it was before."""
+    from tomewise.terminal import render
+    from tomewise.tome.reports import find_nearest
+
+    try:
+        with show_status(f"asking {chosen.name}"):
+            answer = chosen.ask(question, system=variant, within=scope)
+    except (ModelUnavailable, BudgetExceeded):
+        raise
+    except ModelError as error:
+        print(f"tome: {error}", file=sys.stderr)
+        return False
+    nearest = find_nearest(answer, book.store)
+    if as_json:
+        _print_answer_json(answer, nearest, scope, trace=False)
+    else:
+        render.print_answer(answer, nearest, console(), scope)
+    return True
+
+
+def _find_free_name(book: Tome) -> str:
+    taken = {record.name for record in book.sessions()}
+    return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
+
+
+def _find_session(name: str, book: Tome) -> SessionRecord:
+    record = book.session(name).read()
+    if record is None:
+        known = suggest(name, (found.name for found in book.sessions()))
+        raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
+    return record

@@ -1,0 +1,113 @@
+"""What a tome keeps of a session: the turns, and the working memory; plain data in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tomewise.errors import StoreError, UsageError
+from tomewise.tome.scopes import read_scope, scope_json
+from tomewise.types import Answer, PassageId, Scope
+
+SESSION_LIMIT = 50
+_LONGEST_NAME = 200  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A question of a session: as it was asked, as it was answered, and the answer, empty if it was declined.
+
+    `passages` are those that the answer rests on: cited ones, or all that were shown where none is cited.
+    """
+
+    asked: str
+    question: str
+    answer: str
+    passages: tuple[PassageId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session: what its first question fixed, how many questions it answered, and what is kept of them.
+
+    `memory` is the dump of a working memory of the kind `kind`; None if the loop has none, and turns are all there is.
+    """
+
+    name: str
+    system: str
+    within: Scope | None = None
+    count: int = 0
+    turns: tuple[Turn, ...] = ()
+    kind: str = ""
+    memory: Mapping[str, Any] | None = None
+
+    def forget(self, passages: Collection[PassageId]) -> SessionRecord:
+        """The record without the answers that rest on these passages.
+
+        Later questions may have taken names from such an answer, so these are kept only as they were asked.
+        """
+        gone = frozenset(passages)
+        turns: list[Turn] = []
+        has_lost = False
+        for turn in self.turns:
+            kept = replace(turn, question=turn.asked) if has_lost else turn
+            if not gone.isdisjoint(turn.passages):
+                has_lost = True
+                kept = replace(kept, answer="", passages=())
+            turns.append(kept)
+        return replace(self, turns=tuple(turns))
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `tome sessions NAME --json` prints."""
+        turns = [{**asdict(turn), "passages": list(turn.passages)} for turn in self.turns]
+        return {**self.as_row(), "name": self.name, "turns": turns}
+
+    def as_row(self) -> dict[str, Any]:
+        """The plain data that the store keeps under the name."""
+        return {
+            "system": self.system,
+            "within": scope_json(self.within),
+            "count": self.count,
+            "turns": [asdict(turn) for turn in self.turns],
+            "memory_kind": self.kind,
+            "memory": self.memory,
+        }
+
+
+def read_session(name: str, row: Mapping[str, Any]) -> SessionRecord:
+    """The record of which `as_row` made `row`. Raises StoreError for damaged data."""
+    try:
+        return SessionRecord(
+            name=name,
+            system=row["system"],
+            within=read_scope(row["within"]),
+            count=row["count"],
+            turns=tuple(Turn(**{**turn, "passages": tuple(turn["passages"])}) for turn in row["turns"]),
+            kind=row["memory_kind"],
+            memory=row["memory"],
+        )
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"the session {name!r} is damaged ({error!r}): delete it") from None
+
+
+def make_turn(asked: str, question: str, answer: Answer) -> Turn:
+    """The turn of an answer."""
+    passages = [citation.passage for citation in answer.citations]
+    passages = passages or [source for piece in answer.evidence for source in piece.sources]
+    text = answer.text if answer.resolved else ""
+    return Turn(asked=asked, question=question, answer=text, passages=tuple(dict.fromkeys(passages)) if text else ())
+
+
+def check_name(name: str) -> str:
+    """The name unchanged. Raises UsageError for one that cannot be typed again."""
+    if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"a session cannot be named {name!a}: use up to {_LONGEST_NAME} printable characters")
+    return name
+
+
+def check_session_limit(limit: int) -> int:
+    """The limit unchanged. Raises UsageError for one that keeps nothing."""
+    if limit < 1:
+        raise UsageError(f"session_limit is {limit}: give 1 or more, or a session keeps nothing")
+    return limit

@@ -1,0 +1,110 @@
+"""`tome chat`, `tome sessions`, `tome ask --session`."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+TEXT = (
+    "Ada Marsh put out the light at nine. Tom Hale sold the Heron to Ida Poe. Bo Lind taught Tom Hale to sail in 1880."
+)
+
+
+@pytest.fixture
+def talk(command, here, monkeypatch):
+    """Run `tome chat` with these lines as its standard input."""
+    (here / "log.txt").write_text(TEXT)
+    assert command("add", "log.txt").code == 0
+
+    def run(lines: str, *arguments: str):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        return command("chat", *arguments)
+
+    return run
+
+
+def test_a_chat_is_a_session_with_a_line_for_each_question(command, talk):
+    ran = talk("Who sold the Heron?\n\n  And who taught him to sail?\n")
+    assert (ran.code, "session chat-1" in ran.err) == (0, True)
+    assert "Bo Lind" in ran.out
+    assert "asked as “Who taught Tom Hale to sail?”" in ran.out
+    assert talk("Who sold the Heron?", "--json").code == 0
+    rows = json.loads(command("sessions", "--json").out)
+    assert rows == [
+        {"name": "chat-1", "system": "hybrid", "count": 2},
+        {"name": "chat-2", "system": "hybrid", "count": 1},
+    ]
+
+
+def test_ask_goes_on_with_a_session(command, talk):
+    talk("Who sold the Heron?", "--session", "heron", "--system", "naive")
+    answer = json.loads(command("ask", "And who taught him to sail?", "--session", "heron", "--json").out)
+    assert (answer["answer"], answer["system"]) == ("Bo Lind", "naive")
+    assert answer["session"] == {
+        "name": "heron",
+        "number": 2,
+        "question": "Who taught Tom Hale to sail?",
+        "notes": [],
+        "passages": [],
+        "dropped": [],
+    }
+    refused = command("ask", "Why?", "--session", "heron", "--system", "hybrid")
+    assert (refused.code, refused.out) == (2, "")
+    assert "was begun with naive" in refused.err
+    again = command("log", "2", "--again")
+    assert "Bo Lind" in again.out, "it is asked as it was answered, so that it stands alone"
+    assert json.loads(command("ask", "Who sold the Heron?", "--json").out)["session"] is None
+
+
+def test_sessions_are_listed_shown_and_deleted(command, talk):
+    talk("Who sold the Heron?\nAnd who taught him to sail?\n", "--session", "heron")
+    listed = command("sessions").out
+    assert "heron" in listed
+    assert "And who taught him to sail?" in listed
+    shown = command("sessions", "heron").out
+    for part in ("heron hybrid", "1 Who sold the Heron?", "2 And who", "(Who taught Tom Hale to sail?)", "Bo Lind"):
+        assert part in shown
+    turns = json.loads(command("sessions", "heron", "--json").out)["turns"]
+    assert [turn["answer"] for turn in turns] == ["Tom Hale", "Bo Lind"]
+    assert command("sessions", "heron", "--delete").code == 0
+    missing = command("sessions", "heron")
+    assert (missing.code, missing.out) == (2, "")
+    assert "holds no session 'heron'" in missing.err
+    assert command("sessions", "--delete").code == 2
+
+
+def test_the_notes_of_a_working_memory_are_shown(command, talk):
+    talk("Who sold the Heron?", "--session", "heron", "--system", "hybrid+evolve")
+    assert "note" in command("sessions", "heron").out
+    assert any("Tom Hale" in note for note in json.loads(command("sessions", "heron", "--json").out)["notes"])
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_a_chat_on_a_terminal_prompts_and_ends_at_the_end_of_input(talk, here):
+    main, terminal = os.openpty()
+    words = [sys.executable, "-m", "tomewise", "chat", "--session", "heron"]
+    process = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, cwd=here, close_fds=True)
+    os.close(terminal)
+    shown = b""
+
+    def read_until(part: bytes) -> None:
+        nonlocal shown
+        end = time.monotonic() + 60
+        while part not in shown and time.monotonic() < end:
+            shown += os.read(main, 4096)
+        assert part in shown
+        shown = shown.partition(part)[2]
+
+    read_until(b"? ")
+    os.write(main, b"Who sold the Heron?\n")
+    read_until(b"Tom Hale")
+    read_until(b"? ")
+    os.write(main, b"\x04")
+    assert process.wait(60) == 0
+    os.close(main)

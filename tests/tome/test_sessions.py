@@ -1,0 +1,333 @@
+"""Sessions: what outlives a question, what does not, and who sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.building import start_command
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.recall.relation_tomes import list_relations
+
+from tomewise import Document, Tome
+from tomewise.errors import BadReply, Locked, ModelError, ModelUnavailable, StoreError, UnknownName, UsageError
+from tomewise.language.scripted import ScriptedModel
+from tomewise.systems.kit import answer_once
+from tomewise.types import Answer
+
+DOCUMENTS = (
+    Document(id="a", text="Carter ~ Xodar ~ Carter defeated Xodar in the ship", metadata={"year": 1}),
+    Document(id="b", text="Issus ~ Xodar ~ Issus degraded Xodar to a slave", metadata={"year": 2}),
+    Document(id="c", text="Issus ~ Phaidor ~ Phaidor serves Issus", metadata={"year": 3}),
+)
+EVOLVE = "hybrid+evolve rounds=1"
+PROBE = "hybrid+probe cycles=1"
+NOTE = "He is a slave: {}"
+
+
+def write_point(given: Any) -> dict[str, Any]:
+    return {"insertions": [{"description": NOTE.format(given.question), "entities": ["Xodar"], "evidence": ["E1"]}]}
+
+
+def search_on(given: Any) -> dict[str, Any]:
+    concern = {"concern": "more", "place": "global", "points": [], "subqueries": [f"more of {given.question}"]}
+    return {"reasoning": "", "sufficient": False, "concerns": [concern]}
+
+
+def make_model(**replies: Any) -> ScriptedModel:
+    scripts: dict[str, Any] = {
+        "extract_relations": list_relations,
+        "evolve": write_point,
+        "plan": lambda _: {"reasoning": "", "sufficient": True},
+        "merge_points": lambda _: {},
+        "rephrase": lambda given: {"question": f"full: {given.question}"},
+        "answer": lambda given: {"answer": f"of {given.question}"},
+        "encode": lambda given: {"cue": f"cue of {given.question}", "labels": ["E1"]},
+        "probe": lambda given: {"probes": [f"more of {given.question}"]},
+        "fuse": lambda _: {"cue": "fused"},
+    }
+    return ScriptedModel({**scripts, **replies})
+
+
+def open_tome(folder: Path, model: ScriptedModel, **settings: Any) -> Tome:
+    tome = Tome.open(folder / "a.tome", embedder="hash", model=model, **settings)
+    tome.add(*DOCUMENTS)
+    return tome
+
+
+def list_inputs(model: ScriptedModel, role: str) -> list[Any]:
+    return [call.given for call in model.calls if call.role == role]
+
+
+def find_detail(answer: Answer, name: str) -> dict[str, Any]:
+    return next(event.detail for event in answer.events if event.name == name)
+
+
+def test_the_first_question_is_not_rephrased_and_later_ones_stand_alone(here):
+    model = make_model()
+    with open_tome(here, model) as tome:
+        session = tome.session("s")
+        first = session.ask("Who is he?", system="naive")
+        second = session.ask("Why?")
+        third = session.ask("And who?")
+        trace = tome.traces()[0]
+    assert [event.name for event in first.events] == ["resumed", "retrieved", "session"]
+    assert find_detail(second, "rephrased") == {"asked": "Why?", "question": "full: Why?"}
+    assert [given.question for given in list_inputs(model, "answer")] == ["Who is he?", "full: Why?", "full: And who?"]
+    shown = [[(turn.question, turn.answer) for turn in given.turns] for given in list_inputs(model, "rephrase")]
+    assert shown[0] == [("Who is he?", "of Who is he?")]
+    assert shown[1][-1] == ("full: Why?", "of full: Why?")
+    assert (third.system, third.session.number, third.session.question) == ("naive", 3, "full: And who?")
+    assert second.usage.roles.keys() == {"rephrase", "answer"}
+    assert trace.question.text == "And who?"
+    assert trace.answer.session == third.session
+    assert "rephrased" in [event.name for event in trace.answer.events]
+
+
+@pytest.mark.parametrize("reply", [BadReply("no JSON"), {"question": ""}, {"question": "x" * 5000}])
+def test_a_question_that_cannot_be_rephrased_stays_as_it_is(here, reply):
+    model = make_model(rephrase=lambda _: reply)
+    with open_tome(here, model) as tome:
+        session = tome.session("s")
+        session.ask("Who is he?", system="naive")
+        answer = session.ask("Why?")
+    assert answer.session.question == "Why?"
+    assert ("skipped" in [event.name for event in answer.events]) == (reply != {"question": ""})
+
+
+def test_a_model_that_is_gone_is_an_error_and_leaves_the_session_as_it_was(here):
+    for role in ("rephrase", "plan", "evolve", "answer"):
+        model = make_model(plan=search_on)
+        with open_tome(here, model) as tome:
+            session = tome.session(role)
+            session.ask("Who?", system=EVOLVE)
+            before = session.read()
+            model._replies[role] = lambda _: ModelUnavailable("quota")
+            with pytest.raises(ModelUnavailable):
+                session.ask(f"Why {role}?")
+            assert session.read() == before
+
+
+def test_a_hypergraph_goes_on_and_the_answer_says_what_it_took(here):
+    model = make_model()
+    with open_tome(here, model) as tome:
+        session = tome.session("s")
+        session.ask("Who degraded Xodar?", system=EVOLVE)
+    with Tome.open(here / "a.tome", model=model) as tome:
+        answer = tome.session("s").ask("Why?")
+        record = tome.session("s").read()
+    (note,) = answer.session.notes
+    assert note == NOTE.format("Who degraded Xodar?")
+    assert answer.session.passages
+    assert list_inputs(model, "plan")[0].points[0].description == note, "it is planned with what is known"
+    assert find_detail(answer, "resumed")["known"] == [note]
+    assert find_detail(answer, "session")["notes"] == [note]
+    assert note in list_inputs(model, "answer")[-1].notes
+    assert (record.kind, record.count, [turn.asked for turn in record.turns]) == (
+        "hypergraph",
+        2,
+        ["Who degraded Xodar?", "Why?"],
+    )
+
+
+def test_a_pool_goes_on_with_its_cues(here):
+    model = make_model(answer=lambda _: {"answer": "", "missing": "who"})
+    with open_tome(here, model) as tome:
+        session = tome.session("s")
+        first = session.ask("Who degraded Xodar?", system=PROBE)
+        second = session.ask("Why?")
+        assert session.read().kind == "pool"
+    assert first.session.notes == ()
+    assert "cue of Who degraded Xodar?" in second.session.notes
+    tried = find_detail(second, "tried")
+    assert "cue of Who degraded Xodar?" in tried["notes"], "the first attempt sees what is known"
+    assert tried["shown"], "what was seen for another question is found again"
+
+
+def test_two_sessions_at_once_do_not_see_each_others_memory(here):
+    model = make_model()
+
+    async def ask_both(tome: Tome) -> None:
+        for number in range(3):
+            names = ("one", "two")
+            await asyncio.gather(*(tome.session(name).aask(f"{name} {number}?", system=EVOLVE) for name in names))
+
+    with open_tome(here, model) as tome:
+        tome._wait(ask_both(tome))
+        for name, stranger in (("one", "two"), ("two", "one")):
+            dumped = json.dumps(tome.store.session(name))
+            assert f"{name} 1?" in dumped
+            assert f"{stranger} " not in dumped
+    for given in list_inputs(model, "answer"):
+        name = "one" if "one " in given.question else "two"
+        assert all(f"{name} " in note for note in given.notes)
+
+
+def test_equal_questions_in_two_sessions_share_no_notes_through_kept_replies(here):
+    model = make_model(rephrase=lambda given: {"question": given.question})
+    with open_tome(here, model) as tome:
+        tome.session("one").ask("First?", system=EVOLVE)
+        first = tome.session("one").ask("Who?", system=EVOLVE)
+        second = tome.session("two").ask("Who?", system=EVOLVE)
+        alone = tome.ask("Who?", system=EVOLVE)
+    assert first.session.notes == (NOTE.format("First?"),)
+    assert second.session.notes == ()
+    assert second.events[-2].detail["notes"] == alone.events[-1].detail["notes"] == [NOTE.format("Who?")]
+    assert alone.usage.total.calls == 0, "equal calls are made once"
+
+
+def test_one_question_at_a_time(here):
+    with open_tome(here, make_model()) as tome:
+        session = tome.session("s")
+        with tome.store.hold_session("s"):
+            with pytest.raises(Locked, match="'s' is answering another question"):
+                session.ask("Who?")
+            assert tome.session("other").ask("Who?").text == "of Who?"
+            with pytest.raises(Locked):
+                tome.delete_session("s")
+        assert session.ask("Who?").text == "of Who?"
+
+
+def test_the_long_term_memory_is_not_changed_and_the_session_is_exported(here):
+    with open_tome(here, make_model()) as tome:
+        tome.build("hgmem")
+        before = list(tome.export())
+        for question in ("Who degraded Xodar?", "Why?"):
+            tome.session("s").ask(question, system="hgmem")
+        after = list(tome.export())
+        added = [json.loads(line) for line in after if line not in before]
+        assert [line for line in after if '"kind": "session"' not in line] == before
+        assert [(line["name"], line["count"], line["system"]) for line in added] == [("s", 2, "hgmem")]
+        tome.delete_session("s")
+        assert list(tome.export()) == before
+
+
+def test_what_rests_on_a_removed_document_goes_with_it(here):
+    def insert(given: Any) -> dict[str, Any]:
+        records = [
+            {"description": piece.text, "entities": ["Xodar"], "evidence": [piece.label]} for piece in given.evidence
+        ]
+        return {"insertions": records}
+
+    def cite(given: Any) -> dict[str, Any]:
+        piece = next(piece for piece in given.evidence if "degraded" in piece.text)
+        return {"answer": "Issus", "quotes": [{"label": piece.label, "quote": "degraded Xodar"}]}
+
+    with open_tome(here, make_model(evolve=insert, answer=cite)) as tome:
+        session = tome.session("s")
+        session.ask("Who degraded Xodar?", system=EVOLVE)
+        tome.remove("b")
+        for text in (json.dumps(tome.store.session("s")), "".join(tome.export())):
+            assert "degraded Xodar to" not in text
+            assert "defeated" in text
+        (turn,) = session.read().turns
+        assert (turn.asked, turn.answer) == ("Who degraded Xodar?", "")
+        tome.add(Document(id="a", text="Nothing is left of it.", metadata={}))
+        assert "defeated" not in json.dumps(tome.store.session("s")), "a document that is replaced is removed too"
+
+
+def test_what_was_removed_while_nobody_could_tell_the_session_is_forgotten_at_the_next_question(here):
+    model = make_model()
+    with open_tome(here, model) as tome:
+        session = tome.session("s")
+        session.ask("Who degraded Xodar?", system=EVOLVE)
+        with tome.store.hold_session("s"):
+            for document in ("a", "b"):
+                tome.remove(document)
+        answer = session.ask("Why?")
+    assert NOTE.format("Who degraded Xodar?") in answer.session.dropped
+    assert find_detail(answer, "resumed")["forgotten"] == [NOTE.format("Who degraded Xodar?")]
+    assert answer.session.notes == ()
+
+
+def test_the_limit_drops_the_oldest_and_says_so(here):
+    with open_tome(here, make_model(plan=search_on), session_limit=2) as tome:
+        session = tome.session("s")
+        answers = [session.ask(f"Question {number}?", system=EVOLVE) for number in range(5)]
+        record = session.read()
+    assert answers[1].session.dropped == ()
+    assert answers[2].session.dropped == (NOTE.format("Question 0?"), "Question 0?")
+    assert find_detail(answers[2], "session")["dropped"] == list(answers[2].session.dropped)
+    assert [turn.asked for turn in record.turns] == ["Question 3?", "Question 4?"]
+    assert (record.count, len(record.memory["points"])) == (5, 2)
+    with pytest.raises(UsageError, match="session_limit is 0"):
+        Tome.open(here / "b.tome", session_limit=0)
+
+
+def test_the_first_question_fixes_system_settings_and_scope(here):
+    with open_tome(here, make_model()) as tome:
+        session = tome.session("s")
+        session.ask("Who?", system=EVOLVE, where=["year>=2"])
+        assert session.ask("Why?").evidence
+        assert session.ask("Why?", system="hybrid+evolve", settings={"rounds": 1}, where=["year>=2"]).system == EVOLVE
+        assert {citation.node[0] for citation in session.ask("How?").evidence} == {"p"}
+        assert "Carter" not in "".join(piece.text for piece in session.ask("Where?").evidence)
+        for stated in ({"system": "naive"}, {"settings": {"rounds": 2}}, {"where": ["year>=1"]}):
+            with pytest.raises(UsageError, match="or begin another session"):
+                session.ask("When?", **stated)
+        with pytest.raises(UsageError, match="needs a system with a name"):
+            tome.session("t").ask("Who?", system=lambda kit: answer_once(kit, None, 1, 1))
+
+
+def test_names_that_cannot_be_typed_and_sessions_that_do_not_exist(here):
+    with open_tome(here, make_model()) as tome:
+        for name in ("", " a", "a\n", "x" * 201):
+            with pytest.raises(UsageError, match="cannot be named"):
+                tome.session(name)
+        with pytest.raises(UnknownName, match="no session 'letter'"):
+            tome.delete_session("letter")
+        assert tome.session("letters").read() is None
+        assert tome.sessions() == []
+
+
+def test_a_damaged_session_names_the_remedy(here):
+    with open_tome(here, make_model()) as tome:
+        session = tome.session("s")
+        session.ask("Who?", system=EVOLVE)
+        row = tome.store.session("s")
+        for change in ({"turns": None}, {"memory_kind": "pool"}):
+            with tome.store.write() as writing:
+                writing.put_session("s", {**row, **change})
+            with pytest.raises(StoreError, match="delete it"):
+                session.ask("Why?")
+
+
+def test_a_session_that_is_killed_is_as_it_was_before(here):
+    with OpenAIServer(
+        lambda _: reply_with(json.dumps({"answer": "Issus", "question": "Why is he a slave?"}))
+    ) as server:
+        settings = ("--model", "openai:test", "--base-url", server.url)
+        with Tome.open(here / "a.tome", embedder="hash", model="openai:test", base_url=server.url) as tome:
+            tome.add(*DOCUMENTS)
+            tome.session("s").ask("Who degraded Xodar?", system="naive")
+            before = list(tome.export())
+        made = len(server.requests)
+        server.handler = lambda request: reply_with("{}", delay=3600)
+        process = start_command("ask", "--tome", here / "a.tome", "--session", "s", "Why?", *settings)
+        while len(server.requests) == made and process.poll() is None:
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        assert len(server.requests) > made
+    with Tome.open(here / "a.tome", model=make_model()) as tome:
+        assert list(tome.export()) == before
+        assert tome.session("s").ask("Why?").session.number == 2, "the lock does not outlive its process"
+
+
+def test_a_question_that_fails_after_its_search_repeats_no_call(here):
+    replies: list[Any] = [{"answer": "Issus"}, ModelError("stopped"), {"answer": "for his defeat"}]
+    model = make_model(answer=replies)
+    with open_tome(here, model) as tome:
+        session = tome.session("s")
+        session.ask("Who degraded Xodar?", system=EVOLVE)
+        before, made = session.read(), len(model.calls)
+        with pytest.raises(ModelError):
+            session.ask("Why?")
+        assert session.read() == before
+        asked = [call.role for call in model.calls[made:]]
+        assert session.ask("Why?").text == "for his defeat"
+    assert [call.role for call in model.calls[made:]] == [*asked, "answer"]
