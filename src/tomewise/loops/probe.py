@@ -34,9 +34,11 @@ from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts
 from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import Count, Shelf
+from tomewise.loops.pictures import draw_pool
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
 from tomewise.loops.skipped import Skipped
+from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
@@ -118,6 +120,10 @@ class Probe:
         most = sum_calls([first, cycle.repeat(cycles), attempt]).most
         limit = "" if most is None else f", at most {write_number(most)} in {cycles} cycles"
         return CallCount(f"{first.formula} + {cycle.formula} a cycle + 1 for a forced answer{limit}", most)
+
+    def draw(self, question: Question, answer: Answer) -> Picture:
+        """The pool behind an answer of this loop, from its events. Raises UsageError without it."""
+        return draw_pool(question, answer)
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer."""

@@ -24,6 +24,7 @@ from tomewise.terminal.options import (
     MaxCost,
     MaxTokens,
     Model,
+    PictureFile,
     System,
     TomeFile,
     Where,
@@ -32,6 +33,7 @@ from tomewise.terminal.screen import console, print_json, show_progress, show_st
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 
 if TYPE_CHECKING:
+    from tomewise.pictures import Picture
     from tomewise.settings import Settings
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
@@ -191,6 +193,7 @@ def ask(
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
+    picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
@@ -202,6 +205,9 @@ def ask(
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
+        if picture:
+            check_picture_file(picture)
+            book.check_picture(variant)
         on_event = None if as_json or not trace else _show_event
         with show_status(f"asking {variant.name}"):
             answer = book.ask(
@@ -215,6 +221,8 @@ def ask(
                 within=scope,
             )
         nearest = reports.find_nearest(answer, book.store)
+        if picture:
+            save_picture(book.picture_answer(question, answer, system=variant), picture)
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
@@ -327,6 +335,23 @@ def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope 
 
     events = {"trace": [asdict(event) for event in answer.events]} if trace else {}
     print_json({**as_json(answer), "within": scope_json(scope), "nearest": nearest_json(nearest), **events})
+
+
+def check_picture_file(file: Path) -> None:
+    """Raise UsageError for a file that cannot be written, before anything is spent."""
+    if not file.parent.is_dir() or file.is_dir():
+        raise UsageError(f"{str(file)!r} cannot be written: name a file in a folder that exists")
+
+
+def save_picture(picture: Picture, file: Path) -> None:
+    """Write a page that draws the picture, and say where it is."""
+    from tomewise.drawing.page import write_page
+
+    try:
+        file.write_text(write_page(picture), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{str(file)!r} cannot be written ({error.strerror}): name another file") from None
+    console(stderr=True).print(f"[dim]picture: {_safe(str(file))}[/dim]")
 
 
 def _show_event(event: Event) -> None:

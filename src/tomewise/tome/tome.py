@@ -19,6 +19,7 @@ from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
+from tomewise.pictures import LIMIT, Picture
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
@@ -34,6 +35,7 @@ from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
 from tomewise.tome.open_store import open_store
+from tomewise.tome.pictures import find_drawable, picture_answer, picture_layer, picture_trace
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
@@ -539,6 +541,38 @@ class Tome:
         """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
         with self._trace_lock:
             delete_trace(number, self._store)
+
+    # ------------------------------------------------------------ pictures
+
+    def check_picture(self, system: Choice | System = DEFAULT) -> None:
+        """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
+        find_drawable(system, self._kit)
+
+    def picture_answer(
+        self, question: str | Question, answer: Answer, *, system: Choice | System | None = None
+    ) -> Picture:
+        """The working memory behind an answer: the pool, or the hypergraph; `drawing.page.write_page` draws it.
+
+        `system` is the one that answered; it may be left out where `answer.system` names it. Raises UsageError for a
+        system without a working memory.
+        """
+        asked = Question(text=question) if isinstance(question, str) else question
+        return picture_answer(asked, answer, system or answer.system, self._kit)
+
+    def picture_trace(self, number: int) -> Picture:
+        """The working memory behind a stored answer, which says what the trace left out. Raises UnknownName."""
+        return picture_trace(self.trace(number), self._kit)
+
+    def picture_layer(
+        self, layer: str, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: int | None = None
+    ) -> Picture:
+        """A layer as a picture, by the name that `tome show` prints, with at most `limit` (up to 500) nodes.
+
+        A graph shows the entities within `hops` facts `around` one, or the most connected. What the answer of `trace`
+        used is highlighted. Raises UnknownName, UsageError.
+        """
+        used = None if trace is None else self.trace(trace)
+        return picture_layer(layer, self._store, around=around, hops=hops, limit=limit, trace=used)
 
     def search(
         self,

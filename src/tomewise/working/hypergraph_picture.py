@@ -60,7 +60,7 @@ def picture_hypergraph(
         outcome=outcome,
         nodes=nodes,
         links=tuple(PictureLink(source=a, target=b) for a, b in (*joined, *rests)),
-        groups=tuple(group for group in _GROUPS if any(node.group == group.id for node in nodes)),
+        groups=_GROUPS,
         passages=tuple(texts[node] for node in _list_evidence(memory) if node in texts),
         shown=len(nodes),
         total=len(nodes),
