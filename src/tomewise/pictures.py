@@ -184,5 +184,6 @@ def shorten_label(text: str) -> str:
 
 def list_missing(picture: Picture, cut: Iterable[str]) -> Picture:
     """The picture of a stored trace, which says what the trace left out."""
-    said = tuple(f"The stored trace was cut to stay small; left out: {what}." for what in cut)
-    return replace(picture, missing=(*picture.missing, *said))
+    lost = [what for what in cut if not what.startswith("texts of evidence")]  # the tome itself has those
+    missing = (f"The stored trace was cut to stay small; it left out: {', '.join(lost)}.",) if lost else ()
+    return replace(picture, missing=(*picture.missing, *missing))

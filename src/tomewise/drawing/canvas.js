@@ -1,16 +1,15 @@
 // The drawing itself: SVG that can be moved, zoomed and walked through by keyboard. Needs d3 (global).
-import { layOut, radius } from "./layouts.js";
-import { chooseLabels, measureLabel, wrapLabel } from "./labels.js";
+import { isNarrow, layOut, radius } from "./layouts.js";
+import { measureLabel, measureText, placeLabels, wrapLabel } from "./labels.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const RANKS = { cited: 2, shown: 1 };
 
 /** A drawing in `stage`. `hooks.open(id)` is called for a chosen node; `closed` are folded nodes of a tree. */
 export class Canvas {
   constructor(stage, picture, index, closed, hooks) {
     Object.assign(this, { stage, picture, index, closed, hooks });
     this.isRows = picture.kind !== "graph";
-    this.svg = d3.select(stage).append("svg").attr("role", "group")
+    this.svg = d3.select(stage).append("svg").attr("role", "group").classed("tp-rows", this.isRows)
       .attr("aria-label", `${picture.title}: tab goes from node to node, arrows to the nearest one, Enter opens details`);
     this.scene = this.svg.append("g").attr("class", "tp-scene");
     this.zoom = d3.zoom().scaleExtent([0.05, 6])
@@ -21,6 +20,7 @@ export class Canvas {
     this.isVisible = () => true;
     if (this.isRows) this.svg.on("wheel.rows", (event) => this.scroll(event), { passive: false });
     this.svg.on("click", (event) => event.target === this.svg.node() && hooks.open(null));
+    this.seen = new Set(picture.nodes.filter((node) => node.use === "shown").map((node) => node.group));
     this.draw();
     this.fit();
   }
@@ -34,7 +34,8 @@ export class Canvas {
 
   draw() {
     const box = this.stage.getBoundingClientRect();
-    this.places = layOut(this.picture, this.index, this.closed, (box.width || 1) / (box.height || 1));
+    this.narrow = isNarrow(box.width);
+    this.places = layOut(this.picture, this.index, this.closed, box.width, box.height);
     const nodes = this.picture.nodes.filter((node) => this.places.has(node.id) && this.isVisible(node));
     const ids = new Set(nodes.map((node) => node.id));
     const links = this.picture.links.filter((link) => ids.has(link.source) && ids.has(link.target) && link.source !== link.target);
@@ -48,6 +49,7 @@ export class Canvas {
       .attr("class", "tp-node").attr("tabindex", 0).attr("role", "button")
       .attr("data-group", (node) => this.picture.groups.findIndex((group) => group.id === node.group) % 6)
       .attr("data-use", (node) => node.use || null)
+      .attr("data-unseen", (node) => (!node.use && this.seen.has(node.group) ? "" : null))
       .attr("aria-label", (node) => this.describe(node))
       .attr("transform", (node) => `translate(${this.places.get(node.id).x},${this.places.get(node.id).y})`)
       .on("click", (event, node) => this.hooks.open(node.id))
@@ -64,7 +66,7 @@ export class Canvas {
   }
 
   weigh(node) {
-    return 1e6 * (node.mark ? 1 : 0) + 1e4 * (RANKS[node.use] ?? 0) + this.index.neighbours.get(node.id).length;
+    return (node.use === "cited" ? 1e7 : 0) + (node.mark ? 1e6 : 0) + (node.use ? 1e4 : 0) + this.index.neighbours.get(node.id).length;
   }
 
   isUsed(link) {
@@ -77,27 +79,39 @@ export class Canvas {
     return `${group.label}: ${node.mark ? `${node.mark} ` : ""}${node.label}${use}`;
   }
 
+  /** Half the width of its shape. */
+  measure(node) {
+    if (this.isRows) return node.mark ? 11 : 5.5;
+    return radius(node, this.index);
+  }
+
+  /** The label in a row: short where children stand to the right of it. */
+  cutLabel(node) {
+    const hasNext = this.index.children.get(node.id).length;
+    return wrapLabel(node.label, hasNext ? (this.narrow ? 15 : 30) : this.narrow ? 34 : 60, 1)[0];
+  }
+
   makeShape(node) {
     const shape = this.picture.groups.find((group) => group.id === node.group).shape;
-    const r = this.isRows ? (node.mark ? 11 : 5.5) : radius(node, this.index);
+    const r = this.measure(node);
     const element = document.createElementNS("http://www.w3.org/2000/svg", shape === "circle" ? "circle" : "rect");
-    const values = shape === "circle" ? { r } : { x: -r, y: -r * 0.8, width: 2 * r, height: 1.6 * r, rx: 5 };
+    const values = shape === "circle" ? { r } : { x: -r, y: -r * 0.8, width: 2 * r, height: 1.6 * r, rx: 0.4 * r };
     if (shape === "diamond") Object.assign(values, { x: -r * 0.8, width: 1.6 * r, rx: 1, transform: "rotate(45)" });
     for (const [name, value] of Object.entries({ class: "tp-shape", ...values })) element.setAttribute(name, value);
     return element;
   }
 
   addLabel(node, group) {
-    const r = this.isRows ? (node.mark ? 11 : 5.5) : radius(node, this.index);
-    const rows = this.isRows ? wrapLabel(node.label, 34, 1) : wrapLabel(node.label, node.mark ? 26 : 22, 2);
+    const r = this.measure(node);
+    const rows = this.isRows ? [this.cutLabel(node)] : wrapLabel(node.label, node.mark ? 26 : 22, 2);
     const text = d3.select(group).append("text").attr("text-anchor", this.isRows ? "start" : "middle");
     text.selectAll("tspan").data(rows).join("tspan").attr("x", 0).attr("dy", (row, place) => (place ? "1.2em" : 0)).text((row) => row);
-    Object.assign(group, { rows, r });
+    Object.assign(group, { r, size: measureLabel(rows) });
   }
 
   addFold(node, group) {
     const isClosed = this.closed.has(node.id);
-    const fold = d3.select(group).insert("g", ":first-child").attr("class", "tp-fold").attr("transform", "translate(-15,0)")
+    const fold = d3.select(group).insert("g", ":first-child").attr("class", "tp-fold").attr("transform", `translate(${-this.measure(node) - 9},0)`)
       .on("click", (event) => { event.stopPropagation(); this.toggle(node.id); });
     fold.append("rect").attr("x", -9).attr("y", -12).attr("width", 18).attr("height", 24).attr("class", "tp-hit");
     fold.append("path").attr("d", isClosed ? "M-2,-4L3,0L-2,4" : "M-4,-2L0,3L4,-2");
@@ -119,8 +133,13 @@ export class Canvas {
     const a = this.places.get(link.source);
     const b = this.places.get(link.target);
     if (!this.isRows) return `M${a.x},${a.y}L${b.x},${b.y}`;
-    const middle = b.x - 60;
-    return a.x === b.x ? `M${a.x},${a.y}L${b.x},${b.y}` : `M${a.x},${a.y}H${middle - 20}C${middle + 12},${a.y} ${middle - 12},${b.y} ${middle + 20},${b.y}H${b.x - 20}`;
+    const node = this.index.nodes.get(link.source);
+    const start = a.x + this.measure(node) + 15 + (measureText(this.cutLabel(node)) * 13) / 12;
+    const end = b.x - this.measure(this.index.nodes.get(link.target)) - (this.picture.kind === "tree" ? 17 : 6);
+    if (a.x >= b.x) return `M${a.x},${a.y}L${b.x},${b.y}`;
+    const turn = Math.max(Math.min(start, end - 6), end - 40);
+    const middle = (turn + end) / 2;
+    return a.y === b.y ? `M${start},${a.y}H${end}` : `M${Math.min(start, turn)},${a.y}H${turn}C${middle},${a.y} ${middle},${b.y} ${end},${b.y}`;
   }
 
   follow(transform) {
@@ -137,22 +156,27 @@ export class Canvas {
       this.texts.attr("transform", (node, place, all) => `translate(${all[place].r + 7},4.5)`);
       return;
     }
-    const scale = Math.min(1.6, Math.max(1 / k, 0.5));
+    const scale = Math.max(0.92 / k, 0.5); // so that small drawings have few labels, and no tiny ones
     const groups = new Map(this.texts.nodes().map((group) => [d3.select(group).datum().id, group]));
-    const boxes = this.ranked.map((node) => {
-      const { rows, r } = groups.get(node.id);
-      const place = this.places.get(node.id);
-      const size = measureLabel(rows);
-      return { id: node.id, x: place.x * k, y: (place.y + r + 4) * k, w: size.w * scale * k, h: size.h * scale * k };
-    });
     const shapes = this.ranked.map((node) => {
       const { r } = groups.get(node.id);
       const place = this.places.get(node.id);
       return { id: node.id, x: place.x * k, y: (place.y - r) * k, w: r * k, h: 2 * r * k };
     });
-    const chosen = chooseLabels(boxes, shapes.filter((shape) => shape.w > 3));
-    this.texts.classed("tp-hidden", (node) => !chosen.has(node.id))
-      .attr("transform", (node, place, all) => `translate(0,${all[place].r + 3 + 11 * scale}) scale(${scale})`);
+    const boxes = shapes.map((shape) => {
+      const { size } = groups.get(shape.id);
+      return { ...shape, y: shape.y + shape.h + 4, w: size.w * scale * k, h: size.h * scale * k };
+    });
+    const isFar = k < 0.55;
+    const marked = new Set(this.ranked.filter((node) => node.mark || !isFar).map((node) => node.id));
+    const placed = placeLabels(boxes, shapes, (id) => marked.has(id)); // from afar a label may cover a dot
+    this.svg.classed("tp-far", isFar);
+    this.texts.classed("tp-hidden", (node) => !placed.has(node.id)).attr("transform", (node, place, all) => {
+      const { r, size } = all[place];
+      const isAbove = placed.get(node.id) === "above";
+      const y = isAbove ? -r - 4 / k - (size.h - 11) * scale : r + 4 / k + 11 * scale;
+      return `translate(0,${y}) scale(${scale})`;
+    });
   }
 
   fit() {
@@ -161,14 +185,14 @@ export class Canvas {
     if (!places.length || !box.width) return;
     const [left, right] = d3.extent(places, (place) => place.x);
     const [top, bottom] = d3.extent(places, (place) => place.y);
-    const side = this.isRows ? { left: 40, right: 250 } : { left: 60, right: 60 };
+    const side = this.isRows ? { left: 40, right: this.narrow ? 120 : 300 } : { left: this.narrow ? 40 : 100, right: this.narrow ? 40 : 100 };
     const wide = box.width / (right - left + side.left + side.right);
-    const high = box.height / (bottom - top + 110);
-    const k = this.isRows ? Math.min(1.05, Math.max(0.8, wide)) : Math.min(1.5, wide, high);
-    const rows = (bottom - top + 60) * k > box.height ? 34 : box.height / 2 - ((top + bottom) / 2) * k + top * k;
+    const high = box.height / (bottom - top + 170);
+    const k = this.isRows ? Math.min(1, Math.max(0.9, wide)) : Math.min(1.5, wide, high);
+    const rows = (bottom - top + 60) * k > box.height ? 34 : Math.max(34, Math.min(80, box.height / 2 - ((bottom - top) / 2) * k));
     const target = this.isRows
       ? d3.zoomIdentity.translate(side.left * k - left * k, rows - top * k).scale(k)
-      : d3.zoomIdentity.translate(box.width / 2 - ((left + right) / 2) * k, box.height / 2 - ((top + bottom) / 2) * k - 8).scale(k);
+      : d3.zoomIdentity.translate(box.width / 2 - ((left + right) / 2) * k, box.height / 2 - ((top + bottom) / 2) * k).scale(k);
     this.svg.call(this.zoom.transform, target);
     this.label();
   }

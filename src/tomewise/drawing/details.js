@@ -128,7 +128,7 @@ function makeTable(title, rows, open) {
   const names = [...new Set(rows.flatMap(([node]) => Object.keys(node.facts)))];
   const table = make("table", "", null, make("caption", "", title));
   const head = make("tr");
-  for (const name of ["", ...names, "answer"]) {
+  for (const name of ["what", ...names, "answer"]) {
     const cell = make("th", "", name);
     cell.scope = "col";
     head.append(cell);

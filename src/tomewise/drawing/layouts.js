@@ -1,7 +1,8 @@
-// Where things stand: a function of a picture that gives each node a place. Needs d3 (global) for forces and trees.
+// Where things stand: a function of a picture that gives each node a place. Needs d3 (global) for the forces.
 
-const COLUMN = 300; // units between levels of a tree
-const ROW = 34; // units between rows
+const COLUMNS = { wide: 310, narrow: 190 }; // units between levels of a tree
+const ROW = 30; // units between rows
+const GAP = 8; // units more after the last child
 const MOST_ROWS = 60; // a tree opens no further at first
 
 /** Groups what a picture says by node: children, parents and neighbours. */
@@ -37,11 +38,12 @@ export function chooseClosed(index) {
   return closed;
 }
 
-/** Places by node id. `aspect` is width divided by height of the stage. */
-export function layOut(picture, index, closed, aspect) {
-  if (picture.kind === "tree") return layOutTree(index, closed);
-  if (picture.kind === "line") return layOutLine(picture, index);
-  return layOutGraph(picture, index, aspect);
+/** Places by node id, in a stage of this width and height. */
+export function layOut(picture, index, closed, width, height) {
+  const column = isNarrow(width) ? COLUMNS.narrow : COLUMNS.wide;
+  if (picture.kind === "tree") return layOutTree(index, closed, column);
+  if (picture.kind === "line") return layOutLine(picture, index, column);
+  return layOutGraph(picture, index, (width || 1) / (height || 1));
 }
 
 function layOutGraph(picture, index, aspect) {
@@ -64,23 +66,29 @@ function layOutGraph(picture, index, aspect) {
   return new Map(nodes.map((node) => [node.id, { x: node.x, y: node.y }]));
 }
 
-function layOutTree(index, closed) {
-  const top = { id: null, below: index.roots };
-  const below = (node) => (node.id === null ? node.below : closed.has(node.id) ? [] : index.children.get(node.id)).map((id) => ({ id }));
-  const root = d3.hierarchy(top, below);
-  d3.tree().nodeSize([ROW, COLUMN]).separation((a, b) => (a.parent === b.parent ? 1 : 1.25))(root);
-  const places = root.descendants().filter((each) => each.data.id !== null);
-  return new Map(places.map((each) => [each.data.id, { x: each.y - COLUMN, y: each.x }]));
+/** A row for each leaf; a parent stands beside its first child, so that the tree reads from its upper left corner. */
+function layOutTree(index, closed, column) {
+  const places = new Map();
+  let y = 0;
+  const visit = (id, depth) => {
+    const below = closed.has(id) ? [] : index.children.get(id);
+    const place = { x: depth * column, y };
+    places.set(id, place);
+    below.forEach((child) => visit(child, depth + 1));
+    y += below.length ? GAP : ROW;
+  };
+  index.roots.forEach((id) => visit(id, 0));
+  return places;
 }
 
 /** Nodes of the lowest level one beneath the other in their order; a higher one in the middle of its children. */
-function layOutLine(picture, index) {
+function layOutLine(picture, index, column) {
   const least = Math.min(...picture.nodes.map((node) => node.level));
   const most = Math.max(...picture.nodes.map((node) => node.level));
   const places = new Map();
   let row = 0;
   for (const node of picture.nodes.filter((each) => each.level === least)) {
-    places.set(node.id, { x: (most - least) * COLUMN, y: row * ROW });
+    places.set(node.id, { x: (most - least) * column, y: row * ROW });
     row += 1;
   }
   for (let level = least + 1; level <= most; level += 1) {
@@ -88,10 +96,15 @@ function layOutLine(picture, index) {
     for (const node of picture.nodes.filter((each) => each.level === level)) {
       const rows = index.children.get(node.id).map((id) => places.get(id)?.y).filter((y) => y !== undefined);
       last = Math.max(last + ROW, rows.length ? d3.mean(rows) : last + ROW);
-      places.set(node.id, { x: (most - level) * COLUMN, y: last });
+      places.set(node.id, { x: (most - level) * column, y: last });
     }
   }
   return places;
+}
+
+/** Whether a stage has room for short labels only. */
+export function isNarrow(width) {
+  return width < 600;
 }
 
 /** Half the width of a node's shape: more links, a larger shape. */

@@ -114,8 +114,10 @@ function makeLegend(picture, hidden, refresh) {
     button.setAttribute("aria-pressed", "true");
     legend.append(button);
   });
-  if (picture.nodes.some((node) => node.use === "cited")) {
-    legend.append(make("span", "tp-key", null, make("i", "tp-dot tp-circle tp-used"), "cited by the answer"));
+  const keys = [["cited", "tp-used", "cited by the answer"], ["shown", "tp-unseen", "not seen by the answer"]];
+  for (const [use, look, words] of keys) {
+    if (!picture.nodes.some((node) => node.use === use)) continue;
+    legend.append(make("span", "tp-key", null, make("i", `tp-dot tp-circle ${look}`), words));
   }
   return legend;
 }

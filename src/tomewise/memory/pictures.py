@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def picture_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
     """The nodes of a layer from the highest level down, then its passages: at most `limit` in all."""
-    return _picture_levels(store, layer, "tree", "Tree", limit, uses or Uses())
+    return _picture_levels(store, layer, "tree", "Tree of summaries", limit, uses or Uses())
 
 
 def picture_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
     """The nodes of a layer in their order, those that were made from others beside these: at most `limit` in all."""
-    return _picture_levels(store, layer, "line", "In order", limit, uses or Uses())
+    return _picture_levels(store, layer, "line", "Summaries in order", limit, uses or Uses())
 
 
 def _picture_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int, uses: Uses) -> Picture:
@@ -40,7 +40,7 @@ def _picture_levels(store: Readable, layer: str, kind: Kind, title: str, limit: 
     return Picture(
         kind=kind,
         title=title,
-        about=layer,
+        about=f"Layer {layer}",
         nodes=tuple(shown),
         links=tuple(_list_links(chosen, sources, ids)),
         groups=(

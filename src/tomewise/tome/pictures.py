@@ -11,7 +11,7 @@ from tomewise.loops.pictures import Drawable
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import picture_graph
 from tomewise.memory.pictures import picture_line, picture_tree
-from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses
+from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
 from tomewise.place import describe_place
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Choice, choose_variant
@@ -87,7 +87,12 @@ def fill_texts(picture: Picture, store: Store) -> Picture:
         kept.append(replace(passage, text=text))
     lost = len(wanted) - len(kept)
     missing = (f"The texts of {lost:,} of {len(wanted):,} pieces of evidence are not here.",) if lost else ()
-    return replace(picture, passages=tuple(kept), missing=(*picture.missing, *missing))
+    texts = {passage.id: passage.text for passage in kept if passage.text}
+    nodes = tuple(
+        replace(node, label=shorten_label(texts[node.id])) if node.passages == (node.id,) and node.id in texts else node
+        for node in picture.nodes
+    )
+    return replace(picture, nodes=nodes, passages=tuple(kept), missing=(*picture.missing, *missing))
 
 
 def _read_texts(wanted: tuple[NodeId, ...], store: Store) -> Iterator[tuple[NodeId, PicturePassage]]:
