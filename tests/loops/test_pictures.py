@@ -13,12 +13,12 @@ from tomewise.types import Answer, Citation, Event, Question
 QUESTION = Question(text="Who forged the letter?")
 
 
-def recalled(step: int, probe: str, layer: str, *nodes: str) -> Event:
+def recall(step: int, probe: str, layer: str, *nodes: str) -> Event:
     evidence = [{"node": node, "layer": layer, "score": 0.5, "title": "T", "text": f"Text of {node}"} for node in nodes]
     return Event(name="recalled", step=step, detail={"probe": probe, "layer": layer, "evidence": evidence})
 
 
-def encoded(step: int, probe: str, cue: str) -> Event:
+def encode(step: int, probe: str, cue: str) -> Event:
     detail = {"probe": probe, "layer": "passages", "cue": cue, "support": ["p1"]}
     return Event(name="encoded", step=step, detail=detail)
 
@@ -28,13 +28,13 @@ def attempt(step: int, **detail: Any) -> Event:
 
 
 EVENTS = (
-    recalled(0, QUESTION.text, "passages", "p1", "p2"),
+    recall(0, QUESTION.text, "passages", "p1", "p2"),
     attempt(0, failed=True, missing="the hand", shown=["p1", "p2"]),
-    encoded(0, QUESTION.text, "The letter is forged."),
-    recalled(1, "whose hand", "passages", "p3"),
-    recalled(1, "whose hand", "tree"),
-    recalled(1, "what ink", "passages", "p3", "p4"),
-    encoded(1, "whose hand", "It is the doctor's hand."),
+    encode(0, QUESTION.text, "The letter is forged."),
+    recall(1, "whose hand", "passages", "p3"),
+    recall(1, "whose hand", "tree"),
+    recall(1, "what ink", "passages", "p3", "p4"),
+    encode(1, "whose hand", "It is the doctor's hand."),
     attempt(1, failed=False, answer="the doctor", shown=["p1", "p3"]),
 )
 CITED = Citation(document="d", passage="p3", position=0, start=0, end=1, quote="x")

@@ -12,8 +12,8 @@ from tomewise.errors import UnknownName
 from tomewise.memory.building import build
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.graph.graph_picture import picture_graph
-from tomewise.memory.pictures import picture_line, picture_tree
+from tomewise.memory.graph.graph_picture import draw_graph
+from tomewise.memory.pictures import draw_line, draw_tree
 from tomewise.pictures import Uses
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
@@ -40,10 +40,10 @@ def list_names(picture) -> list[str]:
 
 
 async def test_the_most_connected_entities_come_first(store):
-    picture = picture_graph(store, NAMES, limit=2)
+    picture = draw_graph(store, NAMES, limit=2)
     assert sorted(list_names(picture)) == ["issus", "xodar"]
     assert (picture.shown, picture.total) == (2, 6)
-    whole = picture_graph(store, NAMES)
+    whole = draw_graph(store, NAMES)
     assert len(whole.nodes) == 6
     ends = {frozenset({link.source, link.target}) for link in whole.links}
     names = {node.id: node.label for node in whole.nodes}
@@ -53,21 +53,21 @@ async def test_the_most_connected_entities_come_first(store):
 
 
 async def test_a_graph_around_one_entity_grows_by_hops(store):
-    assert sorted(list_names(picture_graph(store, NAMES, around="XODAR"))) == ["carter", "issus", "xodar"]
-    assert sorted(list_names(picture_graph(store, NAMES, around="Xodar", hops=2))) == [
+    assert sorted(list_names(draw_graph(store, NAMES, around="XODAR"))) == ["carter", "issus", "xodar"]
+    assert sorted(list_names(draw_graph(store, NAMES, around="Xodar", hops=2))) == [
         "carter",
         "issus",
         "phaidor",
         "xodar",
     ]
-    assert list_names(picture_graph(store, NAMES, around="Xodar", limit=1)) == ["xodar"]
-    with pytest.raises(UnknownName, match="'Bob' is no entity"):
-        picture_graph(store, NAMES, around="Bob")
+    assert list_names(draw_graph(store, NAMES, around="Xodar", limit=1)) == ["xodar"]
+    with pytest.raises(UnknownName, match="'Bob' is not an entity"):
+        draw_graph(store, NAMES, around="Bob")
 
 
 async def test_facts_and_passages_stand_with_their_entities(store):
     passage = next(passage for passage in store.passages().values() if "defeated" in passage.text)
-    picture = picture_graph(store, NAMES, around="Carter", uses=Uses(cited=frozenset({passage.id})))
+    picture = draw_graph(store, NAMES, around="Carter", uses=Uses(cited=frozenset({passage.id})))
     carter = next(node for node in picture.nodes if node.label == "carter")
     assert carter.use == "cited"
     assert carter.passages == (passage.id,)
@@ -77,7 +77,7 @@ async def test_facts_and_passages_stand_with_their_entities(store):
 
 async def test_an_empty_graph_is_an_empty_picture(tmp_path):
     with closing(SqliteStore.open(tmp_path / "b.tome")) as empty:
-        assert picture_graph(empty, NAMES).nodes == ()
+        assert draw_graph(empty, NAMES).nodes == ()
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ async def test_episodes_stand_in_their_order(stories_store):
     model = ScriptedModel({"narrate": lambda given: {"summary": " ".join(given.texts)}})
     layer = EpisodesLayer(stories_store, model, HashEmbedder(32), levels=2)
     await build([layer], stories_store, lambda _: None)
-    picture = picture_line(stories_store, layer.name)
+    picture = draw_line(stories_store, layer.name)
     first = [node for node in picture.nodes if node.level == 0]
     assert [node.label for node in first] == ["Scene 0. Scene 1. Scene 2.", "Scene 3. Scene 4. Scene 5."]
     assert [len(node.passages) for node in first] == [3, 3]
     above = [node for node in picture.nodes if node.level == 1]
     assert {(link.source, link.target) for link in picture.links} == {(above[0].id, node.id) for node in first}
-    assert picture_line(stories_store, layer.name, limit=1).shown == 1
+    assert draw_line(stories_store, layer.name, limit=1).shown == 1
 
 
 def test_a_tree_shows_its_top_first(stories_store):
@@ -130,11 +130,11 @@ def test_a_tree_shows_its_top_first(stories_store):
     with stories_store.write() as change:
         change.put_nodes(leaves)
         change.put_nodes([top])
-    picture = picture_tree(stories_store, "tree", uses=Uses(shown=frozenset({"s1"})))
+    picture = draw_tree(stories_store, "tree", uses=Uses(shown=frozenset({"s1"})))
     assert list_names(picture)[:3] == ["All", "Part 0", "Part 1"]
     assert len(picture.nodes) == picture.total == 9
     assert {link.target for link in picture.links if link.source == "top"} == {"s0", "s1"}
     assert [node.use for node in picture.nodes][:3] == ["", "", "shown"]
-    cut = picture_tree(stories_store, "tree", limit=4)
+    cut = draw_tree(stories_store, "tree", limit=4)
     assert [node.group for node in cut.nodes] == ["level 2", "level 1", "level 1", "passages"]
     assert (cut.shown, cut.total) == (4, 9)

@@ -72,11 +72,11 @@ def test_a_trace_of_another_loop_is_refused(command, story):
 def test_layers_are_drawn_from_python(command, story, here):
     with Tome.open(here / "memory.tome") as tome:
         tome.build("hipporag2")
-        picture = tome.picture_layer("graph:passages-triples")
+        picture = tome.draw_layer("graph:passages-triples")
         assert picture.nodes
         assert {"Ada Marsh rowed" in passage.text for passage in picture.passages} >= {True}
         assert write_page(picture).startswith("<!doctype html>")
         with pytest.raises(UnknownName, match="'tree' is not built: this tome has graph:passages-triples"):
-            tome.picture_layer("tree")
+            tome.draw_layer("tree")
         with pytest.raises(UsageError, match="from 1 to 500"):
-            tome.picture_layer("graph:passages-triples", limit=501)
+            tome.draw_layer("graph:passages-triples", limit=501)

@@ -1,4 +1,4 @@
-"""Pictures of stored traces: what was cut is said; and the texts that a picture holds are bounded."""
+"""Pictures of stored traces say what was cut, and the texts that a picture holds are bounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.pictures import Group, Picture, PictureNode
-from tomewise.tome.pictures import fill_texts, picture_trace
+from tomewise.tome.pictures import draw_trace, fill_texts
 from tomewise.types import Answer, Document, Event, Question
 
 
@@ -21,7 +21,7 @@ def trace(tome):
 
 def test_a_trace_that_was_cut_says_what_is_missing(tome, trace):
     cut = ("texts of evidence", "texts of events after 200 characters")
-    drawn = picture_trace(replace(trace, cut=cut), tome.kit)
+    drawn = draw_trace(replace(trace, cut=cut), tome.kit)
     assert drawn.missing == (
         "The stored trace was cut to stay small; it left out: texts of events after 200 characters.",
     )
@@ -33,20 +33,20 @@ def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
         return replace(event, detail={**event.detail, "evidence": pieces})
 
     bare = replace(trace, answer=replace(trace.answer, events=tuple(map(drop_texts, trace.answer.events))))
-    assert picture_trace(bare, tome.kit) == picture_trace(trace, tome.kit)
-    assert any("Ada rowed" in node.label for node in picture_trace(bare, tome.kit).nodes)
+    assert draw_trace(bare, tome.kit) == draw_trace(trace, tome.kit)
+    assert any("Ada rowed" in node.label for node in draw_trace(bare, tome.kit).nodes)
 
 
 def test_a_trace_without_details_is_refused(tome, trace):
     events = tuple(replace(event, detail={}) for event in trace.answer.events)
     bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
     with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
-        picture_trace(bare, tome.kit)
+        draw_trace(bare, tome.kit)
 
 
 def test_a_system_of_ones_own_is_named_by_the_caller(tome, trace):
     answer: Answer = replace(trace.answer, system="Probe (a System)")
-    drawn = tome.picture_answer(Question(text="Who rowed?"), answer, system="hybrid+probe")
+    drawn = tome.draw_answer(Question(text="Who rowed?"), answer, system="hybrid+probe")
     assert drawn.title == "Pool"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tomewise.pictures import PicturePassage, Uses
 from tomewise.working.hypergraph import Hypergraph, Vertex
-from tomewise.working.hypergraph_picture import picture_hypergraph
+from tomewise.working.hypergraph_picture import draw_memory
 
 XODAR, ISSUS, CARTER = Vertex("e-1", "Xodar"), Vertex("e-2", "Issus"), Vertex("o-3", "Carter", in_graph=False)
 
@@ -20,7 +20,7 @@ def make_memory() -> Hypergraph:
 
 
 def test_points_vertices_and_evidence_are_joined():
-    picture = picture_hypergraph(make_memory(), {"p1": PicturePassage(id="p1", text="He fell.")}, about="Why?")
+    picture = draw_memory(make_memory(), {"p1": PicturePassage(id="p1", text="He fell.")}, about="Why?")
     groups = {node.id: node.group for node in picture.nodes}
     assert groups == {
         **dict.fromkeys(["M3", "M4"], "point"),
@@ -37,7 +37,7 @@ def test_points_vertices_and_evidence_are_joined():
 
 
 def test_the_history_also_tells_of_merged_points():
-    picture = picture_hypergraph(make_memory(), {})
+    picture = draw_memory(make_memory(), {})
     merged = next(node for node in picture.nodes if node.id == "M4")
     titles = [(note.title, note.passages) for note in merged.notes]
     assert titles == [
@@ -50,10 +50,10 @@ def test_the_history_also_tells_of_merged_points():
 
 def test_what_the_answer_cites_is_marked():
     uses = Uses(frozenset({"p3", "p4"}), frozenset({"p3"}))
-    marks = {node.id: node.use for node in picture_hypergraph(make_memory(), {}, uses).nodes}
+    marks = {node.id: node.use for node in draw_memory(make_memory(), {}, uses).nodes}
     assert {name for name, use in marks.items() if use == "cited"} == {"M4", "p3", "e-1", "e-2", "o-3"}
     assert {name for name, use in marks.items() if use == "shown"} == {"p4"}
 
 
 def test_an_empty_memory_is_an_empty_picture():
-    assert picture_hypergraph(Hypergraph(), {}).nodes == ()
+    assert draw_memory(Hypergraph(), {}).nodes == ()

@@ -2,6 +2,7 @@
 import { isNarrow, layOut, radius } from "./layouts.js";
 import { measureLabel, measureText, placeLabels, wrapLabel } from "./labels.js";
 
+const MOST_LIT = 16; // of so many neighbours all labels are shown, even if they overlap
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /** A drawing in `stage`. `hooks.open(id)` is called for a chosen node; `closed` are folded nodes of a tree. */
@@ -204,7 +205,7 @@ export class Canvas {
   /** Bring out a node and its neighbours; the others step back. */
   light(id) {
     const near = id === null ? null : new Set([id, ...this.index.neighbours.get(id)]);
-    this.svg.classed("tp-lit", near !== null);
+    this.svg.classed("tp-lit", near !== null).classed("tp-few", near !== null && near.size <= MOST_LIT);
     this.nodes.classed("tp-near", (node) => near?.has(node.id)).classed("tp-at", (node) => node.id === id);
     this.links.classed("tp-near", (link) => link.source === id || link.target === id);
   }

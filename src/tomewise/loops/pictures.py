@@ -21,7 +21,7 @@ from tomewise.pictures import (
 )
 from tomewise.types import Answer, Event, NodeId, Question
 from tomewise.working.hypergraph import Hypergraph
-from tomewise.working.hypergraph_picture import picture_hypergraph
+from tomewise.working.hypergraph_picture import draw_memory
 
 _GROUPS = (
     Group(id="question", label="Question", shape="square"),
@@ -46,7 +46,7 @@ def draw_hypergraph(question: Question, answer: Answer) -> Picture:
     """The hypergraph at the end. Raises UsageError without it."""
     for event in reversed(answer.events):
         if dumped := event.detail.get("memory"):
-            return picture_hypergraph(
+            return draw_memory(
                 Hypergraph.load(dumped),
                 find_texts(answer.events),
                 read_uses(answer),

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Readable
 
 
-def picture_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
+def draw_tree(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
     """The nodes of a layer from the highest level down, then its passages: at most `limit` in all."""
-    return _picture_levels(store, layer, "tree", "Tree of summaries", limit, uses or Uses())
+    return _draw_levels(store, layer, "tree", "Tree of summaries", limit, uses or Uses())
 
 
-def picture_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
+def draw_line(store: Readable, layer: str, *, limit: int = LIMIT, uses: Uses | None = None) -> Picture:
     """The nodes of a layer in their order, those that were made from others beside these: at most `limit` in all."""
-    return _picture_levels(store, layer, "line", "Summaries in order", limit, uses or Uses())
+    return _draw_levels(store, layer, "line", "Summaries in order", limit, uses or Uses())
 
 
-def _picture_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int, uses: Uses) -> Picture:
+def _draw_levels(store: Readable, layer: str, kind: Kind, title: str, limit: int, uses: Uses) -> Picture:
     nodes = store.nodes(layer)
     sources = store.sources(nodes, layer)
     leaves = store.passages(sorted({key for keys in sources.values() for key in keys} - nodes.keys()))
@@ -36,7 +36,7 @@ def _picture_levels(store: Readable, layer: str, kind: Kind, title: str, limit: 
     shown = [_make_node(node, sources.get(key, ()), names, uses) for key, node in chosen.items()]
     shown += [_make_leaf(passage, uses) for passage in shown_leaves.values()]
     levels = sorted({node.level for node in chosen.values()}, reverse=True)
-    ids = {key: node.id for key, node in (*chosen.items(), *shown_leaves.items())}
+    ids = {key: node.id for key, node in chosen.items()} | {key: names[key] for key in shown_leaves}
     return Picture(
         kind=kind,
         title=title,

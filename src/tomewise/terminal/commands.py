@@ -207,7 +207,7 @@ def ask(
         scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
         if picture:
             check_picture_file(picture)
-            book.check_picture(variant)
+            book.check_drawing(variant)
         on_event = None if as_json or not trace else _show_event
         with show_status(f"asking {variant.name}"):
             answer = book.ask(
@@ -222,7 +222,7 @@ def ask(
             )
         nearest = reports.find_nearest(answer, book.store)
         if picture:
-            save_picture(book.picture_answer(question, answer, system=variant), picture)
+            save_picture(book.draw_answer(question, answer, system=variant), picture)
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return

@@ -54,7 +54,7 @@ def log(
             print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
         elif picture:
             check_picture_file(picture)
-            save_picture(book.picture_trace(number), picture)
+            save_picture(book.draw_trace(number), picture)
         elif again:
             _ask_again(book, book.trace(number), as_json)
         else:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tomewise.errors import UnknownName, UsageError
 from tomewise.loops.pictures import Drawable
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.graph.graph_picture import picture_graph
-from tomewise.memory.pictures import picture_line, picture_tree
+from tomewise.memory.graph.graph_picture import draw_graph
+from tomewise.memory.pictures import draw_line, draw_tree
 from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
 from tomewise.place import describe_place
 from tomewise.systems.kit import System
@@ -38,12 +38,12 @@ def find_drawable(choice: Choice | System, kit: Kit) -> Drawable:
     )
 
 
-def picture_answer(question: Question, answer: Answer, choice: Choice | System, kit: Kit) -> Picture:
+def draw_answer(question: Question, answer: Answer, choice: Choice | System, kit: Kit) -> Picture:
     """The working memory behind an answer. Raises UsageError where it has none."""
     return fill_texts(find_drawable(choice, kit).draw(question, answer), kit.store)
 
 
-def picture_trace(trace: Trace, kit: Kit) -> Picture:
+def draw_trace(trace: Trace, kit: Kit) -> Picture:
     """The working memory behind a stored answer; it says what the trace left out."""
     try:
         drawn = find_drawable(trace.answer.system, kit).draw(trace.question, trace.answer)
@@ -54,7 +54,7 @@ def picture_trace(trace: Trace, kit: Kit) -> Picture:
     return list_missing(fill_texts(drawn, kit.store), trace.cut)
 
 
-def picture_layer(
+def draw_layer(
     layer: str, store: Store, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: Trace | None = None
 ) -> Picture:
     """A layer, by the name that `tome show` prints; `trace` highlights what its answer used. Raises UnknownName."""
@@ -68,9 +68,9 @@ def picture_layer(
     if around and kind != "graph":
         raise UsageError(f"{layer} has no entities to look around: choose a graph")
     if kind == "graph":
-        drawn = picture_graph(store, GraphNames.read(layer), around=around, hops=hops, limit=limit, uses=uses)
+        drawn = draw_graph(store, GraphNames.read(layer), around=around, hops=hops, limit=limit, uses=uses)
     else:
-        drawn = (picture_tree if kind == "tree" else picture_line)(store, layer, limit=limit, uses=uses)
+        drawn = (draw_tree if kind == "tree" else draw_line)(store, layer, limit=limit, uses=uses)
     return fill_texts(drawn, store)
 
 

@@ -35,7 +35,7 @@ from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, check_question, find_document, read_documents
 from tomewise.tome.open_store import open_store
-from tomewise.tome.pictures import find_drawable, picture_answer, picture_layer, picture_trace
+from tomewise.tome.pictures import draw_answer, draw_layer, draw_trace, find_drawable
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
@@ -544,11 +544,11 @@ class Tome:
 
     # ------------------------------------------------------------ pictures
 
-    def check_picture(self, system: Choice | System = DEFAULT) -> None:
+    def check_drawing(self, system: Choice | System = DEFAULT) -> None:
         """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
         find_drawable(system, self._kit)
 
-    def picture_answer(
+    def draw_answer(
         self, question: str | Question, answer: Answer, *, system: Choice | System | None = None
     ) -> Picture:
         """The working memory behind an answer: the pool, or the hypergraph; `drawing.page.write_page` draws it.
@@ -557,13 +557,13 @@ class Tome:
         system without a working memory.
         """
         asked = Question(text=question) if isinstance(question, str) else question
-        return picture_answer(asked, answer, system or answer.system, self._kit)
+        return draw_answer(asked, answer, system or answer.system, self._kit)
 
-    def picture_trace(self, number: int) -> Picture:
+    def draw_trace(self, number: int) -> Picture:
         """The working memory behind a stored answer, which says what the trace left out. Raises UnknownName."""
-        return picture_trace(self.trace(number), self._kit)
+        return draw_trace(self.trace(number), self._kit)
 
-    def picture_layer(
+    def draw_layer(
         self, layer: str, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: int | None = None
     ) -> Picture:
         """A layer as a picture, by the name that `tome show` prints, with at most `limit` (up to 500) nodes.
@@ -572,7 +572,7 @@ class Tome:
         used is highlighted. Raises UnknownName, UsageError.
         """
         used = None if trace is None else self.trace(trace)
-        return picture_layer(layer, self._store, around=around, hops=hops, limit=limit, trace=used)
+        return draw_layer(layer, self._store, around=around, hops=hops, limit=limit, trace=used)
 
     def search(
         self,

@@ -27,7 +27,7 @@ _GROUPS = (
 _DONE = {"insert": "inserted", "update": "updated", "merge": "merged from"}
 
 
-def picture_hypergraph(
+def draw_memory(
     memory: Hypergraph,
     texts: Mapping[NodeId, PicturePassage],
     uses: Uses | None = None,

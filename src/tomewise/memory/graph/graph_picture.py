@@ -39,7 +39,7 @@ class _Facts:
         return _Facts(self.keys[kept], self.heads[kept], self.tails[kept])
 
 
-def picture_graph(
+def draw_graph(
     store: Readable,
     names: GraphNames,
     *,
@@ -92,7 +92,7 @@ def _read_facts(store: Readable, names: GraphNames) -> _Facts:
 def _find_centre(store: Readable, names: GraphNames, name: str) -> int:
     entity = names.entity(normalise_name(name))
     if (key := store.keys_of([entity]).get(entity)) is None:
-        raise UnknownName(f"{name!r} is no entity of {names.layer}: name one as it stands in a passage")
+        raise UnknownName(f"{name!r} is not an entity of {names.layer}: name one as it stands in a passage")
     return key
 
 
