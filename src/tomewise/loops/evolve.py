@@ -31,10 +31,12 @@ from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import Count, Shelf, fit_to_budget
 from tomewise.loops.evolution import Changes, Evolution, Material
 from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
+from tomewise.loops.pictures import draw_hypergraph
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.points import fit_points, list_rows, measure_points, rank_points
 from tomewise.loops.selection import drop_repeats, take_turns
 from tomewise.loops.skipped import Skipped
+from tomewise.pictures import Picture
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
 from tomewise.working.hypergraph import Hypergraph
@@ -104,6 +106,10 @@ class Evolve:
     def open_memory(self, data: object = None) -> Hypergraph:
         """A new hypergraph, or the one of which `dump` made `data`."""
         return Hypergraph() if data is None else Hypergraph.load(data)
+
+    def draw(self, question: Question, answer: Answer) -> Picture:
+        """The hypergraph behind an answer of this loop, from its events. Raises UsageError without it."""
+        return draw_hypergraph(question, answer)
 
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. A `memory` that is given is used and changed; without one it is new."""

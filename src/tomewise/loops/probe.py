@@ -34,9 +34,11 @@ from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts
 from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import Count, Shelf
+from tomewise.loops.pictures import draw_pool
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
 from tomewise.loops.skipped import Skipped
+from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
@@ -122,6 +124,10 @@ class Probe:
     def open_memory(self, data: object = None) -> Pool:
         """A new pool, or the one of which `dump` made `data`."""
         return Pool(self._embedder) if data is None else Pool.load(data, self._embedder)
+
+    def draw(self, question: Question, answer: Answer) -> Picture:
+        """The pool behind an answer of this loop, from its events. Raises UsageError without it."""
+        return draw_pool(question, answer)
 
     async def run(self, question: Question, memory: Pool | None = None) -> AsyncIterator[Event | Answer]:
         """Events by cycle, 0 being the first attempt; then the answer.

@@ -23,6 +23,7 @@ from tomewise.terminal.options import (
     MaxCost,
     MaxTokens,
     Model,
+    PictureFile,
     SessionSystem,
     System,
     TomeFile,
@@ -33,6 +34,7 @@ from tomewise.terminal.standard_input import read_question
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 
 if TYPE_CHECKING:
+    from tomewise.pictures import Picture
     from tomewise.settings import Settings
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
@@ -136,6 +138,7 @@ def ask(
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
+    picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
@@ -149,6 +152,10 @@ def ask(
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
+        if picture:
+            check_picture_file(picture)
+            begun = book.session(session).read() if session and not system else None
+            book.check_drawing(begun.system if begun else variant)
         on_event = None if as_json or not trace else _show_event
         more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force, "fresh": fresh}
         with show_status(f"asking {session or variant.name}"):
@@ -158,6 +165,8 @@ def ask(
                 stated = variant if system else None
                 answer = book.session(session).ask(text, system=stated, on_event=on_event, within=scope, **more)
         nearest = reports.find_nearest(answer, book.store)
+        if picture:
+            save_picture(book.draw_answer(text, answer), picture)
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return
@@ -255,6 +264,23 @@ def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope 
 
     events = {"trace": [asdict(event) for event in answer.events]} if trace else {}
     print_json({**as_json(answer), "within": scope_json(scope), "nearest": nearest_json(nearest), **events})
+
+
+def check_picture_file(file: Path) -> None:
+    """Raise UsageError for a file that cannot be written, before anything is spent."""
+    if not file.parent.is_dir() or file.is_dir():
+        raise UsageError(f"{str(file)!r} cannot be written: name a file in a folder that exists")
+
+
+def save_picture(picture: Picture, file: Path) -> None:
+    """Write a page that draws the picture, and say where it is."""
+    from tomewise.drawing.page import write_page
+
+    try:
+        file.write_text(write_page(picture), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{str(file)!r} cannot be written ({error.strerror}): name another file") from None
+    console(stderr=True).print(f"[dim]picture: {escape_text(str(file))}[/dim]")
 
 
 def _show_event(event: Event) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import UsageError
-from tomewise.terminal.commands import _print_answer_json, open_tome
-from tomewise.terminal.options import BaseUrl, Json, MaxCalls, MaxCost, MaxTokens, Model, TomeFile
+from tomewise.terminal.commands import _print_answer_json, check_picture_file, open_tome, save_picture
+from tomewise.terminal.options import BaseUrl, Json, MaxCalls, MaxCost, MaxTokens, Model, PictureFile, TomeFile
 from tomewise.terminal.screen import console, print_json, show_status
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def log(
     again: Annotated[
         bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
     ] = False,
+    picture: PictureFile = None,
     model: Model = None,
     base_url: BaseUrl = None,
     max_calls: MaxCalls = None,
@@ -37,6 +38,8 @@ def log(
 
     if delete and again:
         raise UsageError("--delete and --again exclude each other: give one of them")
+    if picture and (number is None or delete or again):
+        raise UsageError("--picture draws one stored trace: give its number, without --delete and --again")
     if number is None and (delete or again):
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
@@ -50,6 +53,9 @@ def log(
         elif delete:
             book.delete_trace(number)
             print_json({"deleted": number}) if as_json else console().print(f"[bold]deleted[/bold] trace {number}")
+        elif picture:
+            check_picture_file(picture)
+            save_picture(book.draw_trace(number), picture)
         elif again:
             _ask_again(book, book.trace(number), as_json)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,6 +37,12 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where", metavar="TEST", help="Look only into documents of which this holds, such as 'year>=1911'; all must."
+    ),
+]
+PictureFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--picture", metavar="FILE.html", help="Draw the working memory of the answer: one page, without network."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

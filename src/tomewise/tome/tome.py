@@ -26,13 +26,13 @@ from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
+from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import remember_address, reopen_embedder
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.open_store import open_store
-from tomewise.tome.questions import Questions
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.session_record import SESSION_LIMIT, check_session_limit
@@ -57,7 +57,7 @@ OnProgress = Callable[[Progress], None]
 Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 
 
-class Tome(Questions):
+class Tome(Drawings):
     """One memory: a set of documents and everything remembered about them.
 
     Every method has an async twin with an `a` in front. The plain methods also work inside a running event loop.

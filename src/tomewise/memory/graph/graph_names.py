@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tomewise.errors import UnknownName
 from tomewise.types import NodeId, content_id
 
 Style: TypeAlias = Literal["triples", "relations"]
 Calls: TypeAlias = Literal[1, 2]
+_LAYER = re.compile(r"graph:(?P<source>.+?)-(?P<style>triples|relations)(?P<two>-in-2-calls)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,15 @@ class GraphNames:
     source: str
     style: Style
     calls: Calls = 1
+
+    @classmethod
+    def read(cls, layer: str) -> GraphNames:
+        """The names of the graph of this layer: the inverse of `layer`. Raises UnknownName."""
+        found = _LAYER.fullmatch(layer)
+        if found is None:
+            raise UnknownName(f"{layer!r} is not the name of a graph, such as graph:passages-triples")
+        style: Style = "triples" if found["style"] == "triples" else "relations"
+        return cls(found["source"], style, 2 if found["two"] else 1)
 
     @property
     def instance(self) -> str:

@@ -1,0 +1,160 @@
+"""Pictures of what loops remembered while they answered, read from the events of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from tomewise.errors import UsageError
+from tomewise.pictures import (
+    Group,
+    Note,
+    Picture,
+    PictureLink,
+    PictureNode,
+    Uses,
+    describe_outcome,
+    find_texts,
+    read_uses,
+    shorten_label,
+)
+from tomewise.types import Answer, Event, NodeId, Question
+from tomewise.working.hypergraph import Hypergraph
+from tomewise.working.hypergraph_picture import draw_memory
+
+_GROUPS = (
+    Group(id="question", label="Question", shape="square"),
+    Group(id="cycle", label="Cycles", shape="square"),
+    Group(id="probe", label="Probes"),
+    Group(id="unit", label="Searches of a layer"),
+    Group(id="evidence", label="Evidence", shape="diamond"),
+)
+_ATTEMPTS = ("tried", "forced")
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A loop with a working memory that can be drawn from the events of its answers."""
+
+    def draw(self, question: Question, answer: Answer) -> Picture:
+        """Raises UsageError if the events do not hold the working memory (any more)."""
+        ...
+
+
+def draw_hypergraph(question: Question, answer: Answer) -> Picture:
+    """The hypergraph at the end. Raises UsageError without it."""
+    for event in reversed(answer.events):
+        if dumped := event.detail.get("memory"):
+            return draw_memory(
+                Hypergraph.load(dumped),
+                find_texts(answer.events),
+                read_uses(answer),
+                about=question.text,
+                outcome=describe_outcome(answer),
+            )
+    raise _refuse("hypergraph")
+
+
+def draw_pool(question: Question, answer: Answer) -> Picture:
+    """The pool as a tree: cycles, their probes, the layers searched, and what each search brought."""
+    if not any(event.name == "recalled" and "probe" in event.detail for event in answer.events):
+        raise _refuse("pool")
+    outcome = describe_outcome(answer)
+    drawing = _PoolDrawing(read_uses(answer))
+    drawing.add("", PictureNode(id="question", label=shorten_label(question.text), group="question", text=outcome))
+    for event in answer.events:
+        if event.name == "recalled":
+            drawing.add_search(event)
+    steps = [(event.step, note) for event in answer.events for note in _make_notes(event)]
+    drawing.add_notes(steps)
+    nodes = tuple(drawing.nodes.values())
+    return Picture(
+        kind="tree",
+        title="Pool",
+        about=question.text,
+        outcome=outcome,
+        nodes=nodes,
+        links=tuple(drawing.links),
+        groups=_GROUPS,
+        passages=tuple(find_texts(answer.events).values()),
+        shown=len(nodes),
+        total=len(nodes),
+    )
+
+
+class _PoolDrawing:
+    """Collects the nodes and links of the tree."""
+
+    def __init__(self, uses: Uses) -> None:
+        self._uses = uses
+        self.nodes: dict[str, PictureNode] = {}
+        self.links: list[PictureLink] = []
+
+    def add(self, parent: str, node: PictureNode) -> str:
+        """Add a node once, and the link from its parent."""
+        self.nodes.setdefault(node.id, node)
+        link = PictureLink(source=parent, target=node.id)
+        if parent and link not in self.links:
+            self.links.append(link)
+        return node.id
+
+    def add_search(self, event: Event) -> None:
+        """Add what one search of a layer brought."""
+        pieces: Sequence[Mapping[str, str]] = event.detail.get("evidence", ())
+        probe, layer = str(event.detail.get("probe", "")), str(event.detail.get("layer", ""))
+        use = self._uses.find(piece["node"] for piece in pieces)
+        title = f"Cycle {event.step}" if event.step else "First search"
+        cycle = self.add(
+            "question", PictureNode(id=f"cycle {event.step}", label=title, group="cycle", mark=str(event.step))
+        )
+        asked = PictureNode(
+            id=f"probe {event.step} {probe}", label=shorten_label(probe), group="probe", text=probe, facts={}
+        )
+        parent = self.add(cycle, asked)
+        unit = PictureNode(
+            id=f"search {event.step} {layer} {probe}",
+            label=f"{layer}: {len(pieces) or 'nothing'} new",
+            group="unit",
+            facts={"layer": layer, "new pieces": len(pieces)},
+            use=use,
+        )
+        found = self.add(parent, unit)
+        for piece in pieces:
+            self.add(found, self._make_evidence(piece))
+
+    def _make_evidence(self, piece: Mapping[str, str]) -> PictureNode:
+        node: NodeId = piece["node"]
+        return PictureNode(
+            id=node,
+            label=shorten_label(piece.get("text") or piece.get("title") or node),
+            group="evidence",
+            facts={"layer": piece.get("layer", ""), "score": piece.get("score", 0)},
+            use=self._uses.find([node]),
+            passages=(node,),
+        )
+
+    def add_notes(self, notes: Sequence[tuple[int, tuple[str, Note]]]) -> None:
+        """Put cues under their probes, and what came of a cycle under the cycle."""
+        for step, (probe, note) in notes:
+            name = f"probe {step} {probe}" if probe else f"cycle {step}"
+            if node := self.nodes.get(name):
+                self.nodes[name] = replace(node, notes=(*node.notes, note))
+
+
+def _make_notes(event: Event) -> list[tuple[str, Note]]:
+    """The notes of one event, each with the probe that it belongs to, or an empty text for the whole cycle."""
+    detail = event.detail
+    if event.name == "encoded" and detail.get("cue"):
+        note = Note(title=f"Cue ({detail['layer']})", text=detail["cue"], passages=tuple(detail.get("support", ())))
+        return [(str(detail["probe"]), note)]
+    if event.name == "fused" and detail.get("cue"):
+        return [("", Note(title="What earlier cues say together", text=detail["cue"]))]
+    if event.name in _ATTEMPTS and detail:
+        text = f"Declined: {detail.get('missing', '')}" if detail.get("failed") else str(detail.get("answer", ""))
+        return [("", Note(title="Attempt to answer", text=text, passages=tuple(detail.get("shown", ()))))]
+    return []
+
+
+def _refuse(what: str) -> UsageError:
+    return UsageError(f"the events of this answer hold no {what}: ask again, or raise trace_bytes for stored traces")

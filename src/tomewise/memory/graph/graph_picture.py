@@ -1,0 +1,152 @@
+"""The graph layer as a picture: the most connected entities, or those around one, and the facts between them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.errors import UnknownName
+from tomewise.memory.graph.entities import normalise_name
+from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
+from tomewise.types import Node, NodeId
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.memory.graph.graph_names import GraphNames
+    from tomewise.store.contract import Readable
+
+    Keys = NDArray[np.int64]
+
+_GROUPS = (Group(id="entity", label="Entities"), Group(id="centre", label="In the middle", shape="square"))
+_MOST_FACTS = 40  # notes of one entity
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """The keys of facts with those of their two entities, shape (n,) each, in the order of the facts."""
+
+    keys: Keys
+    heads: Keys
+    tails: Keys
+
+    def among(self, entities: Keys) -> _Facts:
+        """The facts of which both ends are among these."""
+        kept = np.isin(self.heads, entities) & np.isin(self.tails, entities)
+        return _Facts(self.keys[kept], self.heads[kept], self.tails[kept])
+
+
+def draw_graph(
+    store: Readable,
+    names: GraphNames,
+    *,
+    around: str = "",
+    hops: int = 1,
+    limit: int = LIMIT,
+    uses: Uses | None = None,
+) -> Picture:
+    """At most `limit` entities and the facts between them: the most connected, or those within `hops` of one.
+
+    The nearer and then the more connected come first. `uses` says what an answer used. Raises UnknownName for an entity
+    that does not exist.
+    """
+    facts = _read_facts(store, names)
+    entities = np.array(store.node_keys(names.entities), np.int64)
+    centre = _find_centre(store, names, around) if around else None
+    near = entities if centre is None else _reach(facts, centre, hops)
+    degrees = _count_facts(facts, near)
+    distance = np.zeros(len(near)) if centre is None else (near != centre).astype(float)
+    chosen = near[np.lexsort((near, -degrees, distance))][:limit]
+    inner = facts.among(chosen)
+    nodes = store.nodes_at(chosen.tolist())
+    texts = store.nodes_at(inner.keys.tolist())
+    return Picture(
+        kind="graph",
+        title="Entities and facts",
+        about=f"Around {around}" if around else f"{names.layer}: the most connected entities",
+        nodes=_make_nodes(store, names, nodes, inner, texts, centre, uses or Uses()),
+        links=tuple(
+            PictureLink(source=nodes[head].id, target=nodes[tail].id, label=str(texts[fact].data.get("relation", "")))
+            for fact, head, tail in zip(inner.keys.tolist(), inner.heads.tolist(), inner.tails.tolist(), strict=True)
+        ),
+        groups=_GROUPS,
+        shown=len(chosen),
+        total=len(entities),
+    )
+
+
+def _read_facts(store: Readable, names: GraphNames) -> _Facts:
+    """All facts. A fact that joins an entity with itself has one edge."""
+    rows = store.edges(names.ends).rows.reshape(-1, 3)
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 0]))]
+    heads = rows[rows[:, 2] == 0].astype(np.int64)
+    tails = rows[rows[:, 2] == 1].astype(np.int64)
+    ends = heads[:, 1].copy()
+    ends[np.searchsorted(heads[:, 0], tails[:, 0])] = tails[:, 1]
+    return _Facts(heads[:, 0], heads[:, 1], ends)
+
+
+def _find_centre(store: Readable, names: GraphNames, name: str) -> int:
+    entity = names.entity(normalise_name(name))
+    if (key := store.keys_of([entity]).get(entity)) is None:
+        raise UnknownName(f"{name!r} is not an entity of {names.layer}: name one as it stands in a passage")
+    return key
+
+
+def _reach(facts: _Facts, centre: int, hops: int) -> Keys:
+    """The entity and all that are within so many facts of it."""
+    reached = np.array([centre], np.int64)
+    for _ in range(hops):
+        ahead = facts.tails[np.isin(facts.heads, reached)]
+        behind = facts.heads[np.isin(facts.tails, reached)]
+        reached = np.unique(np.concatenate([reached, ahead, behind]))
+    return reached
+
+
+def _count_facts(facts: _Facts, entities: Keys) -> NDArray[np.int64]:
+    """How many facts each of these entities has."""
+    counted, counts = np.unique(np.concatenate([facts.heads, facts.tails]), return_counts=True)
+    if not len(counted):
+        return np.zeros(len(entities), np.int64)
+    places = np.minimum(np.searchsorted(counted, entities), len(counted) - 1)
+    return np.where(counted[places] == entities, counts[places], 0)
+
+
+def _make_nodes(
+    store: Readable,
+    names: GraphNames,
+    nodes: Mapping[int, Node],
+    facts: _Facts,
+    texts: Mapping[int, Node],
+    centre: int | None,
+    uses: Uses,
+) -> tuple[PictureNode, ...]:
+    notes: dict[int, dict[int, None]] = {}
+    for fact, head, tail in zip(facts.keys.tolist(), facts.heads.tolist(), facts.tails.tolist(), strict=True):
+        notes.setdefault(head, {})[fact] = None
+        notes.setdefault(tail, {})[fact] = None
+    seen = store.sources(nodes, names.entities) | store.sources(texts, names.facts)
+    passages = _name_passages(store, {key for keys in seen.values() for key in keys})
+    grounds = {key: tuple(passages[each] for each in keys if each in passages) for key, keys in seen.items()}
+    return tuple(
+        PictureNode(
+            id=node.id,
+            label=shorten_label(node.text),
+            group="centre" if key == centre else "entity",
+            facts={"facts": len(notes.get(key, ())), "passages": len(grounds.get(key, ()))},
+            use=uses.find((node.id, *grounds.get(key, ()))) if uses.cited else "",
+            passages=grounds.get(key, ()),
+            notes=tuple(
+                Note(title=shorten_label(texts[fact].text), passages=grounds.get(fact, ()))
+                for fact in list(notes.get(key, ()))[:_MOST_FACTS]
+            ),
+        )
+        for key, node in nodes.items()
+    )
+
+
+def _name_passages(store: Readable, keys: Collection[int]) -> dict[int, NodeId]:
+    return {key: passage.id for key, passage in store.passages(sorted(keys)).items()}

@@ -1,0 +1,189 @@
+"""What a memory layer or a working memory looks like: one type for all of them, and its plain JSON.
+
+Builders make pictures, `drawing` draws them. Texts are shown as texts, whatever they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+
+from tomewise.errors import UsageError
+from tomewise.types import Answer, DocumentId, Event, NodeId
+
+Kind: TypeAlias = Literal["graph", "tree", "line", "table"]
+Shape: TypeAlias = Literal["circle", "square", "diamond"]
+Use: TypeAlias = Literal["", "shown", "cited"]
+LIMIT = 500  # nodes that a picture of a layer shows at most
+_LABEL = 80  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PicturePassage:
+    """A text that nodes rest on: a passage, or evidence made from passages. `place` is written for people."""
+
+    id: NodeId
+    text: str = ""
+    document: DocumentId = ""
+    title: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One entry under a node, such as a step of its history, with the passages that it rests on."""
+
+    title: str
+    text: str = ""
+    passages: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureNode:
+    """One thing in a picture.
+
+    `label` is one short line, `mark` a few characters for the inside of its shape, `text` the whole. `facts` are named
+    values; they are the columns of a table. Nodes of a higher `level` stand above others, or further to the left. `use`
+    says whether the answer saw it ("shown"), or quotes a passage that it rests on ("cited").
+    """
+
+    id: str
+    label: str
+    group: str
+    mark: str = ""
+    text: str = ""
+    facts: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
+    level: int = 0
+    use: Use = ""
+    passages: tuple[NodeId, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureLink:
+    """A line between two nodes, by their ids; in a tree from the parent to the child."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A sort of nodes, such as the entities."""
+
+    id: str
+    label: str
+    shape: Shape = "circle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What a layer or a working memory looks like.
+
+    `about` is the question or the layer, `outcome` the answer. It shows `shown` of `total` things. `missing` says what
+    is not there though it could be, in sentences.
+    """
+
+    kind: Kind
+    title: str
+    about: str = ""
+    outcome: str = ""
+    nodes: tuple[PictureNode, ...] = ()
+    links: tuple[PictureLink, ...] = ()
+    groups: tuple[Group, ...] = ()
+    passages: tuple[PicturePassage, ...] = ()
+    shown: int = 0
+    total: int = 0
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        nodes = {node.id for node in self.nodes}
+        groups = {group.id for group in self.groups}
+        if len(nodes) < len(self.nodes):
+            raise UsageError(f"the picture {self.title!r} has two nodes with one id: give each its own")
+        for link in self.links:
+            if not {link.source, link.target} <= nodes:
+                raise UsageError(f"a link joins {link.source!r} and {link.target!r}: add both nodes first")
+        for node in self.nodes:
+            if node.group not in groups:
+                raise UsageError(f"the node {node.id!r} is in the group {node.group!r}: add this group first")
+
+    def as_json(self) -> dict[str, Any]:
+        """The picture as plain JSON data; `read_picture` is the inverse."""
+        data: dict[str, Any] = _PICTURE.dump_python(self, mode="json")
+        return data
+
+    def list_texts(self) -> tuple[NodeId, ...]:
+        """The ids of all texts that its nodes rest on, each once."""
+        notes = (passage for node in self.nodes for note in node.notes for passage in note.passages)
+        return tuple(dict.fromkeys([passage for node in self.nodes for passage in node.passages] + list(notes)))
+
+
+_PICTURE = TypeAdapter(Picture)
+
+
+def read_picture(data: object) -> Picture:
+    """The picture of which `Picture.as_json` made `data`. Raises UsageError for anything else."""
+    try:
+        return _PICTURE.validate_python(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"this is not a picture ({place}: {problem['msg']}): give what `as_json` made") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What an answer used: the nodes that its last call was shown, and the passages that it quotes."""
+
+    shown: frozenset[NodeId] = frozenset()
+    cited: frozenset[NodeId] = frozenset()
+
+    def find(self, nodes: Iterable[NodeId]) -> Use:
+        """The strongest use of one of these nodes."""
+        ids = frozenset(nodes)
+        return "cited" if ids & self.cited else "shown" if ids & self.shown else ""
+
+
+def read_uses(answer: Answer) -> Uses:
+    """What an answer used, as far as its events say; the last event that says `shown` counts."""
+    shown: Iterable[NodeId] = [piece.node for piece in answer.evidence]
+    for event in reversed(answer.events):
+        if not shown and isinstance(event.detail.get("shown"), list):
+            shown = event.detail["shown"]
+    return Uses(frozenset(shown), frozenset(citation.passage for citation in answer.citations))
+
+
+def find_texts(events: Iterable[Event]) -> dict[NodeId, PicturePassage]:
+    """The texts of all evidence in events, by node."""
+    found: dict[NodeId, PicturePassage] = {}
+    for event in events:
+        for piece in event.detail.get("evidence", ()):
+            node, text = piece.get("node", ""), piece.get("text", "")
+            if node and len(text) >= len(found[node].text if node in found else ""):
+                found[node] = PicturePassage(id=node, text=text, title=piece.get("title", ""))
+    return found
+
+
+def describe_outcome(answer: Answer) -> str:
+    """What came of a question, in one line."""
+    if answer.resolved:
+        return answer.text
+    return f"Declined: {answer.missing}" if answer.missing else "Declined."
+
+
+def shorten_label(text: str) -> str:
+    """The text as a label: one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LABEL else line[: _LABEL - 1].rstrip() + "…"
+
+
+def list_missing(picture: Picture, cut: Iterable[str]) -> Picture:
+    """The picture of a stored trace, which says what the trace left out."""
+    lost = [what for what in cut if not what.startswith("texts of evidence")]  # the tome itself has those
+    missing = (f"The stored trace was cut to stay small; it left out: {', '.join(lost)}.",) if lost else ()
+    return replace(picture, missing=(*picture.missing, *missing))

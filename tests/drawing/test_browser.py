@@ -1,0 +1,116 @@
+"""Pictures in a real browser: drawn, walked through by keyboard, and nothing of a text runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.drawing.browser import Browser, find_browser
+from tests.drawing.pictures import IMAGE, SCRIPT, make_graph, make_hostile
+
+from tomewise.drawing.page import write_page
+from tomewise.pictures import Group, Picture, PictureLink, PictureNode
+
+pytestmark = pytest.mark.skipif(find_browser() is None, reason="no Chromium: install one, or set TOMEWISE_BROWSER")
+FOCUSED = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find_browser()
+    assert program is not None
+    opened = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def page(tmp_path: Path, browser: Browser):
+    def show(picture: Picture, **how) -> Browser:
+        (tmp_path / "page.html").write_text(write_page(picture), encoding="utf-8")
+        browser.open(tmp_path / "page.html", **how)
+        assert browser.complaints == []
+        assert all(url.startswith("file:") for url in browser.requests)
+        return browser
+
+    return show
+
+
+def test_a_graph_is_drawn_with_its_list(page):
+    shown = page(make_graph(30))
+    assert shown.run("document.querySelectorAll('.tp-node').length") == 30
+    assert shown.run("document.querySelectorAll('.tp-list tbody tr').length") == 30
+    assert shown.run("document.querySelector('h1').textContent") == "Who?"
+    assert shown.run("document.querySelectorAll('.tp-label:not(.tp-hidden)').length") > 10
+
+
+def test_keys_walk_open_and_close(page):
+    shown = page(make_graph(30))
+    shown.run("document.querySelector('.tp-save button:last-child').focus()")
+    shown.press("Tab")
+    first = shown.run(FOCUSED)
+    assert first.startswith("Points: M0 ")
+    shown.press("Tab")
+    assert shown.run(FOCUSED).startswith("Entities: the entity number 1")
+    places = [shown.run(FOCUSED)]
+    for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"):
+        shown.press(key)
+        places.append(shown.run(FOCUSED))
+    assert len(set(places)) > 1
+    shown.press("Enter")
+    assert shown.run("document.querySelector('.tp-details').hidden") is False
+    assert "It was said." in shown.run("document.querySelector('.tp-details').textContent")
+    assert "Once upon a time." in shown.run("document.querySelector('.tp-details').textContent")
+    shown.press("Escape")
+    assert shown.run("document.querySelector('.tp-details').hidden") is True
+    assert shown.run(FOCUSED) == places[-1]
+
+
+def test_hostile_texts_are_shown_and_nothing_runs(page):
+    shown = page(make_hostile())
+    shown.run("document.querySelector('.tp-node').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    assert shown.run("document.title") == SCRIPT
+    assert shown.run("document.querySelector('h1').textContent") == SCRIPT
+    assert shown.run("document.querySelectorAll('img').length") == 0
+    assert IMAGE in shown.run("document.querySelector('.tp-details').textContent")
+    assert shown.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_window_does_not_scroll_sideways(page, scheme):
+    shown = page(make_graph(30), width=360, height=720, scheme=scheme)
+    assert shown.run("document.documentElement.scrollWidth") == 360
+    paper = shown.run("getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(251, 250, 247)", "dark": "rgb(22, 24, 28)"}[scheme]
+
+
+def test_a_tree_folds_and_unfolds(page):
+    nodes = tuple(PictureNode(id=str(place), label=f"node {place}", group="g") for place in range(200))
+    links = tuple(PictureLink(source=str((place - 1) // 12), target=str(place)) for place in range(1, 200))
+    shown = page(Picture(kind="tree", title="T", nodes=nodes, links=links, groups=(Group(id="g", label="G"),)))
+    drawn = "document.querySelectorAll('.tp-node').length"
+    assert shown.run(drawn) == 13
+    shown.run("document.querySelectorAll('.tp-node')[1].focus()")
+    shown.press(" ")
+    assert shown.run(drawn) == 25
+    assert shown.run("document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert shown.run("document.querySelectorAll('.tp-list tbody tr').length") == 200
+
+
+def test_svg_and_json_can_be_saved(page):
+    shown = page(make_graph(30))
+    shown.run(
+        "globalThis.saved = []; URL.createObjectURL = (blob) => { blob.text().then((t) => saved.push(t)); return '#'; }"
+    )
+    shown.run("document.querySelectorAll('.tp-save button').forEach((button) => button.click())")
+    drawing, data = sorted(shown.run("new Promise(r => setTimeout(() => r(saved), 300))") or shown.run("saved"))
+    assert drawing.startswith("<svg")
+    assert "class=" not in drawing
+    assert json.loads(data) == make_graph(30).as_json()
+
+
+def test_2000_nodes_are_drawn(page):
+    shown = page(make_graph(2000))
+    assert shown.run("document.querySelectorAll('.tp-node').length") == 2000

@@ -1,0 +1,106 @@
+"""The page of a picture: one file, nothing from elsewhere, and texts that stay texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+from tests.drawing.pictures import IMAGE, SCRIPT, make_graph, make_hostile
+
+from tomewise.drawing.page import MODULES, write_page
+from tomewise.pictures import read_picture
+
+ROOM = files("tomewise.drawing")
+PAGE_BYTES = 400_000  # without data
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would find: elements with their attributes, and the data."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        if self.elements and data.strip():
+            tag, attributes = self.elements[-1]
+            self.texts[attributes.get("id") or tag] = data
+
+
+def test_the_page_fetches_nothing_and_allows_nothing_else():
+    read = Reader(write_page(make_graph(30)))
+    assert {tag for tag, _ in read.elements} == {
+        "html", "head", "meta", "title", "style", "body", "main", "noscript", "script",
+    }  # fmt: skip
+    attributes = [name for _, found in read.elements for name in found]
+    assert not {"src", "href"} & set(attributes)
+    assert not [name for name in attributes if name.startswith("on")]
+    policy = next(found["content"] or "" for _, found in read.elements if "http-equiv" in found)
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_the_policy_names_the_scripts_and_the_style():
+    from base64 import b64encode
+
+    page = write_page(make_graph(3))
+    blocks = re.findall(r"<(?:style|script|script type=\"module\")>(.*?)</(?:style|script)>", page, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        assert b64encode(sha256(block.encode()).digest()).decode() in page.split("<style>")[0]
+
+
+def test_hostile_texts_do_not_leave_the_data():
+    page = write_page(make_hostile())
+    read = Reader(page)
+    assert "img" not in {tag for tag, _ in read.elements}
+    assert sum(tag == "script" for tag, _ in read.elements) == 3
+    assert SCRIPT not in page
+    assert IMAGE not in page
+    assert read_picture(json.loads(read.texts["data"])) == make_hostile()
+    page.encode()  # half of a surrogate pair would not encode
+
+
+def test_the_page_stays_small():
+    assert len(write_page(make_graph(1)).encode()) < PAGE_BYTES
+    assert len(write_page(make_graph(2000)).encode()) < PAGE_BYTES + 2000 * 400
+
+
+def test_the_vendored_library_is_the_stated_one():
+    stated = re.search(r"`([0-9a-f]{64})`", (ROOM / "vendor" / "README.md").read_text())
+    library = (ROOM / "vendor" / "d3.min.js").read_bytes()
+    assert stated is not None
+    assert sha256(library).hexdigest() == stated[1]
+    assert b"v7.9.2" in library[:60]
+    assert "Permission to use" in (ROOM / "vendor" / "d3.LICENSE").read_text()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_set_texts_as_texts_and_import_in_one_line(name):
+    module = (ROOM / name).read_text()
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\.html\(|fetch\(", module)
+    assert len(re.findall(r"^import ", module, re.MULTILINE)) == len(
+        re.findall(r'^import .* from "\./[a-z]+\.js";$', module, re.MULTILINE)
+    )
+    assert len(module.splitlines()) < 400
+
+
+def test_names_at_the_top_of_the_modules_differ():
+    """The page joins the modules to one."""
+    names = [
+        name
+        for module in MODULES
+        for name in re.findall(
+            r"^(?:export )?(?:function|class|const|let) (\w+)", (ROOM / module).read_text(), re.MULTILINE
+        )
+    ]
+    assert len(names) == len(set(names)) > 20

@@ -1,0 +1,77 @@
+"""The picture of a pool, from the events of an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tomewise.errors import UsageError
+from tomewise.loops.pictures import draw_hypergraph, draw_pool
+from tomewise.types import Answer, Citation, Event, Question
+
+QUESTION = Question(text="Who forged the letter?")
+
+
+def recall(step: int, probe: str, layer: str, *nodes: str) -> Event:
+    evidence = [{"node": node, "layer": layer, "score": 0.5, "title": "T", "text": f"Text of {node}"} for node in nodes]
+    return Event(name="recalled", step=step, detail={"probe": probe, "layer": layer, "evidence": evidence})
+
+
+def encode(step: int, probe: str, cue: str) -> Event:
+    detail = {"probe": probe, "layer": "passages", "cue": cue, "support": ["p1"]}
+    return Event(name="encoded", step=step, detail=detail)
+
+
+def attempt(step: int, **detail: Any) -> Event:
+    return Event(name="tried", step=step, detail=detail)
+
+
+EVENTS = (
+    recall(0, QUESTION.text, "passages", "p1", "p2"),
+    attempt(0, failed=True, missing="the hand", shown=["p1", "p2"]),
+    encode(0, QUESTION.text, "The letter is forged."),
+    recall(1, "whose hand", "passages", "p3"),
+    recall(1, "whose hand", "tree"),
+    recall(1, "what ink", "passages", "p3", "p4"),
+    encode(1, "whose hand", "It is the doctor's hand."),
+    attempt(1, failed=False, answer="the doctor", shown=["p1", "p3"]),
+)
+CITED = Citation(document="d", passage="p3", position=0, start=0, end=1, quote="x")
+ANSWER = Answer(text="the doctor", events=EVENTS, citations=(CITED,))
+
+
+def test_a_pool_is_a_tree_by_cycle_probe_and_layer():
+    picture = draw_pool(QUESTION, ANSWER)
+    labels = {node.id: node.label for node in picture.nodes}
+    links = [(labels[link.source], labels[link.target]) for link in picture.links]
+    assert links[:4] == [
+        (QUESTION.text, "First search"),
+        ("First search", QUESTION.text),
+        (QUESTION.text, "passages: 2 new"),
+        ("passages: 2 new", "Text of p1"),
+    ]
+    assert ("Cycle 1", "whose hand") in links
+    assert ("whose hand", "tree: nothing new") in links
+    assert sum(label == "Text of p3" for _, label in links) == 2  # two searches brought it; it is one node
+    assert (picture.kind, picture.about, picture.outcome) == ("tree", QUESTION.text, "the doctor")
+
+
+def test_cues_and_attempts_are_notes():
+    nodes = {node.label: node for node in draw_pool(QUESTION, ANSWER).nodes}
+    assert [(note.title, note.text, note.passages) for note in nodes["whose hand"].notes] == [
+        ("Cue (passages)", "It is the doctor's hand.", ("p1",))
+    ]
+    assert [note.text for note in nodes["First search"].notes] == ["Declined: the hand"]
+    assert [note.text for note in nodes["Cycle 1"].notes] == ["the doctor"]
+
+
+def test_what_the_last_attempt_saw_and_cites_is_marked():
+    uses = {node.label: node.use for node in draw_pool(QUESTION, ANSWER).nodes if node.group == "evidence"}
+    assert uses == {"Text of p1": "shown", "Text of p2": "", "Text of p3": "cited", "Text of p4": ""}
+
+
+@pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph])
+def test_events_without_a_working_memory_are_refused(draw):
+    with pytest.raises(UsageError, match="hold no"):
+        draw(QUESTION, Answer(text="", events=(Event(name="stopped"),)))

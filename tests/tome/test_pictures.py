@@ -1,0 +1,65 @@
+"""Pictures of stored traces say what was cut, and the texts that a picture holds are bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tomewise.errors import UsageError
+from tomewise.pictures import Group, Picture, PictureNode
+from tomewise.tome.pictures import draw_trace, fill_texts
+from tomewise.types import Answer, Document, Event, Question
+
+
+@pytest.fixture
+def trace(tome):
+    tome.add(Document(id="d", text="Ada rowed to the island. The keeper lit the lamp."))
+    tome.ask("Who rowed?", system="hybrid+probe")
+    return tome.trace(1)
+
+
+def test_a_trace_that_was_cut_says_what_is_missing(tome, trace):
+    cut = ("texts of evidence", "texts of events after 200 characters")
+    drawn = draw_trace(replace(trace, cut=cut), tome.kit)
+    assert drawn.missing == (
+        "The stored trace was cut to stay small; it left out: texts of events after 200 characters.",
+    )
+
+
+def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
+    def drop_texts(event: Event) -> Event:
+        pieces = [{**piece, "text": ""} for piece in event.detail.get("evidence", ())]
+        return replace(event, detail={**event.detail, "evidence": pieces})
+
+    bare = replace(trace, answer=replace(trace.answer, events=tuple(map(drop_texts, trace.answer.events))))
+    assert draw_trace(bare, tome.kit) == draw_trace(trace, tome.kit)
+    assert any("Ada rowed" in node.label for node in draw_trace(bare, tome.kit).nodes)
+
+
+def test_a_trace_without_details_is_refused(tome, trace):
+    events = tuple(replace(event, detail={}) for event in trace.answer.events)
+    bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
+    with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
+        draw_trace(bare, tome.kit)
+
+
+def test_a_system_of_ones_own_is_named_by_the_caller(tome, trace):
+    answer: Answer = replace(trace.answer, system="Probe (a System)")
+    drawn = tome.draw_answer(Question(text="Who rowed?"), answer, system="hybrid+probe")
+    assert drawn.title == "Pool"
+
+
+def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
+    tome.add(Document(id="d", text="Ada rowed to the island. " * 400))
+    passages = tuple(passage.id for passage in tome.store.passages().values())
+    node = PictureNode(id="n", label="n", group="g", passages=passages)
+    picture = Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),))
+    whole = fill_texts(picture, tome.store)
+    assert len(whole.passages) == len(passages) > 2
+    assert whole.missing == ()
+    monkeypatch.setattr("tomewise.tome.pictures._TEXT", 100)
+    monkeypatch.setattr("tomewise.tome.pictures._TEXTS", 250)
+    cut = fill_texts(picture, tome.store)
+    assert [len(passage.text) for passage in cut.passages] == [100, 100]
+    assert cut.missing == (f"The texts of {len(passages) - 2:,} of {len(passages):,} pieces of evidence are not here.",)
