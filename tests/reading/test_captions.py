@@ -79,6 +79,8 @@ def test_captions_that_roll_are_written_once(tmp_path: Path) -> None:
     cue = "00:0{0}.000 --> 00:0{0}.500\n{1}\n\n"
     rolled = "WEBVTT\n\n" + "".join(map(cue.format, range(3), ["One", "One\nTwo", "Two\nThree"]))
     assert read(tmp_path / "a.vtt", rolled).text == "One\nTwo\nThree"
+    repeated = "WEBVTT\n\n" + "".join(map(cue.format, range(3), ["No.", "No.", "Yes."]))
+    assert read(tmp_path / "b.vtt", repeated).text == "No.\nNo.\nYes."
 
 
 def test_a_file_without_captions_is_refused(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_message(tmp_path: Path) -> None:
 def test_plain_text_comes_before_html_and_attachments_are_named(tmp_path: Path) -> None:
     message = make_message()
     message.add_alternative("<p>The <b>rain</b> fell.</p>", subtype="html")
-    message.add_attachment(b"x", maintype="application", subtype="pdf", filename="plan of the\n town.pdf")
+    message.add_attachment(b"x", maintype="application", subtype="pdf", filename="plan of the town.pdf")
     inner = make_message("Forwarded rain.", "Older")
     message.add_attachment(inner)
     (document,) = read_eml(write(tmp_path / "a.eml", message))
@@ -81,7 +81,7 @@ def test_an_encrypted_message_is_named_as_such(tmp_path: Path) -> None:
     box = tmp_path / "a.mbox"
     box.write_bytes(b"From a Wed May  1 12:04:00 2024\n" + path.read_bytes())
     (document,) = read_mbox(box)
-    assert document.text.startswith("Subject: s\n\n[not read: ")
+    assert document.text.startswith("Subject: s\n\n[not read: encrypted text]")
 
 
 def test_what_is_not_mail_is_refused(tmp_path: Path) -> None:

@@ -41,15 +41,13 @@ def read_captions(path: Path) -> tuple[Document]:
     known = frozenset(name for name, count in names.items() if count > 1 or name.isupper())
     pieces: list[str] = []
     marks: list[tuple[int, Place]] = []
-    start, last, speaker = 0, "", ""
-    for cue in cues:
-        for turn, line in _split_turns(cue, known):
-            if line == last:
-                continue
+    start, speaker = 0, ""
+    for cue, before in zip(cues, [None, *cues], strict=False):
+        for turn, line in _split_turns(cue, known)[_rolls(cue, before) :]:
             # A name before a colon speaks until the next one; a voice tag is for its own caption alone.
-            place = Place(time=cue.time, speaker=turn or ("" if cue.speaker or not known else speaker))
+            place = Place(time=cue.time, speaker=turn or (speaker if known else ""))
             written = f"{turn}: {line}" if turn and turn != speaker else line
-            speaker, last = place.speaker, line
+            speaker = place.speaker
             marks.append((start, place))
             pieces.append(written)
             start += len(written) + 1
@@ -71,11 +69,17 @@ def _list_cues(raw: str) -> Iterator[_Cue]:
         yield _Cue(time, " ".join(unescape(voice[1]).split()) if voice else "", tuple(line for line in lines if line))
 
 
-def _split_turns(cue: _Cue, known: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _rolls(cue: _Cue, before: _Cue | None) -> bool:
+    """Whether the first line of a caption is the last one of the caption before, moved up. A repeated word is not."""
+    if before is None or not (cue.lines and before.lines) or cue.speaker != before.speaker:
+        return False
+    return cue.lines[0] == before.lines[-1] and len(cue.lines) + len(before.lines) > 2
+
+
+def _split_turns(cue: _Cue, known: frozenset[str]) -> list[tuple[str, str]]:
     """The speaker, if the caption names one, and the words of each line."""
-    for line in cue.lines:
-        name = _NAME.match(line)
-        if name and name[1] in known:
-            yield name[1], line[name.end() :]
-        else:
-            yield cue.speaker, line
+    names = [_NAME.match(line) for line in cue.lines]
+    return [
+        (name[1], line[name.end() :]) if name and name[1] in known else (cue.speaker, line)
+        for name, line in zip(names, cue.lines, strict=True)
+    ]

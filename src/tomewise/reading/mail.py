@@ -6,7 +6,7 @@ import mailbox
 from collections.abc import Iterator
 from contextlib import closing
 from email import message_from_bytes, policy
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from email.utils import parseaddr, parsedate_to_datetime
 from pathlib import Path
 
@@ -60,19 +60,23 @@ def _make_document(message: EmailMessage, path: Path, id: str) -> Document:
 def _read_parts(message: EmailMessage, depth: int) -> Iterator[str]:
     """The fields of a message, its text, the messages in it, and the names of what is not read."""
     yield "\n".join(f"{name}: {words}" for name in _FIELDS if (words := _read_field(message, name)))
-    body = None if message.get_content_type() in _ENCRYPTED else message.get_body(("plain", "html"))
+    if message.get_content_type() in _ENCRYPTED:
+        yield "[not read: encrypted text]"
+        return
+    body = message.get_body(("plain", "html"))
     if body is not None and (text := _read_body(body).strip()):
         yield text
     for part in message.iter_attachments() if message.is_multipart() else [message]:
         inner = part.get_payload()
         if part.get_content_type() == "message/rfc822" and isinstance(inner, list) and depth < _DEEPEST:
             for forwarded in inner:
-                yield from _read_parts(forwarded, depth + 1)
+                if isinstance(forwarded, EmailMessage):
+                    yield from _read_parts(forwarded, depth + 1)
         elif part is not body:
             yield f"[not read: {_read_name(part)}]"
 
 
-def _read_body(part: EmailMessage) -> str:
+def _read_body(part: MIMEPart) -> str:
     payload = part.get_payload(decode=True)
     raw = payload if isinstance(payload, bytes) else b""
     is_page = part.get_content_subtype() == "html"
@@ -92,7 +96,7 @@ def _read_field(message: EmailMessage, name: str) -> str:
     return " ".join(words.split())
 
 
-def _read_name(part: EmailMessage) -> str:
+def _read_name(part: MIMEPart) -> str:
     """The name of an attachment, or else its type."""
     try:
         name = part.get_filename()

@@ -11,6 +11,8 @@ from zipfile import ZipFile
 
 from tomewise.errors import ReadingError
 
+_XML = (".xml", ".rels")
+_MOST_XML = 100 * 2**20  # bytes of one part
 _CORE = "docProps/core.xml"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _PRESET = re.compile(r"(?i)^(?:powerpoint presentation|(?:word )?document ?\d*|untitled.*|presentation ?\d*)$")
@@ -32,8 +34,15 @@ def report_damage(path: Path) -> Iterator[None]:
 
 
 def read_core_title(path: Path) -> str:
-    """The title in the properties of the file; empty without one, and for one that programs write unasked."""
+    """The title in the properties of the file; empty without one, and for one that programs write unasked.
+
+    Raises `ReadingError` for a file that unpacks to more XML than its reader can take in reasonable time.
+    """
     with ZipFile(path) as archive:
+        # What is read of a part is never longer than the size that the archive states.
+        longest = max((part.file_size for part in archive.infolist() if part.filename.endswith(_XML)), default=0)
+        if longest > _MOST_XML:
+            raise ReadingError(f"{path} unpacks to {longest / 2**20:,.0f} MB of XML: split it, or leave it out")
         if _CORE not in archive.namelist():
             return ""
         found = ElementTree.fromstring(archive.read(_CORE)).findtext(f".//{_TITLE}", "")

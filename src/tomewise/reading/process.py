@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
 _MAX_CHARACTER_BYTES = 6  # of one character in a reply
+_OUT_OF_MEMORY = frozenset({"SIGABRT", "SIGTRAP"})  # so libraries in C++ end when they get no memory
 _MAX_OVERHEAD_BYTES = 2**20  # of a reply without its text
 # Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
 _WORKER_CODE = (
@@ -103,6 +104,11 @@ class ReaderProcess:
             raise _make_bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
+            if exit_reason in _OUT_OF_MEMORY:
+                most = f"takes more than {self.bounds.memory:,} MB of memory to read"
+                raise _make_bound_error(
+                    path, f"crashed its reader ({exit_reason}), probably because it {most}", "memory"
+                ) from None
             raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
 
     def _end_worker(self) -> str:

@@ -69,8 +69,9 @@ def common(
 @app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
 def add(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input."),
+    ] = None,
     tome: TomeFile = None,
     embedder: Annotated[
         str | None,
@@ -86,9 +87,19 @@ def add(
     ] = None,
     prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
+    formats: Annotated[
+        bool, typer.Option("--list-formats", help="List the formats of files that can be read, and end.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
+    if formats:
+        from tomewise.terminal.formats import print_formats
+
+        print_formats(as_json)
+        return
+    if not paths:
+        raise UsageError("nothing to add is named: name files or folders, or - for standard input")
     promise_to_resume()
     started = time.perf_counter()
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
@@ -102,9 +113,9 @@ def add(
         if documents := getattr(report, word):
             names = ", ".join(_short(document) for document in documents[:3]) + (", …" if len(documents) > 3 else "")
             why = ", no longer in the file" if word == "removed" else ""
-            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {_safe(names)}")
+            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {_safe(_on_one_line(names))}")
     for path, reason in (report.skipped or {}).items():
-        out.print(f"[yellow]passed over[/yellow] {_safe(_short(path))}: {_safe(reason)}")
+        out.print(f"[yellow]passed over[/yellow] {_safe(_on_one_line(f'{_short(path)}: {reason}'))}")
     out.print(f"[dim]{_count(report.passages, 'new passage')} in {time.perf_counter() - started:.1f} s[/dim]")
     out.print(f'[dim]next: tome ask{_safe(_same_options(tome))} "your question"[/dim]')
 
@@ -337,6 +348,10 @@ def _show_event(event: Event) -> None:
 
 def _short(document: str) -> str:
     return document.rsplit("/", 1)[-1]
+
+
+def _on_one_line(text: str) -> str:
+    return "\\n".join(text.splitlines())  # the name of a file may have several lines
 
 
 def _safe(text: str) -> str:
