@@ -52,7 +52,9 @@ def read_pdf(path: Path) -> tuple[Document]:
             raise ReadingError(
                 f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
             ) from None
-        raise ReadingError(f"{path} could not be converted: {error}; repair it, or leave it out") from error
+        raise ReadingError(
+            f"{path} could not be converted: {str(error).rstrip('.')}; repair it, or leave it out"
+        ) from error
 
 
 def _read_document(path: Path, pdf: pdfium.PdfDocument) -> Document:
