@@ -25,7 +25,7 @@ def test_each_suffix_has_one_format_and_each_reader_exists():
 
 def test_nothing_to_add_is_an_error(command):
     ran = command("add")
-    assert (ran.code, "nothing to add is named" in ran.err) == (2, True)
+    assert (ran.code, "no PATH is given" in ran.err) == (2, True)
 
 
 def test_places_of_formats_reach_citations(command, here):

@@ -30,8 +30,9 @@ class _Cue:
 def read_captions(path: Path) -> tuple[Document]:
     """The captions of an SRT or WebVTT file, each marked with the time at which it begins and with its speaker.
 
-    A name before a colon is a speaker if it is written so twice or in capitals. A line that repeats the line before,
-    as in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no captions.
+    A name before a colon is a speaker if it is written so twice or in capitals. The first line of a caption that moves
+    up from the one before, in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no
+    captions.
     """
     raw = decode_text(path.read_bytes(), str(path))
     cues = list(_list_cues(raw))

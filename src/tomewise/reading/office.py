@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,13 @@ def read_docx(path: Path) -> tuple[Document]:
     with report_damage(path):
         title = read_core_title(path)
         with path.open("rb") as file:
-            html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image()).value
+            html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image).value
     text = convert_html(html, str(path))[1]
     return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
 
 
-def _drop_image() -> Callable[[object], list[object]]:
-    return lambda _: []
+def _drop_image(_: object) -> list[object]:
+    return []
 
 
 def read_pptx(path: Path) -> tuple[Document]:
