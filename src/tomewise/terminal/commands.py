@@ -99,7 +99,7 @@ def add(
         print_formats(as_json)
         return
     if not paths:
-        raise UsageError("no PATH is given: name files or folders, or - for standard input")
+        raise UsageError("no PATH is given: name files or folders, or - for standard input (see `tome add --help`)")
     promise_to_resume()
     started = time.perf_counter()
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
