@@ -16,7 +16,9 @@ from tomewise.types import Place
         (Place(chapter=("1984 and after",)), "“1984 and after”"),
         (Place(chapter=("Civil War",)), "“Civil War”"),
         (Place(page=3, last_page=5), "p. 3–5"),
-        (Place(slide=2, row=7, time="00:01:02", speaker="Ann"), "slide 2, row 7, 00:01:02, begins with Ann"),
+        (Place(time="12:04", speaker="Ann"), "12:04, Ann"),
+        (Place(speaker="Ann"), "begins with Ann"),
+        (Place(slide=2, row=7, last_row=9, cell=3), "slide 2, row 7–9, cell 3"),
     ],
 )
 def test_a_place_is_described_in_a_few_words(place: Place, words: str) -> None:

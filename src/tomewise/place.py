@@ -16,18 +16,19 @@ _LONGEST = 60  # characters of a heading
 
 
 def describe_place(place: Place, part: int | None = None) -> str:
-    """The place in a few words, as "ch. 3, p. 37–38, part 12"; empty for an empty place.
+    """The place in a few words, as "ch. 3, p. 37–38, part 12" or "12:04, Anna"; empty for an empty place.
 
     A heading with a number gives "ch. 3"; the innermost heading is quoted if it has none. `part` counts from 1.
     """
-    pages = "" if place.last_page is None else f"–{place.last_page}"
     parts = (
         *_describe_chapter(place.chapter),
-        f"p. {place.page}{pages}" if place.page is not None else "",
-        f"slide {place.slide}" if place.slide is not None else "",
-        f"row {place.row}" if place.row is not None else "",
+        _describe_number("p.", place.page, place.last_page),
+        _describe_number("slide", place.slide),
+        _describe_number("row", place.row, place.last_row),
+        _describe_number("cell", place.cell),
         place.time,
-        f"begins with {place.speaker}" if place.speaker else "",
+        # A time is that of the beginning, and so is its speaker.
+        place.speaker if place.time or not place.speaker else f"begins with {place.speaker}",
         f"part {part}" if part is not None else "",
     )
     return ", ".join(words for words in parts if words)
@@ -47,6 +48,12 @@ def read_plain_data(data: Mapping[str, Any]) -> Place:
     """The inverse of `as_plain_data`. Fields that are unknown here, from a later version, are passed over."""
     known = {field.name: data[field.name] for field in fields(Place) if field.name in data}
     return Place(**{**known, "chapter": tuple(known.get("chapter", ()))})
+
+
+def _describe_number(unit: str, first: int | None, last: int | None = None) -> str:
+    if first is None:
+        return ""
+    return f"{unit} {first}" if last is None else f"{unit} {first}–{last}"
 
 
 def _describe_chapter(chapter: tuple[str, ...]) -> list[str]:

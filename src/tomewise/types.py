@@ -44,8 +44,9 @@ def content_id(kind: str, *parts: object) -> str:
 class Place:
     """Where a text stands in its document, as far as the source says; `place.describe_place` writes it for people.
 
-    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides and rows count from 1;
-    `last_page` is set only for a text that goes on after `page`. `time` is written as in the source.
+    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides, rows and cells of a
+    notebook count from 1; `last_page` and `last_row` are set only for a text that goes on after `page` or `row`. `time`
+    is a time in a recording, as "12:04", or a date.
     """
 
     chapter: tuple[str, ...] = ()
@@ -53,6 +54,8 @@ class Place:
     last_page: int | None = None
     slide: int | None = None
     row: int | None = None
+    last_row: int | None = None
+    cell: int | None = None
     time: str = ""
     speaker: str = ""
 

@@ -48,7 +48,7 @@ def deflate_twice(path: Path) -> Path:
 
 
 def wide_docx(path: Path) -> Path:
-    return docx(path, f"<w:p><w:r><w:t>{SPACES * 6}</w:t></w:r></w:p>")
+    return docx(path, "<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 200_000)
 
 
 def wide_epub(path: Path) -> Path:
@@ -63,6 +63,12 @@ def test_a_bomb_is_refused_for_its_memory_and_the_next_file_is_read(process, mak
         read(process, path)
     (tmp_path / "b.html").write_text("<p>One")
     assert read(process, tmp_path / "b.html") == ["One"]
+
+
+def test_a_docx_of_more_xml_than_a_reader_can_take_is_refused_at_once(process, tmp_path):
+    path = docx(tmp_path / "a.docx", f"<w:p><w:r><w:t>{SPACES * 11}</w:t></w:r></w:p>")
+    with pytest.raises(ReadingError, match=r"a\.docx unpacks to 105 MB of XML: split it, or leave it out"):
+        read(process, path)
 
 
 def test_a_text_without_end_is_refused_for_its_characters(process, tmp_path):
@@ -123,6 +129,17 @@ def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
     assert time.monotonic() - begun < 10
     with pytest.raises(ReadingError, match="reading was stopped"):
         read(process, tmp_path / "a.html")
+
+
+def test_a_plain_text_is_refused_for_its_characters_before_it_is_read(process, tmp_path):
+    path = tmp_path / "a.txt"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text: raise .*`read_characters`"):
+        read(process, path)
+    path.write_text("ab " * 400_000)
+    with pytest.raises(ReadingError, match=r"holds more than 1,000,000 characters of text"):
+        read(process, path)
 
 
 def test_plain_text_needs_no_process(tmp_path):

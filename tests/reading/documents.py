@@ -1,26 +1,36 @@
 """Small documents of the formats that are converted."""
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
 def pdf(*pages: str) -> bytes:
-    """Pages of Helvetica, with the table of offsets that a PDF ends with."""
-    numbers = [4 + 2 * place for place in range(len(pages))]
+    """Pages of Helvetica with one line each."""
+    return draw_pdf(*(f"BT /F1 12 Tf 72 720 Td ({words}) Tj ET" for words in pages))
+
+
+def draw_pdf(*drawings: str, catalog: bytes = b"", more: Sequence[bytes] = ()) -> bytes:
+    """Pages with these drawings, with the table of offsets that a PDF ends with.
+
+    `catalog` are further entries of the catalog. `more` are further objects; they come after the three and the two of
+    each page.
+    """
+    numbers = [4 + 2 * place for place in range(len(drawings))]
     kids = " ".join(f"{number} 0 R" for number in numbers).encode()
     parts = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(pages)),
+        b"<< /Type /Catalog /Pages 2 0 R %s >>" % catalog,
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(drawings)),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
-    for number, words in zip(numbers, pages, strict=True):
-        drawn = f"BT /F1 12 Tf 72 720 Td ({words}) Tj ET".encode()
+    for number, drawing in zip(numbers, drawings, strict=True):
+        drawn = drawing.encode()
         parts += [
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
             b" /Resources << /Font << /F1 3 0 R >> >> >>" % (number + 1),
             b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
         ]
+    parts += more
     body, offsets = b"%PDF-1.4\n", []
     for number, part in enumerate(parts, start=1):
         offsets.append(len(body))

@@ -15,7 +15,7 @@ class Bounds:
     `characters` is the length of the text. Raises UsageError for a limit that is not positive.
     """
 
-    seconds: float = 300.0  # a PDF takes a tenth of a second a page, so this is enough for a book of 2,000 pages
+    seconds: float = 300.0  # a PDF takes some milliseconds a page
     memory: int = 1024
     characters: int = 50_000_000
 

@@ -1,43 +1,82 @@
-"""The formats that are converted to text, and the readers that convert them.
+"""The formats of files that are read, and the readers that convert them.
 
 A reader is a function that takes the resolved path of a file and returns its documents. It raises `ReadingError` for a
 file that it refuses. Only the reader process (`reading.process`) imports its module, so the module may import its
-libraries at the top. To add a format, write such a function and add its lines to the two tables here; a package names
-it in its entry points `tomewise.readers`, under the suffix without the dot. It cannot replace a reader of ours.
+libraries at the top. To add a format, write such a function and add one line to `FORMATS`; a package names it in its
+entry points `tomewise.readers`, under the suffix without the dot. It cannot replace a reader of ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 from tomewise.errors import MissingDependency, UsageError
-from tomewise.plugins import find_plugin, list_names
+from tomewise.plugins import find_plugin, list_names, list_plugins
 from tomewise.types import Document
 
 Reader: TypeAlias = Callable[[Path], Iterable[Document]]
 
-FORMATS: Mapping[str, str] = {  # by suffix
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".epub": "epub",
-    ".pdf": "pdf",
-    ".docx": "docx",
-}
-_READERS = {
-    "html": "tomewise.reading.web:read_html",
-    "epub": "tomewise.reading.epub:read_epub",
-    "pdf": "tomewise.reading.office:read_pdf",
-    "docx": "tomewise.reading.office:read_docx",
-}
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files.
+
+    `reader` is `module:function`, or empty for a format that `reading.read` reads without the reader process. `places`
+    says what a citation from such a file names. `extra` is the extra of Tomewise that its reader needs.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str
+    places: str
+    extra: str = ""
 
 
-def find_format(suffix: str) -> str | None:
-    """The format of files with this suffix; that of a plugin is its suffix. None for a suffix without a reader."""
-    return FORMATS.get(suffix) or (suffix if suffix in list_outside_suffixes() else None)
+_READING = "tomewise.reading"
+TEXT, MARKDOWN, CODE, CORPUS = "text", "markdown", "code", "jsonl"  # read without the reader process
+FORMATS: tuple[Format, ...] = (
+    Format("pdf", (".pdf",), f"{_READING}.pdf:read_pdf", "page, chapter of the outline", "documents"),
+    Format("docx", (".docx",), f"{_READING}.office:read_docx", "chapter", "documents"),
+    Format("pptx", (".pptx",), f"{_READING}.office:read_pptx", "slide", "documents"),
+    Format("xlsx", (".xlsx", ".xlsm"), f"{_READING}.workbooks:read_xlsx", "sheet, row", "documents"),
+    Format("epub", (".epub",), f"{_READING}.epub:read_epub", "chapter"),
+    Format("html", (".html", ".htm", ".xhtml"), f"{_READING}.web:read_html", "chapter"),
+    Format(MARKDOWN, (".md", ".markdown"), "", "chapter"),
+    Format("captions", (".srt", ".vtt"), f"{_READING}.captions:read_captions", "time, speaker"),
+    Format("table", (".csv", ".tsv"), f"{_READING}.tables:read_table", "row"),
+    Format("notebook", (".ipynb",), f"{_READING}.notebook:read_notebook", "chapter, cell"),
+    Format("mail", (".eml",), f"{_READING}.mail:read_eml", "date, sender"),
+    Format("mailbox", (".mbox",), f"{_READING}.mail:read_mbox", "date, sender"),
+    Format(CORPUS, (".jsonl", ".ndjson"), "", "speaker of a meeting"),
+    Format(TEXT, (".txt", ".text", ".rst", ".org", ".tex", ".log", ".json", ".yaml", ".yml"), "", "speaker"),
+    Format(
+        CODE,
+        tuple(
+            ".py .pyi .js .mjs .jsx .ts .tsx .java .kt .scala .c .h .cc .cpp .hpp .cs .go .rs .swift .rb .php .pl .lua "
+            ".r .jl .m .hs .ml .clj .ex .exs .erl .sh .bash .ps1 .sql .css .toml .ini .cfg".split()
+        ),
+        "",
+        "",
+    ),
+)
+_BY_SUFFIX: Mapping[str, Format] = MappingProxyType({suffix: each for each in FORMATS for suffix in each.suffixes})
+
+
+def find_format(suffix: str) -> Format | None:
+    """The format of files with this suffix; None for a suffix without one."""
+    if suffix in _BY_SUFFIX or suffix not in list_outside_suffixes():
+        return _BY_SUFFIX.get(suffix)
+    return Format(suffix, (suffix,), "", "")
+
+
+def list_suffixes() -> frozenset[str]:
+    """The suffixes of files that are read in a folder: ours, and those that plugins read."""
+    return frozenset(_BY_SUFFIX) | list_outside_suffixes()
 
 
 def list_outside_suffixes() -> frozenset[str]:
@@ -45,26 +84,37 @@ def list_outside_suffixes() -> frozenset[str]:
     return frozenset(f".{name}" for name in list_names("readers"))
 
 
-def load_reader(format: str) -> Reader:
+def list_formats() -> list[Format]:
+    """All formats, with those of plugins, whose packages stand for the extra that they need."""
+    outside = (
+        Format(plugin.name, (f".{plugin.name}",), "", "", plugin.package)
+        for plugin in list_plugins("readers")
+        if f".{plugin.name}" not in _BY_SUFFIX
+    )
+    return [*FORMATS, *outside]
+
+
+def load_reader(name: str) -> Reader:
     """Import the reader of a format. Raises `MissingDependency` if its libraries or its package cannot be imported."""
-    if format not in _READERS:
-        return _load_outside_reader(format)
-    module, _, name = _READERS[format].partition(":")
+    format = next((each for each in FORMATS if each.name == name), None)
+    if format is None:
+        return _load_outside_reader(name)
+    module, _, function = format.reader.partition(":")
     try:
-        reader: Reader = getattr(import_module(module), name)
+        reader: Reader = getattr(import_module(module), function)
     except ImportError:
-        remedy = "pip install 'tomewise[documents]'"
-        raise MissingDependency(f"reading {format.upper()} needs the extra `documents`: {remedy}") from None
+        remedy = f"pip install 'tomewise[{format.extra}]'"
+        raise MissingDependency(f"reading {name.upper()} needs the extra `{format.extra}`: {remedy}") from None
     return reader
 
 
-def _load_outside_reader(format: str) -> Reader:
+def _load_outside_reader(suffix: str) -> Reader:
     try:
-        reader = find_plugin("readers", format.removeprefix("."))
+        reader = find_plugin("readers", suffix.removeprefix("."))
     except UsageError as error:  # the reader process tells of a reader that is missing, and of no other error
         raise MissingDependency(str(error)) from error
     if not callable(reader):
         raise MissingDependency(
-            f"the reader of {format} files is {reader!r}, not a function of a path: update its package"
+            f"the reader of {suffix} files is {reader!r}, not a function of a path: update its package"
         )
     return reader

@@ -1,78 +1,75 @@
-"""Read PDF and DOCX as Markdown-like text; needs the extra `documents`."""
+"""Read DOCX and PPTX as Markdown-like text; needs the extra `documents`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-import mammoth  # noqa: F401 - without these two the converters fail only when they are used
-import pdfplumber  # noqa: F401
-from markitdown import DocumentConverter, StreamInfo
-from markitdown.converters import DocxConverter, PdfConverter
-from pdfminer.pdfpage import PDFPage
+import mammoth
+import pptx
 
-from tomewise.errors import ReadingError
-from tomewise.reading.places import Marks, mark_headings
+from tomewise.reading.office_package import read_core_title, report_damage
+from tomewise.reading.places import mark_headings
+from tomewise.reading.web import convert_html
 from tomewise.types import Document, Place
 
-_TRAILING = re.compile(r"[ \t\r\f\v]+$", re.MULTILINE)
-_PAGE_END = "\f"
-_WORD = re.compile(r"\S+")
-_BLANK_LINES = re.compile(r"\n{3,}")
-
-
-def read_pdf(path: Path) -> tuple[Document]:
-    """The document in a PDF file. Raises `ReadingError` if it cannot be converted."""
-    markdown, title = _convert(path, ".pdf", PdfConverter())
-    text = _clean(markdown)
-    return (Document(id=str(path), text=text, title=title, source=str(path), marks=_mark_pages(path, markdown, text)),)
+_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => p:fresh"
+_BREAKS = re.compile(r"[\v\n]+")  # PowerPoint writes a new line within a paragraph as a vertical tab
 
 
 def read_docx(path: Path) -> tuple[Document]:
-    """The document in a DOCX file. Raises `ReadingError` if it cannot be converted."""
-    markdown, title = _convert(path, ".docx", DocxConverter())
-    text = _clean(markdown)
+    """The document in a DOCX file. Raises `ReadingError` if it is encrypted or damaged."""
+    with report_damage(path):
+        title = read_core_title(path)
+        with path.open("rb") as file:
+            html = mammoth.convert_to_html(file, style_map=_STYLES, convert_image=_drop_image).value
+    text = convert_html(html, str(path))[1]
     return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
 
 
-def _convert(path: Path, suffix: str, converter: DocumentConverter) -> tuple[str, str]:
-    """The Markdown and the title of a file."""
-    with path.open("rb") as stream:
-        try:
-            result = converter.convert(stream, StreamInfo(extension=suffix))
-        except MemoryError:
-            raise
-        except Exception as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ReadingError(f"{path} could not be converted: {reason}; save it as text or repair it") from error
-    return result.markdown, (result.title or "").strip()
+def _drop_image(_: object) -> list[object]:
+    return []
 
 
-def _clean(markdown: str) -> str:
-    return _BLANK_LINES.sub("\n\n", _TRAILING.sub("", markdown))
-
-
-def _mark_pages(path: Path, markdown: str, text: str) -> Marks:
-    """The pages of a PDF file, of which the converter ends each one with a form feed. `text` is the cleaned Markdown.
-
-    Empty if there is not one form feed for each page: the converter leaves them out of forms and tables.
-    """
-    pages = markdown.split(_PAGE_END)[:-1]
-    if len(pages) != _count_pages(path):
-        return ()
-    # Cleaning removes only white space, so a page begins behind as many other characters as in the Markdown.
-    sizes = [sum(map(len, page.split())) for page in pages]
-    words = _WORD.finditer(text)
+def read_pptx(path: Path) -> tuple[Document]:
+    """The slides of a PPTX file with their tables and notes. Raises `ReadingError` if it is encrypted or damaged."""
+    with report_damage(path):
+        title = read_core_title(path)
+        with path.open("rb") as file:
+            slides = [_read_slide(slide) for slide in pptx.Presentation(file).slides]
+    pieces: list[str] = []
     marks: list[tuple[int, Place]] = []
-    end = seen = before = 0
-    for number, size in enumerate(sizes, start=1):
-        while seen < before and (word := next(words, None)):
-            seen, end = seen + len(word[0]), word.end()
-        marks.append((end, Place(page=number)))
-        before += size
-    return tuple(marks)
+    start = 0
+    for number, (heading, text) in enumerate(slides, start=1):
+        if text:
+            marks.append((start, Place(slide=number, chapter=(heading,) if heading else ())))
+            pieces.append(text)
+            start += len(text) + 2
+    return (Document(id=str(path), text="\n\n".join(pieces), title=title, source=str(path), marks=tuple(marks)),)
 
 
-def _count_pages(path: Path) -> int:
-    with path.open("rb") as stream:
-        return sum(1 for _ in PDFPage.get_pages(stream))
+def _read_slide(slide: Any) -> tuple[str, str]:
+    """The heading of a slide, and its whole text."""
+    placeholder = slide.shapes.title
+    heading = " ".join(placeholder.text_frame.text.split()) if placeholder is not None else ""
+    own = placeholder.shape_id if placeholder is not None else None
+    parts = [f"# {heading}"] if heading else []
+    parts += _list_texts(shape for shape in slide.shapes if shape.shape_id != own)
+    if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None and notes.text.strip():
+        parts.append(f"Notes: {_BREAKS.sub(chr(10), notes.text).strip()}")
+    return heading, "\n\n".join(parts)
+
+
+def _list_texts(shapes: Iterable[Any]) -> Iterator[str]:
+    for shape in shapes:
+        if hasattr(shape, "shapes"):  # a group
+            yield from _list_texts(shape.shapes)
+        elif getattr(shape, "has_table", False):
+            rows = (" | ".join(" ".join(cell.text.split()) for cell in row.cells) for row in shape.table.rows)
+            yield "\n".join(f"| {row} |" for row in rows)
+        elif getattr(shape, "has_text_frame", False):
+            lines = [_BREAKS.sub(" ", paragraph.text).strip() for paragraph in shape.text_frame.paragraphs]
+            if text := "\n".join(line for line in lines if line):
+                yield text

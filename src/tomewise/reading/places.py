@@ -89,8 +89,9 @@ class PlaceFinder:
     def find(self, start: int, end: int) -> Place:
         """The place at `start` of a passage that ends at `end`.
 
-        `last_page` is its last page, if it has several. Of a passage that goes on in another section the chapter holds
-        only the headings that both have; headings of which the passage has no text do not count.
+        `last_page` is its last page, if it has several, and `last_row` its last row. Of a passage that goes on in
+        another section the chapter holds only the headings that both have; headings of which the passage has no text do
+        not count.
         """
         first = bisect_right(self._starts, start) - 1
         last = bisect_left(self._starts, end) - 1
@@ -100,7 +101,9 @@ class PlaceFinder:
         seen = [self._marks[at][1] for at in range(first, last + 1) if not self._is_bare(at, start, end)]
         here = seen[0] if seen else self._marks[first][1]
         chapter = _find_common({place.chapter for place in seen or (here,)})
-        return replace(here, chapter=chapter, last_page=there.page if there.page != here.page else None)
+        last_page = there.page if there.page != here.page else None
+        last_row = there.row if there.row != here.row and there.chapter == here.chapter else None
+        return replace(here, chapter=chapter, last_page=last_page, last_row=last_row)
 
     def _is_bare(self, at: int, start: int, end: int) -> bool:
         """Whether this passage has only a heading of what the mark is for."""

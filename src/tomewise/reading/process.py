@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
 _MAX_CHARACTER_BYTES = 6  # of one character in a reply
+_OUT_OF_MEMORY = frozenset({"SIGABRT", "SIGTRAP"})  # so libraries in C++ end when they get no memory
 _MAX_OVERHEAD_BYTES = 2**20  # of a reply without its text
 # Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
 _WORKER_CODE = (
@@ -42,7 +43,7 @@ class ReaderProcess:
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
-        self._bounds = bounds or Bounds()
+        self.bounds = bounds or Bounds()
         self._busy = Lock()
         self._closed = False
         self._worker: _Worker | None = None
@@ -89,22 +90,25 @@ class ReaderProcess:
             if self._worker and not self._worker.runs():  # it ended after the last file
                 self._end_worker()
             self._worker = worker = self._worker or _Worker()
-            worker.send(Request(str(path), format, self._bounds))
+            worker.send(Request(str(path), format, self.bounds))
             worker.receive(_START_SECONDS, 0)  # an empty message: the worker starts to read
         except (EOFError, OSError) as error:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
             return Reply.decode(
-                worker.receive(
-                    self._bounds.seconds, _MAX_CHARACTER_BYTES * self._bounds.characters + _MAX_OVERHEAD_BYTES
-                )
+                worker.receive(self.bounds.seconds, _MAX_CHARACTER_BYTES * self.bounds.characters + _MAX_OVERHEAD_BYTES)
             )
         except TimeoutError:
-            reason = f"took longer than {self._bounds.seconds:g} seconds to read"
-            raise self._make_bound_error(path, reason, "seconds") from None
+            reason = f"took longer than {self.bounds.seconds:g} seconds to read"
+            raise _make_bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
+            if exit_reason in _OUT_OF_MEMORY:
+                most = f"takes more than {self.bounds.memory:,} MB of memory to read"
+                raise _make_bound_error(
+                    path, f"crashed its reader ({exit_reason}), probably because it {most}", "memory"
+                ) from None
             raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
 
     def _end_worker(self) -> str:
@@ -117,18 +121,21 @@ class ReaderProcess:
             case "missing":
                 return MissingDependency(reply.message)
             case "memory":
-                return self._make_bound_error(
-                    path, f"takes more than {self._bounds.memory:,} MB of memory to read", "memory"
-                )
+                return _make_bound_error(path, f"takes more than {self.bounds.memory:,} MB of memory to read", "memory")
             case "characters":
-                limit = f"{self._bounds.characters:,}"
-                return self._make_bound_error(path, f"holds more than {limit} characters of text", "characters")
+                return make_characters_error(path, self.bounds)
             case "error":
                 return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
         return ReadingError(reply.message)
 
-    def _make_bound_error(self, path: Path, reason: str, bound: str) -> ReadingError:
-        return ReadingError(f"{path} {reason}: raise the setting `read_{bound}`, or leave it out")
+
+def make_characters_error(path: Path, bounds: Bounds) -> ReadingError:
+    """The error for a file whose text is too long."""
+    return _make_bound_error(path, f"holds more than {bounds.characters:,} characters of text", "characters")
+
+
+def _make_bound_error(path: Path, reason: str, bound: str) -> ReadingError:
+    return ReadingError(f"{path} {reason}: raise the setting `read_{bound}`, or leave it out")
 
 
 class _Worker:

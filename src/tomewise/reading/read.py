@@ -11,20 +11,18 @@ from hashlib import sha256
 from pathlib import Path
 
 from tomewise.errors import MissingDependency, ReadingError
+from tomewise.reading.bounds import Bounds
 from tomewise.reading.decode import decode_text
 from tomewise.reading.folder import Skipped, list_files, summarise_reasons
-from tomewise.reading.formats import FORMATS, find_format, list_outside_suffixes
+from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
 from tomewise.reading.metadata import find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
-from tomewise.reading.process import ReaderProcess
+from tomewise.reading.process import ReaderProcess, make_characters_error
 from tomewise.types import Document, DocumentId
 
 STDIN = "-"
-_TEXT = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
-_MARKDOWN = frozenset({".md", ".markdown"})
-_ROWS = frozenset({".jsonl", ".ndjson"})
-_SUFFIXES = _TEXT | _ROWS | frozenset(FORMATS)  # of readers of ours
+_BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +40,6 @@ class Source:
 
 
 Check = Callable[[Source], None]
-
-
-def list_suffixes() -> frozenset[str]:
-    """The suffixes of files that are read in a folder: ours, and those that plugins read."""
-    return _SUFFIXES | list_outside_suffixes()
 
 
 class SourceReader:
@@ -69,8 +62,9 @@ class SourceReader:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
 
         The id of a file is its resolved absolute path; the id of standard input is a digest of its text. A file whose
-        suffix is not in `list_suffixes` is read as plain text. Raises `ReadingError` for a source that cannot be read
-        as text, `MissingDependency` for PDF and DOCX without the extra `documents` and for a broken plugin.
+        suffix is not in `formats.list_suffixes` is read as plain text. Raises `ReadingError` for a source that cannot
+        be read as text, `MissingDependency` for a format that needs the extra `documents` without it, and for a broken
+        plugin.
         """
         source = _read_stdin() if str(path) == STDIN else self._read_file(Path(path))
         self._check(source)
@@ -81,8 +75,8 @@ class SourceReader:
 
         A file that is named directly must be readable, or `ReadingError` is raised. In a folder, an entry is skipped
         and reported as `Skipped` if it cannot be read, is hidden, is a link that leads out of the folder, or has a
-        suffix that is not in `list_suffixes`. A file that was already read is skipped too. A folder in which nothing
-        can be read raises `ReadingError`. `seen` holds what earlier calls have read.
+        suffix that is not in `formats.list_suffixes`. A file that was already read is skipped too. A folder in which
+        nothing can be read raises `ReadingError`. `seen` holds what earlier calls have read.
         """
         seen = set() if seen is None else seen
         for path in paths:
@@ -127,14 +121,17 @@ class SourceReader:
         if stat.S_ISDIR(_find_mode(path)):
             raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
         name = _full_path(path)
-        suffix = path.suffix.lower()
+        found = find_format(path.suffix.lower())
+        format = found.name if found else TEXT
         try:
-            if suffix in _ROWS:
+            if format == CORPUS:
                 # The file is read twice, so that an error in the last row is found before the first row is used.
                 ids = tuple(document.id for document in read_rows(path, name, self._prefix))
                 return Source(name, ids, self._read_rows(path, name))
-            format = None if suffix in _TEXT else find_format(suffix)
-            documents = self._convert(path, name, format) if format else (_read_text(path, name),)
+            if format in (TEXT, MARKDOWN, CODE):
+                documents: tuple[Document, ...] = (_read_text(path, name, format, self._process.bounds),)
+            else:
+                documents = self._convert(path, name, format)
         except OSError as error:
             raise _access_error(path, error) from error
         return Source(name, tuple(document.id for document in documents), documents)
@@ -153,22 +150,36 @@ class SourceReader:
         # A file owns its documents, whatever its reader calls their source.
         documents = tuple(replace(document, source=name) for document in converted if document.text.strip())
         if not documents:
-            raise ReadingError(f"{path} holds no text (is it scanned, or made by scripts?): save its text to a file")
+            raise ReadingError(f"{path} holds no text (is it drawn, or made by scripts?): save its text to a file")
         return documents
 
 
-def _read_text(path: Path, name: str) -> Document:
-    text = decode_text(path.read_bytes(), str(path))
-    fields = read_front_matter(text) if path.suffix.lower() in _MARKDOWN else {}
+def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
+    text = decode_text(_read_bytes(path, bounds), str(path))
+    if len(text) > bounds.characters:
+        raise make_characters_error(path, bounds)
+    fields = read_front_matter(text) if format == MARKDOWN else {}
     if field := find_unstorable(fields):
         raise ReadingError(
             f"{path}: {field!a} in its front matter holds a character that a text cannot hold: replace it"
         )
     title = fields.pop("title", "")
-    marks = mark_headings(text) if path.suffix.lower() in _MARKDOWN else mark_speakers(text)
+    marks = mark_headings(text) if format == MARKDOWN else mark_speakers(text) if format == TEXT else ()
     # The front matter stays in the text, so that places in the text are places in the file.
     title = " ".join(str(title).split())
     return Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
+
+
+def _read_bytes(path: Path, bounds: Bounds) -> bytes:
+    """The bytes of a file, which may grow while it is read. Raises `ReadingError` if it is longer than allowed."""
+    most = _BYTES_PER_CHARACTER * bounds.characters
+    with path.open("rb") as file:
+        if path.stat().st_size > most:
+            raise make_characters_error(path, bounds)
+        raw = file.read(most + 1)
+    if len(raw) > most:
+        raise make_characters_error(path, bounds)
+    return raw
 
 
 def _read_stdin() -> Source:

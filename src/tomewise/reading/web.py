@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from markdownify import ATX, MarkdownConverter
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
+from tomewise.reading.page_frame import remove_frame
 from tomewise.reading.places import mark_headings
 from tomewise.types import Document
 
@@ -25,8 +27,10 @@ _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[
 
 
 def read_html(path: Path) -> tuple[Document]:
-    """The page in an HTML file. Raises `ReadingError` if it is not text or cannot be parsed."""
-    title, text = read_page(path.read_bytes(), str(path))
+    """The page in an HTML file without its frame, see `page_frame`. Raises `ReadingError` if it cannot be parsed."""
+    raw = path.read_bytes()
+    html = decode_text(raw, str(path), find_charset(raw))
+    title, text = convert_html(html, str(path), prepare=remove_frame)
     return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
 
 
@@ -41,10 +45,11 @@ def find_charset(raw: bytes) -> str | None:
     return found[1].decode("ascii", "ignore") if found else None
 
 
-def convert_html(html: str, name: str) -> tuple[str, str]:
+def convert_html(html: str, name: str, *, prepare: Callable[[BeautifulSoup], None] = lambda _: None) -> tuple[str, str]:
     """The `<title>` of a page (empty if it has none) and its text with headings, paragraphs, lists and tables.
 
-    Scripts, styles, images and the addresses of links are dropped. Raises `ReadingError` if it cannot be parsed.
+    Scripts, styles, images and the addresses of links are dropped. `prepare` may change the parsed page before. Raises
+    `ReadingError` if it cannot be parsed.
     """
     if "<" not in html:
         return "", unescape(html).strip()
@@ -56,6 +61,7 @@ def convert_html(html: str, name: str) -> tuple[str, str]:
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         for tag in soup.find_all(_NO_TEXT):
             tag.decompose()
+        prepare(soup)
         text = str(converter.convert_soup(soup))
     except (ParserRejectedMarkup, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"

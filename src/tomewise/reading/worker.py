@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -23,7 +23,7 @@ from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import Reader, load_reader
 from tomewise.reading.messages import Failure, Reply, Request
-from tomewise.types import Document
+from tomewise.types import Document, Place, Scalar
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
 _MAX_DEPTH = 20_000  # nested calls
@@ -106,8 +106,20 @@ def _clean_document(document: Document) -> Document:
     starts = [start for start, _ in document.marks]
     pieces = [_clean(document.text[a:b]) for a, b in pairwise([0, *starts, len(document.text)])]
     lengths = accumulate(map(len, pieces))
-    marks = tuple((start, place) for start, (_, place) in zip(lengths, document.marks, strict=False))
-    return replace(document, text="".join(pieces), title=_clean(document.title), marks=marks)
+    marks = tuple((start, _clean_place(place)) for start, (_, place) in zip(lengths, document.marks, strict=False))
+    metadata = {_clean(name): _clean_value(value) for name, value in document.metadata.items()}
+    return replace(document, text="".join(pieces), title=_clean(document.title), metadata=metadata, marks=marks)
+
+
+def _clean_value(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
+    if isinstance(value, list | tuple):
+        return [_clean(item) if isinstance(item, str) else item for item in value]
+    return _clean(value) if isinstance(value, str) else value
+
+
+def _clean_place(place: Place) -> Place:
+    chapter = tuple(map(_clean, place.chapter))
+    return replace(place, chapter=chapter, time=_clean(place.time), speaker=_clean(place.speaker))
 
 
 def _clean(text: str) -> str:

@@ -30,8 +30,9 @@ _NAMES = 3  # documents to name of a folder
 @app.command(epilog="Example: tome add novel.txt notes/ corpus.jsonl")
 def add(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input."),
+    ] = None,
     tome: TomeFile = None,
     sync: Annotated[
         bool,
@@ -51,9 +52,19 @@ def add(
     ] = None,
     prefix: Annotated[str, typer.Option(metavar="NAME", help="Put NAME/ before the ids of rows.")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="Follow links in a folder to files outside of it.")] = False,
+    formats: Annotated[
+        bool, typer.Option("--list-formats", help="List the formats of files that can be read, and end.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
+    if formats:
+        from tomewise.terminal.formats import print_formats
+
+        print_formats(as_json)
+        return
+    if not paths:
+        raise UsageError("no PATH is given: name files or folders, or - for standard input (see `tome add --help`)")
     promise_to_resume()
     started = time.perf_counter()
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
@@ -118,15 +129,21 @@ def _leave_no_empty_tome(tome: str | None) -> Iterator[None]:
             delete_empty_store(path)
 
 
+def _put_on_one_line(text: str) -> str:
+    return "\\n".join(text.splitlines())  # the name of a file may have several lines
+
+
 def _print_report(report: AddReport, sources: int, seconds: float, out: Console) -> None:
     most = max(_NAMES, sources)
     for word in ("added", "replaced", "moved", "unchanged", "removed"):
         if documents := getattr(report, word):
             names = ", ".join(map(name_document, documents[:most])) + (", …" if len(documents) > most else "")
             why = ", no longer there" if word == "removed" else ""
-            out.print(f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {escape(names)}")
+            out.print(
+                f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
+            )
     for path, reason in (report.skipped or {}).items():
-        out.print(f"[yellow]passed over[/yellow] {escape(name_document(path))}: {escape(reason)}")
+        out.print(f"[yellow]passed over[/yellow] {escape(_put_on_one_line(f'{name_document(path)}: {reason}'))}")
     out.print(f"[dim]{_count(report.passages, 'new passage')} in {seconds:.1f} s[/dim]")
 
 

@@ -1,0 +1,62 @@
+"""What the files of Office have in common: a package in a ZIP archive with a title, or an encrypted one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from tomewise.errors import ReadingError
+
+_XML = (".xml", ".rels")
+_MOST_XML = 100 * 2**20  # bytes of one part
+_CORE = "docProps/core.xml"
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_PRESET = re.compile(r"(?i)^(?:powerpoint presentation|(?:word )?document ?\d*|untitled.*|presentation ?\d*)$")
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the beginning of old files of Office, and of encrypted ones
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+
+
+@contextmanager
+def report_damage(path: Path) -> Iterator[None]:
+    """Raise `ReadingError` with the reason for whatever error the file causes inside this context."""
+    try:
+        yield
+    except (MemoryError, ReadingError):
+        raise
+    except Exception as error:
+        _refuse_compound(path)
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ReadingError(f"{path} could not be converted: {reason}; save it as text or repair it") from error
+
+
+def read_core_title(path: Path) -> str:
+    """The title in the properties of the file; empty without one, and for one that programs write unasked.
+
+    Raises `ReadingError` for a file that unpacks to more XML than its reader can take in reasonable time.
+    """
+    with ZipFile(path) as archive:
+        # What is read of a part is never longer than the size that the archive states.
+        longest = max((part.file_size for part in archive.infolist() if part.filename.endswith(_XML)), default=0)
+        if longest > _MOST_XML:
+            raise ReadingError(f"{path} unpacks to {longest / 2**20:,.0f} MB of XML: split it, or leave it out")
+        if _CORE not in archive.namelist():
+            return ""
+        found = ElementTree.fromstring(archive.read(_CORE)).findtext(f".//{_TITLE}", "")
+    title = " ".join(found.split())
+    return "" if _PRESET.match(title) else title
+
+
+def _refuse_compound(path: Path) -> None:
+    raw = path.read_bytes()
+    if raw.startswith(_COMPOUND):
+        if _ENCRYPTED in raw:
+            raise ReadingError(
+                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
+            ) from None
+        raise ReadingError(
+            f"{path} is a file of an old version of Office: save it in the format that its name states"
+        ) from None

@@ -1,0 +1,148 @@
+"""Read PDF through PDFium: pages, columns in order, and the outline as chapters; needs the extra `documents`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TypeAlias
+
+import numpy as np
+import pypdfium2 as pdfium
+from pypdfium2 import raw
+
+from tomewise.errors import ReadingError
+from tomewise.reading.columns import Region, find_regions
+from tomewise.reading.places import Marks
+from tomewise.types import Document, Place
+
+_Outline: TypeAlias = Mapping[
+    int, list[tuple[str, ...]]
+]  # by page from 0: the headings that begin there, with those above
+
+_HYPHEN = re.compile("[\x02\ufffe]\r?\n?")  # PDFium writes it for a hyphen that only the end of a line needs
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_STOP = (".", "!", "?", ":", "”", '"', "»", ")")
+_SHORT = 0.8  # of the median line: a shorter line that ends a sentence ends a paragraph
+_LINES_FOR_MEDIAN = 4
+_PRODUCER = re.compile(r"^Microsoft (?:Word|PowerPoint|Excel) - ")
+_NO_TITLE = re.compile(
+    r"(?i)^(?:untitled.*|unknown|document ?\d*|.*\.(?:docx?|odt|tex|dvi|pptx?|xlsx?|indd|qxd|rtf|txt))$"
+)
+_LONGEST_TITLE = 300  # characters
+_MOST_HEADINGS = 10_000  # of an outline, which may be a loop
+_DEEPEST_OUTLINE = 8
+
+
+def read_pdf(path: Path) -> tuple[Document]:
+    """The text of a PDF file page by page.
+
+    The pages without text that show images are in the metadata, as `scanned_pages`. Raises `ReadingError` for a file
+    that is encrypted with a password, scanned or damaged.
+    """
+    try:
+        with closing(pdfium.PdfDocument(path)) as pdf:
+            return (_read_document(path, pdf),)
+    except pdfium.PdfiumError as error:
+        if getattr(error, "err_code", None) in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+            raise ReadingError(
+                f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out"
+            ) from None
+        raise ReadingError(
+            f"{path} could not be converted: {str(error).rstrip('.')}; repair it, or leave it out"
+        ) from error
+
+
+def _read_document(path: Path, pdf: pdfium.PdfDocument) -> Document:
+    pages: list[str] = []
+    scanned: list[int] = []
+    for number in range(len(pdf)):
+        with closing(pdf[number]) as page:
+            text = _read_page(page)
+            if not text and next(iter(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE])), None) is not None:
+                scanned.append(number + 1)
+        pages.append(text)
+    if scanned and not any(pages):
+        raise ReadingError(
+            f"{path} is scanned: its {len(pages)} pages are images without text: recognise the text with a program for "
+            "OCR first, or leave it out"
+        )
+    text, marks = _join_pages(pages, _read_outline(pdf))
+    metadata = {"scanned_pages": scanned} if scanned else {}
+    return Document(id=str(path), text=text, title=_read_title(pdf), source=str(path), metadata=metadata, marks=marks)
+
+
+def _read_page(page: pdfium.PdfPage) -> str:
+    with closing(page.get_textpage()) as layout:
+        text = layout.get_text_range()
+        boxes = np.array([layout.get_rect(number) for number in range(layout.count_rects())]).reshape(-1, 4)
+        regions = find_regions(boxes, Region(*page.get_bbox()))
+        if len(regions) > 1:
+            cut = "\n".join(
+                layout.get_text_bounded(region.left, region.bottom, region.right, region.top) for region in regions
+            )
+            # Text that is written slantwise or twice may fall between the regions: then nothing may be lost.
+            text = cut if sorted(cut.split()) == sorted(text.split()) else text
+    lines = [line.rstrip() for line in _CONTROLS.sub("", _HYPHEN.sub("", text)).splitlines()]
+    return "\n".join(_part_paragraphs([line for line in lines if line]))
+
+
+def _part_paragraphs(lines: list[str]) -> Iterator[str]:
+    """The lines of a page, with a blank one behind each short line that ends a sentence."""
+    usual = median(map(len, lines)) if len(lines) >= _LINES_FOR_MEDIAN else 0
+    for line, following in pairwise([*lines, ""]):
+        yield line
+        if following and line.endswith(_STOP) and len(line) < _SHORT * usual:
+            yield ""
+
+
+def _join_pages(pages: list[str], outline: _Outline) -> tuple[str, Marks]:
+    """The text of all pages, marked with the pages and with the headings of the outline."""
+    marks: list[tuple[int, Place]] = []
+    chapter: tuple[str, ...] = ()
+    start = 0
+    for number, text in enumerate(pages):
+        at = 0
+        headings = []
+        for path in outline.get(number, ()):
+            at = max(at, _find_heading(text, path[-1], at))
+            headings.append((start + at, path))
+        if not headings or headings[0][0] > start:
+            marks.append((start, Place(page=number + 1, chapter=chapter)))
+        for place, path in headings:
+            chapter = path
+            marks.append((place, Place(page=number + 1, chapter=path)))
+        start += len(text) + 2
+    return "\n\n".join(pages), tuple(marks)
+
+
+def _find_heading(text: str, words: str, after: int) -> int:
+    """Where a page has this heading; its beginning if it has it nowhere."""
+    pattern = r"\s+".join(map(re.escape, words.split()))
+    found = re.compile(rf"^[\dIVXivx.\s]{{0,12}}{pattern}", re.MULTILINE).search(text, after) if pattern else None
+    return found.start() + len(found[0]) - len(found[0].lstrip()) if found else 0
+
+
+def _read_outline(pdf: pdfium.PdfDocument) -> _Outline:
+    outline: defaultdict[int, list[tuple[str, ...]]] = defaultdict(list)
+    path: list[str] = []
+    for count, item in enumerate(pdf.get_toc(max_depth=_DEEPEST_OUTLINE)):
+        if count >= _MOST_HEADINGS:
+            break
+        words = " ".join(_CONTROLS.sub(" ", item.get_title()).split())
+        destination = item.get_dest()
+        page = destination.get_index() if destination else None
+        path = [*path[: item.level], words]
+        if words and page is not None and 0 <= page < len(pdf):
+            outline[page].append(tuple(heading for heading in path if heading))
+    return outline
+
+
+def _read_title(pdf: pdfium.PdfDocument) -> str:
+    """The title that the file states, without what programs write there unasked."""
+    title = _PRODUCER.sub("", " ".join(pdf.get_metadata_value("Title").split()))
+    return "" if _NO_TITLE.match(title) or len(title) > _LONGEST_TITLE else title

@@ -1,0 +1,93 @@
+"""Read CSV and TSV by rows: each row is a paragraph that names its columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from tomewise.errors import ReadingError
+from tomewise.reading.decode import decode_text
+from tomewise.reading.places import Marks
+from tomewise.types import Document, Place
+
+Row: TypeAlias = tuple[int, Sequence[str]]  # its number from 1, and its cells
+
+_DELIMITERS = ",;\t|"
+_SAMPLE = 20_000  # characters to guess the delimiter from
+
+
+def read_table(path: Path) -> tuple[Document]:
+    """The rows of a CSV or TSV file; the first is the header if no cell of it is empty, a number or repeated.
+
+    Rows are counted as spreadsheets count them, with the header. Raises `ReadingError` if it is not text.
+    """
+    text = decode_text(path.read_bytes(), str(path))
+    csv.field_size_limit(sys.maxsize)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else _guess_delimiter(text[:_SAMPLE])
+    try:
+        rows = list(enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), start=1))
+    except csv.Error as error:
+        raise ReadingError(f"{path} could not be converted: {error}; repair it, or leave it out") from error
+    lines, marks = join_rows(rows)
+    return (Document(id=str(path), text=lines, source=str(path), marks=marks),)
+
+
+def join_rows(rows: Iterable[Row], chapter: tuple[str, ...] = (), start: int = 0) -> tuple[str, Marks]:
+    """The rows as paragraphs, and the mark of each. `start` is where this text begins in its document."""
+    lines: list[str] = []
+    marks: list[tuple[int, Place]] = []
+    for number, line in _write_rows(rows):
+        lines.append(line)
+        marks.append((start, Place(row=number, chapter=chapter)))
+        start += len(line) + 2
+    return "\n\n".join(lines), tuple(marks)
+
+
+def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
+    """The number and the text of each row that is not empty."""
+    filled = (
+        (number, [" ".join(cell.split()) for cell in cells]) for number, cells in rows if any(map(str.strip, cells))
+    )
+    first = next(filled, None)
+    if first is None:
+        return
+    header = first[1] if _is_header(first[1]) else None
+    second = next(filled, None)
+    if header is None or second is None:  # a header alone is all that the file says
+        yield first[0], _write_row(first[1], None)
+    if second:
+        yield second[0], _write_row(second[1], header)
+    for number, cells in filled:
+        yield number, _write_row(cells, header)
+
+
+def _write_row(cells: Sequence[str], header: Sequence[str] | None) -> str:
+    if header is None:
+        return " | ".join(cell for cell in cells if cell)
+    names = [*header, *(f"column {number}" for number in range(len(header) + 1, len(cells) + 1))]
+    return "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=False) if cell)
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    named = list(cells)
+    while named and not named[-1]:  # a trailing delimiter
+        named.pop()
+    return bool(named) and all(named) and len(set(named)) == len(named) and not any(map(_is_number, named))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _guess_delimiter(sample: str) -> str:
+    first = next((line for line in sample.splitlines() if line.strip()), "")
+    outside = "".join(first.split('"')[::2])  # without the cells in quotation marks
+    return max(_DELIMITERS, key=outside.count)

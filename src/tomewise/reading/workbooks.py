@@ -1,0 +1,57 @@
+"""Read XLSX by sheets and rows; needs the extra `documents`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, time
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+
+from tomewise.reading.office_package import read_core_title, report_damage
+from tomewise.reading.tables import Row, join_rows
+from tomewise.types import Document, Place
+
+
+def read_xlsx(path: Path) -> tuple[Document]:
+    """The sheets of a workbook, hidden ones too, each a chapter, with the values that its formulas had when it was
+    saved.
+
+    Raises `ReadingError` if it is encrypted or damaged.
+    """
+    parts: list[str] = []
+    marks: list[tuple[int, Place]] = []
+    start = 0
+    with report_damage(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles that openpyxl does not know
+        title = read_core_title(path)
+        with path.open("rb") as file, closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
+            for sheet in book.worksheets:
+                name = " ".join(sheet.title.split())
+                heading = f"# {name}\n\n"
+                text, rows = join_rows(_list_rows(sheet), (name,), start + len(heading))
+                if text:
+                    parts.append(heading + text)
+                    marks += [(start, Place(chapter=(name,), row=rows[0][1].row)), *rows[1:]]
+                    start += len(heading) + len(text) + 2
+    return (Document(id=str(path), text="\n\n".join(parts), title=title, source=str(path), marks=tuple(marks)),)
+
+
+def _list_rows(sheet: Any) -> Iterator[Row]:
+    sheet.reset_dimensions()  # a stated size may be wrong, and as large as a sheet can be
+    for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if cells:
+            yield number, [_write_value(value) for value in cells]
+
+
+def _write_value(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    return str(value)
