@@ -299,7 +299,7 @@ async def test_a_reading_that_was_interrupted_repeats_no_call(store):
 async def test_a_text_of_one_chunk_and_of_none(store):
     model = script()
     nothing = await ask(wire(store, model))
-    assert (nothing.resolved, nothing.missing, model.calls) == (False, "there is no text to read", [])
+    assert (nothing.resolved, nothing.missing, model.calls) == (False, "no text to read was found", [])
     put_texts(store, EMBEDDER, "story", "Ada lived there.", "It rained.")
     await ask(wire(store, model, chunk=1000))
     assert [len(given.evidence) for given in inputs(model, "extract_notes")] == [2]

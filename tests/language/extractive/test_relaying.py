@@ -14,7 +14,7 @@ RIVER = "Joe mended the gate by the river."
 def test_a_plan_has_the_parts_of_the_question_and_asks_about_its_names():
     plan = relaying.plan_reading(PlanReadingIn(question=QUESTION))
     assert plan.questions
-    assert "What is said of Pip?" in plan.nets
+    assert "What does the text say of Pip?" in plan.nets
     assert relaying.plan_reading(PlanReadingIn(question=QUESTION, limit=1)).nets == []
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
+import pytest
+from tests.store.plain_store import PlainStore
 
 from tomewise.errors import BadReply
 from tomewise.language.cached import Cached
@@ -76,16 +78,18 @@ def assert_sound(store) -> None:
     assert linked <= reached, "every linked passage is below a top"
 
 
-def test_it_is_a_state_layer(tmp_path) -> None:
+@pytest.mark.parametrize("kind", [SqliteStore, PlainStore])
+def test_it_is_a_state_layer(tmp_path, kind) -> None:
     numbers = iter(range(1000))
+
+    def open_new():
+        return PlainStore() if kind is PlainStore else SqliteStore.open(tmp_path / f"{next(numbers)}.tome")
 
     def make(store):
         model = Cached(make_model(), Prompts(), store.calls)
         return [SchemataLayer(store, model, EMBEDDER, rules=LinkRules(theta=0.05, k=3), batch=2)]
 
-    asyncio.run(
-        check_state_layer(make, lambda: SqliteStore.open(tmp_path / f"{next(numbers)}.tome"), EMBEDDER, assert_sound)
-    )
+    asyncio.run(check_state_layer(make, open_new, EMBEDDER, assert_sound))
 
 
 def test_batches_and_removals_leave_a_sound_state(tmp_path) -> None:

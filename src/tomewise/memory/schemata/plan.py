@@ -57,6 +57,8 @@ def list_clusters(levels: Sequence[Level], positions: Mapping[int, int]) -> list
     found = []
     for number, level in enumerate(levels, start=1):
         known, starts, places = _group_members(level)
+        if not len(known):
+            continue
         children = level.names[places]
         fresh = _combine(children, starts, labels, stamps)
         order = np.argsort(np.concatenate((labels, known)))
