@@ -1,0 +1,84 @@
+"""The MCP server over streamable HTTP, as an ASGI app that another app mounts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from tomewise.errors import MissingDependency
+from tomewise.server.mcp_library import Library
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from tomewise.server.mcp_server import TomeServer
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+_MOST_BYTES = 8_000_000  # of a request; a text to add is the largest
+_MOST_SESSIONS = 100
+
+
+def load_server(library: Library, *, write: bool = False) -> TomeServer:
+    """The server of these tomes; the package `mcp` is imported here. Raises MissingDependency."""
+    try:
+        from tomewise.server.mcp_server import make_server
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise MissingDependency("MCP needs the package mcp: pip install 'tomewise[server]'") from error
+    return make_server(library, write=write)
+
+
+class McpApp:
+    """An ASGI app for every path that it is mounted on. The first request starts it; `close` ends it.
+
+    It checks neither token nor Host: whoever mounts it does.
+    """
+
+    def __init__(self, library: Library, *, write: bool = False) -> None:
+        self._library = library
+        self._write = write
+        self._serving: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[StreamableHTTPSessionManager] | None = None
+        self._ended = asyncio.Event()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        if self._started is None:
+            self._started = asyncio.get_running_loop().create_future()
+            self._serving = asyncio.create_task(self._serve(self._started))
+        manager = await asyncio.shield(self._started)
+        await manager.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """End all sessions and cancel the calls under way."""
+        self._ended.set()
+        if self._serving is not None:
+            await self._serving
+
+    async def _serve(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+        """The sessions belong to a task group, which must end in the task that began it."""
+        try:
+            server = load_server(self._library, write=self._write)
+        except MissingDependency as error:
+            self._started = None
+            started.set_exception(error)
+            return
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        server.streamable_http_app(
+            max_request_body_size=_MOST_BYTES,
+            max_sessions=_MOST_SESSIONS,
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        async with server.session_manager.run():
+            started.set_result(server.session_manager)
+            await self._ended.wait()
+
+
+def make_mcp_app(library: Library, *, write: bool = False) -> McpApp:
+    """The ASGI app of these tomes, with tools that change a tome only with `write`."""
+    return McpApp(library, write=write)
