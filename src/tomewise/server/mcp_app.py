@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import MissingDependency
 from tomewise.server.mcp_library import Library
+from tomewise.server.mcp_progress import LEFT
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -41,17 +42,24 @@ class McpApp:
     def __init__(self, library: Library, *, write: bool = False) -> None:
         self._library = library
         self._write = write
+        self._starting = asyncio.Lock()
+        self._manager: StreamableHTTPSessionManager | None = None
         self._serving: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._ended = asyncio.Event()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
-        if self._started is None:
-            self._started = asyncio.get_running_loop().create_future()
-            self._serving = asyncio.create_task(self._serve(self._started))
-        manager = await asyncio.shield(self._started)
-        await manager.handle_request(scope, receive, send)
+        """Answer one HTTP request. Raises MissingDependency."""
+        async with self._starting:
+            manager = self._manager or await self._start()
+        left = asyncio.Event()
+
+        async def watch() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                left.set()
+            return message
+
+        await manager.handle_request({**scope, LEFT: left}, watch, send)
 
     async def close(self) -> None:
         """End all sessions and cancel the calls under way."""
@@ -59,14 +67,9 @@ class McpApp:
         if self._serving is not None:
             await self._serving
 
-    async def _serve(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-        """The sessions belong to a task group, which must end in the task that began it."""
-        try:
-            server = load_server(self._library, write=self._write)
-        except MissingDependency as error:
-            self._started = None
-            started.set_exception(error)
-            return
+    async def _start(self) -> StreamableHTTPSessionManager:
+        # In a thread: the import of the package takes half a second, and others are served meanwhile.
+        server = await asyncio.to_thread(load_server, self._library, write=self._write)
         from mcp.server.transport_security import TransportSecuritySettings
 
         server.streamable_http_app(
@@ -74,8 +77,16 @@ class McpApp:
             max_sessions=_MOST_SESSIONS,
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
-        async with server.session_manager.run():
-            started.set_result(server.session_manager)
+        started = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(server.session_manager, started))
+        await started.wait()
+        self._manager = server.session_manager
+        return self._manager
+
+    async def _serve(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
+        """The sessions belong to a task group, which must end in the task that began it."""
+        async with manager.run():
+            started.set()
             await self._ended.wait()
 
 

@@ -1,4 +1,4 @@
-"""Send what happens during a call to the client as its progress."""
+"""Send what happens during a call to the client as its progress, and end the call when the client leaves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,20 @@ Notify = Callable[[str], None]
 _LONGEST = 300  # characters of a message
 
 
+LEFT = "tomewise.left"  # in the ASGI scope of a request: the event that its client has left
+
+
+class ClientLeft(Exception):
+    """The client of a call closed its connection, so nobody waits for the result."""
+
+
 @asynccontextmanager
 async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
-    """A function that sends one line to the client; any thread may call it. All lines are sent before this ends."""
+    """A function that sends one line to the client; any thread may call it. All lines are sent before this ends.
+
+    Cancels what runs inside and raises ClientLeft when the client leaves. Before protocol 2026-07-28 the package `mcp`
+    would go on with the call, though its result can reach nobody.
+    """
     lines: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -34,5 +45,15 @@ async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
 
     async with side_by_side() as group:
         group.create_task(send())
+        watching = group.create_task(_watch(context))
         yield notify
+        watching.cancel()
         loop.call_soon_threadsafe(lines.put_nowait, None)
+
+
+async def _watch(context: Context[Any, Any]) -> None:
+    """Raise ClientLeft when the client leaves. Returns at once where there is no connection to watch."""
+    scope = getattr(context.request_context.request, "scope", {})
+    if LEFT in scope:
+        await scope[LEFT].wait()
+        raise ClientLeft

@@ -20,7 +20,7 @@ from tomewise.server.mcp_documents import cut_text, find_document, find_own_scop
 from tomewise.server.mcp_entities import FoundEntity, find_entity
 from tomewise.server.mcp_library import Library, find_tome, hide_addresses
 from tomewise.server.mcp_overview import describe_tome, write_overview
-from tomewise.server.mcp_progress import send_progress
+from tomewise.server.mcp_progress import ClientLeft, send_progress
 from tomewise.server.mcp_replies import MOST_BYTES, fit_reply, make_failure, make_reply
 from tomewise.server.mcp_results import (
     AnswerResult,
@@ -71,6 +71,8 @@ def report_errors(tool: Tool) -> Tool:
             return await tool(self, *args, **kwargs)
         except TomewiseError as error:
             message = str(error)
+        except ClientLeft:
+            message = "the client left"
         except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
             _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
             message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
