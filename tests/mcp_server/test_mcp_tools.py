@@ -281,8 +281,8 @@ async def test_an_error_of_ours_shows_no_details(
 
 
 async def test_several_tomes_go_by_name(story: Path) -> None:
-    other = make_tome(story.with_name("my notes.tome"))
-    async with connect(story, other) as client:
+    notes = make_tome(story.with_name("my notes.tome"))
+    async with connect(story, notes) as client:
         assert "name the tome: this server has my notes, novel" in await fail(client, "overview")
         assert (await call(client, "overview", tome="my notes"))["tome"] == "my notes"
         resources = (await client.list_resources()).resources

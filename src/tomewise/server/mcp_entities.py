@@ -30,7 +30,7 @@ class FoundEntity:
 
 
 def find_entity(name: str, store: Store) -> FoundEntity:
-    """The entity of this name in all graphs; where there is none, the names that contain its words.
+    """The entity of this name in all graphs; if no graph has it, the names that contain its words.
 
     Raises NotBuilt where no graph is built, and UnknownName where no name contains the words.
     """

@@ -52,7 +52,7 @@ async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
 
 
 async def _watch(context: Context[Any, Any]) -> None:
-    """Raise ClientLeft when the client leaves. Returns at once where there is no connection to watch."""
+    """Raise ClientLeft when the client leaves. Returns at once if the client has no HTTP connection."""
     scope = getattr(context.request_context.request, "scope", {})
     if LEFT in scope:
         await scope[LEFT].wait()
