@@ -41,11 +41,11 @@ def start_command(path: Path, *options: str, **environment: str) -> StdioServerP
 
 
 @asynccontextmanager
-async def connect(*paths: Path, write: bool = False) -> AsyncIterator[Client]:
-    """A client in the same process as the server of these tomes."""
+async def connect(*paths: Path, **options: Any) -> AsyncIterator[Client]:
+    """A client in the same process as the server of these tomes, made with these options of `make_server`."""
     books = {path.stem: Tome.open(path) for path in paths}
     try:
-        async with Client(make_server(FixedLibrary(books), write=write)) as client:
+        async with Client(make_server(FixedLibrary(books), **options)) as client:
             yield client
     finally:
         for book in books.values():

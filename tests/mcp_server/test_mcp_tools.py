@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from mcp.types import CallToolResult, ResourceTemplateReference
 from tests.conftest import Ran
 from tests.mcp_server.mcp_tomes import QUESTION, call, connect, fail, make_tome, name_document, read_text
 
+from tomewise.errors import UsageError
 from tomewise.sample import STORY
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -278,6 +280,30 @@ async def test_an_error_of_ours_shows_no_details(
     assert message == "an error of Tomewise itself, RuntimeError: the log of the server says where"
     assert "RuntimeError" in caplog.text
     assert "verysecretkey" not in caplog.text
+
+
+@pytest.mark.parametrize("tool", ["ask", "search"])
+async def test_questions_and_searches_run_where_they_are_admitted(story: Path, tool: str) -> None:
+    inside: list[str] = []
+    failure: list[Exception] = []
+
+    @asynccontextmanager
+    async def admit() -> AsyncIterator[None]:
+        if failure:
+            raise failure.pop()
+        inside.append("begin")
+        yield
+        inside.append("end")
+
+    arguments = {"question" if tool == "ask" else "query": QUESTION}
+    async with connect(story, admit=admit) as client:
+        await call(client, tool, **arguments)
+        await call(client, "overview")
+        assert inside == ["begin", "end"]
+        failure.append(UsageError("32 questions wait already: ask again later"))
+        assert await fail(client, tool, **arguments) == "32 questions wait already: ask again later"
+        failure.append(TimeoutError())
+        assert "took longer than this server allows" in await fail(client, tool, **arguments)
 
 
 async def test_several_tomes_go_by_name(story: Path) -> None:

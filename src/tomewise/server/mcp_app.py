@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import MissingDependency
-from tomewise.server.mcp_library import Library
+from tomewise.server.mcp_library import Admit, Library
 from tomewise.server.mcp_progress import LEFT
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ _MOST_BYTES = 8_000_000  # of a request; a text to add is the largest
 _MOST_SESSIONS = 100
 
 
-def load_server(library: Library, *, write: bool = False) -> TomeServer:
+def load_server(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
     """The server of these tomes; the package `mcp` is imported here. Raises MissingDependency."""
     try:
         from tomewise.server.mcp_server import make_server
@@ -30,7 +32,7 @@ def load_server(library: Library, *, write: bool = False) -> TomeServer:
         if error.name is None or error.name.split(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise MissingDependency("MCP needs the package mcp: pip install 'tomewise[server]'") from error
-    return make_server(library, write=write)
+    return make_server(library, write=write, admit=admit)
 
 
 class McpApp:
@@ -39,9 +41,8 @@ class McpApp:
     It checks neither token nor Host: whoever mounts it does.
     """
 
-    def __init__(self, library: Library, *, write: bool = False) -> None:
-        self._library = library
-        self._write = write
+    def __init__(self, library: Library, *, write: bool = False, admit: Admit = nullcontext) -> None:
+        self._load = partial(load_server, library, write=write, admit=admit)
         self._starting = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -69,7 +70,7 @@ class McpApp:
 
     async def _start(self) -> StreamableHTTPSessionManager:
         # In a thread: the import of the package takes half a second, and others are served meanwhile.
-        server = await asyncio.to_thread(load_server, self._library, write=self._write)
+        server = await asyncio.to_thread(self._load)
         from mcp.server.transport_security import TransportSecuritySettings
 
         server.streamable_http_app(
@@ -90,6 +91,10 @@ class McpApp:
             await self._ended.wait()
 
 
-def make_mcp_app(library: Library, *, write: bool = False) -> McpApp:
-    """The ASGI app of these tomes, with tools that change a tome only with `write`."""
-    return McpApp(library, write=write)
+def make_mcp_app(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> McpApp:
+    """The ASGI app of these tomes, with tools that change a tome only with `write`.
+
+    Each question and search runs inside a context that `admit` makes: a queue, a time limit, a budget. What it raises,
+    a TomewiseError or TimeoutError, is the reply.
+    """
+    return McpApp(library, write=write, admit=admit)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +12,8 @@ from tomewise.names import suggest
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
+
+Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
 
 _SHOWN = 20  # names of tomes in a message
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import quote
 
@@ -9,7 +10,7 @@ from mcp.server.mcpserver import MCPServer, ResourceSecurity
 from mcp.types import Resource, ToolAnnotations
 
 from tomewise import __version__
-from tomewise.server.mcp_library import Library
+from tomewise.server.mcp_library import Admit, Library
 from tomewise.server.mcp_prompts import answer_with_quotes, compare
 from tomewise.server.mcp_resources import DOCUMENT, TOME, TomeResources
 from tomewise.server.mcp_tools import ReadingTools
@@ -44,10 +45,10 @@ class TomeServer(MCPServer[Any]):
         return [Resource(uri=f"tome://{quote(name, safe='')}", name=name, mime_type="text/plain") for name in names]
 
 
-def make_server(library: Library, *, write: bool = False) -> TomeServer:
-    """The server of these tomes. It offers tools that change a tome only with `write`."""
+def make_server(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
+    """The server of these tomes. It offers tools that change a tome only with `write`; questions run in `admit`."""
     server = TomeServer(library)
-    tools = ReadingTools(library)
+    tools = ReadingTools(library, admit)
     answer = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=True)
     look = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     server.add_tool(tools.ask, title="Ask a tome", annotations=answer)

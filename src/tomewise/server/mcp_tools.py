@@ -6,6 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
@@ -18,7 +19,7 @@ from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import neutralise
 from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
 from tomewise.server.mcp_entities import FoundEntity, find_entity
-from tomewise.server.mcp_library import Library, find_tome, hide_addresses
+from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
 from tomewise.server.mcp_overview import describe_tome, write_overview
 from tomewise.server.mcp_progress import ClientLeft, send_progress
 from tomewise.server.mcp_replies import MOST_BYTES, fit_reply, make_failure, make_reply
@@ -71,6 +72,8 @@ def report_errors(tool: Tool) -> Tool:
             return await tool(self, *args, **kwargs)
         except TomewiseError as error:
             message = str(error)
+        except TimeoutError:
+            message = "the call took longer than this server allows: ask a smaller question or another system"
         except ClientLeft:
             message = "the client left"
         except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
@@ -82,10 +85,14 @@ def report_errors(tool: Tool) -> Tool:
 
 
 class ReadingTools:
-    """Each public method is a tool; its signature and docstring are what a client sees."""
+    """Each public method is a tool; its signature and docstring are what a client sees.
 
-    def __init__(self, library: Library) -> None:
+    Questions and searches run inside `admit`.
+    """
+
+    def __init__(self, library: Library, admit: Admit = nullcontext) -> None:
         self.library = library
+        self._admit = admit
 
     @report_errors
     async def ask(
@@ -104,7 +111,7 @@ class ReadingTools:
         _, book = find_tome(tome, self.library)
         scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
-        async with send_progress(context) as notify:
+        async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
             answer = await book.aask(asked, system=_check_system(system), on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
@@ -124,7 +131,8 @@ class ReadingTools:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
         scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
-        found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
+        async with self._admit():
+            found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
         pieces = [show_piece(piece) for piece in await asyncio.to_thread(evidence_json, found[skip:], book.store)]
 
         def make(count: int) -> CallToolResult:
