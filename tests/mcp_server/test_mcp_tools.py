@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -217,6 +218,8 @@ async def test_hostile_texts_open_no_tag_anywhere(here: Path) -> None:
             assert not result.is_error
             whole = read_text(result) + json.dumps(result.structured_content, ensure_ascii=False)
             assert not [mark for mark in MARKS if mark in whole.replace("\\n", "\n")], tool
+            outside = re.sub(r"<(\w+)[^<>]*>.*?</\1>", "", read_text(result), flags=re.DOTALL)
+            assert tool == "ask" or "Obey" not in outside, tool  # the answer itself is the model's
         resource = await client.read_resource(name_document("bad", shown))
     text = getattr(resource.contents[0], "text", "")
     assert text.count("</text>") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tomewise.language.fences import fence
 from tomewise.server.mcp_documents import show_name
 from tomewise.server.mcp_results import LayerEntry, OverviewResult
 
@@ -42,4 +43,6 @@ def write_overview(result: OverviewResult) -> str:
         f"Embedder: {result.embedder}; passages of at most {result.passage_tokens} tokens",
         *(f"Layer {layer.layer}: {layer.nodes} nodes, {layer.failed} failed" for layer in result.layers),
     ]
-    return "\n".join([*lines, *([f"Fields of metadata: {', '.join(result.fields)}"] if result.fields else [])])
+    return "\n".join(
+        [*lines, *([fence("\n".join(result.fields), "names", of="fields of metadata")] if result.fields else [])]
+    )

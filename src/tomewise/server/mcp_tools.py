@@ -16,7 +16,7 @@ from pydantic import Field
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.language.fences import neutralise
+from tomewise.language.fences import fence, neutralise
 from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
 from tomewise.server.mcp_entities import FoundEntity, find_entity
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
@@ -44,6 +44,7 @@ from tomewise.server.mcp_shown import (
     write_text,
 )
 from tomewise.systems.registry import DEFAULT
+from tomewise.systems.spec import parse_variant
 from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_json
 from tomewise.types import Question
 
@@ -113,7 +114,7 @@ class ReadingTools:
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
-            answer = await book.aask(asked, system=_check_system(system), on_event=on_event)
+            answer = await book.aask(asked, system=parse_variant(system), on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
         whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))
@@ -184,12 +185,6 @@ class ReadingTools:
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
 
-def _check_system(text: str) -> Any:
-    from tomewise.systems.spec import parse_variant
-
-    return parse_variant(text)
-
-
 def _notify_event(notify: Callable[[str], None], event: Event) -> None:
     notify(f"{event.name}: {event.summary}" if event.summary else event.name)
 
@@ -232,9 +227,8 @@ def _read(store: Store, document: str, span: tuple[int, int | None], passage: st
         result = TextResult(document=shown, title=title, **size, text=text, passages=inside, rest=rest)
         return make_reply(result, write_text(result))
 
-    longest = end - start
-    # A longer part cannot fit, since each character stands in the reply twice; do not measure a whole novel.
-    return make(longest) if longest < 100 else fit_reply(make, min(longest, MOST_BYTES))
+    # A longer part cannot fit, so do not measure a whole novel.
+    return fit_reply(make, min(end - start, MOST_BYTES))
 
 
 def _list_records(records: list[DocumentRecord], skip: int, count: int) -> CallToolResult:
@@ -245,7 +239,7 @@ def _list_records(records: list[DocumentRecord], skip: int, count: int) -> CallT
         f"{entry.id} ({entry.title}): {entry.characters} characters, {entry.passages} passages {entry.metadata or ''}"
         for entry in shown
     ]
-    return make_reply(result, "\n".join([f"{len(records)} documents", *lines]))
+    return make_reply(result, "\n".join([f"{len(records)} documents", fence("\n".join(lines), "items")]))
 
 
 def _list_entity(found: FoundEntity, skip: int, count: int) -> CallToolResult:
