@@ -43,6 +43,6 @@ def write_overview(result: OverviewResult) -> str:
         f"Embedder: {result.embedder}; passages of at most {result.passage_tokens} tokens",
         *(f"Layer {layer.layer}: {layer.nodes} nodes, {layer.failed} failed" for layer in result.layers),
     ]
-    return "\n".join(
-        [*lines, *([fence("\n".join(result.fields), "names", of="fields of metadata")] if result.fields else [])]
-    )
+    if result.fields:
+        lines.append(fence("\n".join(result.fields), "names", of="fields of metadata"))
+    return "\n".join(lines)
