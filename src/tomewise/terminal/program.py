@@ -19,6 +19,7 @@ from tomewise.errors import TomewiseError, UsageError
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
     documents,
     keeping,
+    mcp,
     models,
     search,
     sessions,

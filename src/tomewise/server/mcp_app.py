@@ -1,0 +1,100 @@
+"""The MCP server over streamable HTTP, as an ASGI app that another app mounts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tomewise.errors import MissingDependency
+from tomewise.server.mcp_library import Admit, Library
+from tomewise.server.mcp_progress import LEFT
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from tomewise.server.mcp_server import TomeServer
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+_MOST_BYTES = 8_000_000  # of a request; a text to add is the largest
+_MOST_SESSIONS = 100
+
+
+def load_server(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:
+    """The server of these tomes; the package `mcp` is imported here. Raises MissingDependency."""
+    try:
+        from tomewise.server.mcp_server import make_server
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise MissingDependency("MCP needs the package mcp: pip install 'tomewise[server]'") from error
+    return make_server(library, write=write, admit=admit)
+
+
+class McpApp:
+    """An ASGI app for every path that it is mounted on. The first request starts it; `close` ends it.
+
+    It checks neither token nor Host: whoever mounts it does.
+    """
+
+    def __init__(self, library: Library, *, write: bool = False, admit: Admit = nullcontext) -> None:
+        self._load = partial(load_server, library, write=write, admit=admit)
+        self._starting = asyncio.Lock()
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request. Raises MissingDependency."""
+        async with self._starting:
+            manager = self._manager or await self._start()
+        left = asyncio.Event()
+
+        async def watch() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                left.set()
+            return message
+
+        await manager.handle_request({**scope, LEFT: left}, watch, send)
+
+    async def close(self) -> None:
+        """End all sessions and cancel the calls under way."""
+        self._ended.set()
+        if self._serving is not None:
+            await self._serving
+
+    async def _start(self) -> StreamableHTTPSessionManager:
+        # In a thread: the import of the package takes half a second, and others are served meanwhile.
+        server = await asyncio.to_thread(self._load)
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        server.streamable_http_app(
+            max_request_body_size=_MOST_BYTES,
+            max_sessions=_MOST_SESSIONS,
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        started = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(server.session_manager, started))
+        await started.wait()
+        self._manager = server.session_manager
+        return self._manager
+
+    async def _serve(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
+        """The sessions belong to a task group, which must end in the task that began it."""
+        async with manager.run():
+            started.set()
+            await self._ended.wait()
+
+
+def make_mcp_app(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> McpApp:
+    """The ASGI app of these tomes, with tools that change a tome only with `write`.
+
+    Each question and search runs inside a context that `admit` makes: a queue, a time limit, a budget. What it raises,
+    a TomewiseError or TimeoutError, is the reply.
+    """
+    return McpApp(library, write=write, admit=admit)

@@ -1,0 +1,255 @@
+"""The MCP tools that read: ask, search, read, list_documents, overview, entity."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from tomewise.credentials import hide_credentials
+from tomewise.errors import TomewiseError, UsageError
+from tomewise.language.fences import fence, neutralise
+from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
+from tomewise.server.mcp_entities import FoundEntity, find_entity
+from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
+from tomewise.server.mcp_overview import describe_tome, write_overview
+from tomewise.server.mcp_progress import ClientLeft, send_progress
+from tomewise.server.mcp_replies import MOST_BYTES, fit_reply, make_failure, make_reply
+from tomewise.server.mcp_results import (
+    AnswerResult,
+    DocumentsResult,
+    EntityResult,
+    FactEntry,
+    OverviewResult,
+    PassageSpan,
+    SearchResult,
+    TextResult,
+)
+from tomewise.server.mcp_shown import (
+    show_answer,
+    show_passage,
+    show_piece,
+    show_record,
+    write_answer,
+    write_entity,
+    write_pieces,
+    write_text,
+)
+from tomewise.systems.registry import DEFAULT
+from tomewise.systems.spec import parse_variant
+from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_json
+from tomewise.types import Question
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
+    from tomewise.types import Event
+
+Tool = TypeVar("Tool", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
+_logger = logging.getLogger(__name__)
+
+TomeName = Annotated[str, Field(description="The name of the tome; needed only where there are several.")]
+Text = Annotated[str, Field(max_length=20_000)]
+Name = Annotated[str, Field(max_length=5_000)]
+Names = Annotated[list[Name], Field(max_length=100)]
+Count = Annotated[int, Field(ge=1, le=100)]
+Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
+
+
+def report_errors(tool: Tool) -> Tool:
+    """The tool; where it fails, its reply is the sentence that the command line prints."""
+
+    @wraps(tool)
+    async def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await tool(self, *args, **kwargs)
+        except TomewiseError as error:
+            message = str(error)
+        except TimeoutError:
+            message = "the call took longer than this server allows: ask a smaller question or another system"
+        except ClientLeft:
+            message = "the client left"
+        except Exception as error:  # noqa: BLE001 - a bug of ours: the log has it, without keys
+            _logger.error("%s", hide_credentials("".join(traceback.format_exception(error))))
+            message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
+        return make_failure(hide_addresses(message, self.library))
+
+    return cast(Tool, run)
+
+
+class ReadingTools:
+    """Each public method is a tool; its signature and docstring are what a client sees.
+
+    Questions and searches run inside `admit`.
+    """
+
+    def __init__(self, library: Library, admit: Admit = nullcontext) -> None:
+        self.library = library
+        self._admit = admit
+
+    @report_errors
+    async def ask(
+        self,
+        question: Text,
+        context: Context[Any, Any],
+        options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
+        instructions: Annotated[Text, Field(description="How to answer.")] = "",
+        system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = DEFAULT,
+        documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
+        where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
+        force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, AnswerResult]:
+        """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
+        _, book = find_tome(tome, self.library)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
+        async with send_progress(context) as notify, self._admit():
+            on_event = partial(_notify_event, notify)
+            answer = await book.aask(asked, system=parse_variant(system), on_event=on_event)
+        nearest = await asyncio.to_thread(find_nearest, answer, book.store)
+        whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
+        return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))
+
+    @report_errors
+    async def search(
+        self,
+        query: Text,
+        limit: Annotated[Count, Field(description="At most so many pieces of evidence.")] = 10,
+        skip: Skip = 0,
+        documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
+        where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, SearchResult]:
+        """Find the passages nearest to a query, by words and by meaning. Calls no model."""
+        _, book = find_tome(tome, self.library)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        async with self._admit():
+            found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
+        pieces = [show_piece(piece) for piece in await asyncio.to_thread(evidence_json, found[skip:], book.store)]
+
+        def make(count: int) -> CallToolResult:
+            left = len(pieces) - count
+            rest = f"{left} more: call search again with skip={skip + count} and limit={left}." if left else ""
+            result = SearchResult(pieces=pieces[:count], rest=rest)
+            return make_reply(result, write_pieces(result))
+
+        return fit_reply(make, len(pieces))
+
+    @report_errors
+    async def read(
+        self,
+        document: Annotated[Name, Field(description="The id of a document; or name a passage.")] = "",
+        start: Annotated[int, Field(ge=0, description="The first character of the document.")] = 0,
+        end: Annotated[int | None, Field(ge=0, description="Where to stop; null: the end of the document.")] = None,
+        passage: Annotated[Name, Field(description="The id of a passage, instead of a document.")] = "",
+        neighbours: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it too.")] = 0,
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, TextResult]:
+        """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
+        _, book = find_tome(tome, self.library)
+        return await asyncio.to_thread(_read, book.store, document, (start, end), passage, neighbours)
+
+    @report_errors
+    async def list_documents(
+        self, limit: Count = 50, skip: Skip = 0, tome: TomeName = ""
+    ) -> Annotated[CallToolResult, DocumentsResult]:
+        """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
+        _, book = find_tome(tome, self.library)
+        records = await asyncio.to_thread(book.documents)
+        return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
+
+    @report_errors
+    async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
+        """Say what a tome holds: its size, its memory layers, the fields of its metadata. Calls no model."""
+        name, book = find_tome(tome, self.library)
+        result = await asyncio.to_thread(describe_tome, name, book)
+        return make_reply(result, write_overview(result))
+
+    @report_errors
+    async def entity(self, name: Name, skip: Skip = 0, tome: TomeName = "") -> Annotated[CallToolResult, EntityResult]:
+        """List the facts about an entity (a person, a place, a thing) and the passages that name it.
+
+        Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
+        """
+        _, book = find_tome(tome, self.library)
+        found = await asyncio.to_thread(find_entity, name, book.store)
+        return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
+
+
+def _notify_event(notify: Callable[[str], None], event: Event) -> None:
+    notify(f"{event.name}: {event.summary}" if event.summary else event.name)
+
+
+def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
+    """The answer with the first `count` of its citations and nearest passages."""
+    citations, nearest = whole.citations[:count], whole.nearest[: max(0, count - len(whole.citations))]
+    left = len(whole.citations) + len(whole.nearest) - count
+    ids = ", ".join(source.passage for source in [*whole.citations, *whole.nearest][count:][:20])
+    rest = f"{left} more passages stand behind this answer: call read with passage={ids}." if left else ""
+    result = whole.model_copy(update={"citations": citations, "nearest": nearest, "rest": rest})
+    return make_reply(result, write_answer(result))
+
+
+def _read(store: Store, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
+    if bool(document) == bool(passage):
+        raise UsageError("name either a document or a passage to read")
+    if passage:
+        key, found = find_passage(passage, store)
+        name, (start, end) = found.document, find_span(key, neighbours, store)
+    else:
+        name, (start, end) = find_document(document, store).id, (span[0], span[1] if span[1] is not None else 1 << 62)
+    whole = store.document(name)
+    end = min(end, len(whole.text))
+    if not 0 <= start < end:
+        raise UsageError(f"characters {start} to {end} hold nothing: the document has {len(whole.text)} characters")
+    spans = [
+        PassageSpan(passage=each.id, position=each.position, start=each.start, end=each.end)
+        for each in store.passages_of([name]).values()
+        if start <= each.start < end
+    ]
+
+    def make(length: int) -> CallToolResult:
+        last, shown = start + length, show_name(name)
+        rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
+        inside = [each for each in spans if each.start < last]
+        size = {"start": start, "end": last, "characters": len(whole.text)}
+        text = neutralise(whole.text[start:last])
+        title = show_name(whole.title)
+        result = TextResult(document=shown, title=title, **size, text=text, passages=inside, rest=rest)
+        return make_reply(result, write_text(result))
+
+    # A longer part cannot fit, so do not measure a whole novel.
+    return fit_reply(make, min(end - start, MOST_BYTES))
+
+
+def _list_records(records: list[DocumentRecord], skip: int, count: int) -> CallToolResult:
+    shown, left = [show_record(record) for record in records[skip : skip + count]], len(records) - skip - count
+    rest = f"{left} more: call list_documents again with skip={skip + count}." if left > 0 else ""
+    result = DocumentsResult(total=len(records), documents=shown, rest=rest)
+    lines = [
+        f"{entry.id} ({entry.title}): {entry.characters} characters, {entry.passages} passages {entry.metadata or ''}"
+        for entry in shown
+    ]
+    return make_reply(result, "\n".join([f"{len(records)} documents", fence("\n".join(lines), "items")]))
+
+
+def _list_entity(found: FoundEntity, skip: int, count: int) -> CallToolResult:
+    end, first = skip + count, len(found.facts)  # facts come first, then passages
+    facts = [FactEntry(text=cut_text(text, 1_000), graph=graph) for text, graph in found.facts[skip:end]]
+    passages = [show_passage(passage) for passage in found.passages[max(0, skip - first) : max(0, end - first)]]
+    left = len(found.facts) + len(found.passages) - skip - count
+    rest = f"{left} more: call entity again with skip={end}." if left > 0 else ""
+    if found.similar:
+        rest = "No entity has exactly this name: call entity again with one of these names."
+    similar = [show_name(name) for name in found.similar]
+    result = EntityResult(name=found.name, similar=similar, facts=facts, passages=passages, rest=rest)
+    return make_reply(result, write_entity(result))

@@ -1,0 +1,106 @@
+"""The MCP tools that change a tome: add_text, remove_document, build. A server offers them only if it may write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from tomewise.errors import UsageError
+from tomewise.server.mcp_documents import find_document, show_name, show_plain
+from tomewise.server.mcp_library import Library, find_tome
+from tomewise.server.mcp_progress import send_progress
+from tomewise.server.mcp_replies import make_reply
+from tomewise.server.mcp_results import AddResult, BuildResult, RemoveResult
+from tomewise.server.mcp_tools import Name, TomeName, report_errors
+from tomewise.systems.spec import parse_variant
+from tomewise.tome.reports import build_json, costs_json
+from tomewise.types import Document
+
+if TYPE_CHECKING:
+    from tomewise.types import Progress
+
+_MOST_FAILURES = 5  # failed nodes that a report names for each layer
+
+
+class WritingTools:
+    """Each public method is a tool; its signature and docstring are what a client sees."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    @report_errors
+    async def add_text(
+        self,
+        id: Annotated[Name, Field(min_length=1, description="The id of the document.")],
+        text: Annotated[str, Field(max_length=2_000_000)],
+        context: Context[Any, Any],
+        title: Name = "",
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, AddResult]:
+        """Remember a text as a document. A document that was added so under the same id is replaced."""
+        _, book = find_tome(tome, self.library)
+        async with send_progress(context) as notify:
+            document = Document(id=id, text=text, title=title)
+            report = await book.aadd(document, on_progress=partial(_notify_progress, notify))
+        outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
+        result = AddResult(document=show_name(id), outcome=outcome, passages=report.passages, rest="")
+        return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
+
+    @report_errors
+    async def remove_document(
+        self, document: Annotated[Name, Field(description="The whole id.")], tome: TomeName = ""
+    ) -> Annotated[CallToolResult, RemoveResult]:
+        """Forget a document and everything that was derived from it alone. This cannot be undone."""
+        _, book = find_tome(tome, self.library)
+        found = await asyncio.to_thread(find_document, document, book.store)
+        if document not in (found.id, show_name(found.id)):
+            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(found.id)!r}?")
+        report = await book.aremove(found.id)
+        result = RemoveResult(document=show_name(found.id), passages=report.passages, derived=report.derived, rest="")
+        return make_reply(result, f"removed: {result.document}, {report.passages} passages, {report.derived} derived")
+
+    @report_errors
+    async def build(
+        self,
+        system: Annotated[Name, Field(description="The system whose memory layers to build.")],
+        context: Context[Any, Any],
+        accept_calls: Annotated[int, Field(ge=0, description="Build if it takes at most so many model calls.")] = 0,
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, BuildResult]:
+        """Build the memory layers that a system needs; without accepted calls return what that would cost."""
+        _, book = find_tome(tome, self.library)
+        variant = parse_variant(system)
+        estimate = await asyncio.to_thread(costs_json, book, variant)
+        calls = estimate["total"]["calls"]
+        if calls > accept_calls:
+            rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
+            result = BuildResult(built=False, estimate=estimate, rest=rest)
+            return make_reply(result, f"This build takes about {calls} model calls: {estimate['total']}")
+        async with send_progress(context) as notify:
+            report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
+        shown = _shorten(build_json(report))
+        text = "\n".join(
+            f"{layer['layer']}: {layer['added']} added, {layer['failures']} failed" for layer in shown["layers"]
+        )
+        return make_reply(
+            BuildResult(built=True, estimate=estimate, report=shown, rest=""), text or "Nothing to build."
+        )
+
+
+def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
+    notify(f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label)
+
+
+def _shorten(report: dict[str, Any]) -> dict[str, Any]:
+    layers = [
+        {**layer, "failures": len(layer["failed"]), "failed": layer["failed"][:_MOST_FAILURES]}
+        for layer in report["layers"]
+    ]
+    shown: dict[str, Any] = show_plain({**report, "layers": layers})
+    return shown
