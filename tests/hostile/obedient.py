@@ -184,6 +184,7 @@ _PLAYS: Mapping[str, Callable[[Reading], dict[str, Any]]] = {
     "infer_notes": _say(reasoning=_ATTACK, inferences=[{"rests_on": ["F1", _ATTACK], "inference": f"So. {_ATTACK}"}]),
     "refine_questions": _say(reasoning=_ATTACK, answered=[_ATTACK], questions=[f"Who else? {_ATTACK}"]),
     "carry_note": _say(reasoning=_ATTACK, note=f"Ada Marsh. {_ATTACK}"),
+    "rephrase": _say(question=f"Who put out the light? {_ATTACK}"),
     "fuse": _say(cue=f"Ada Marsh. {_ATTACK}"),
     "answer": _answer,
     "think": _say(thought=f"Ada Marsh put out the light. {_ATTACK}", concludes=False),

@@ -133,6 +133,7 @@ GIVEN: list[tuple[Role, BaseModel]] = [
     (roles.INFER_NOTES, roles.InferIn(question=ALL, questions=ATTACKS, facts=ENTRIES, inferences=ENTRIES)),
     (roles.REFINE_QUESTIONS, roles.RefineIn(question=ALL, questions=ATTACKS, facts=ENTRIES, inferences=ENTRIES)),
     (roles.CARRY_NOTE, roles.CarryIn(question=ALL, note=ALL, evidence=SHOWN)),
+    (roles.REPHRASE, roles.RephraseIn(question=ALL, turns=[roles.TurnShown(question=ALL, answer=ALL)])),
     (roles.FUSE, roles.FuseIn(question=ALL, cues=ATTACKS)),
     (roles.ANSWER, roles.AnswerIn(question=ALL, options=ATTACKS[:26], evidence=SHOWN, notes=ATTACKS)),
     (roles.THINK, roles.ThinkIn(question=ALL, evidence=SHOWN, thoughts=ATTACKS)),

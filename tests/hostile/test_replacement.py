@@ -129,7 +129,7 @@ def test_in_a_folder_such_a_corpus_is_passed_over_with_the_reason(tome, here):
 def test_the_command_says_what_it_removed_and_puts_a_name_before_ids(command, here):
     path = corpus(here / "a.jsonl", x="One.", y="Two.")
     command("add", path)
-    assert "removed 1 document, no longer in the file: x" in command("add", corpus(path, y="Two.")).out
+    assert "removed 1 document, no longer there: x" in command("add", corpus(path, y="Two.")).out
     other_corpus = corpus(here / "b.jsonl", y="Three.")
     ran = command("add", other_corpus)
     assert (ran.code, str(path) in ran.err, str(other_corpus) in ran.err) == (3, True, True)

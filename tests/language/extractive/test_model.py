@@ -22,6 +22,7 @@ from tomewise.language.roles import (
     PassageIn,
     PointShown,
     Shown,
+    TurnShown,
 )
 from tomewise.language.usage import meter
 from tomewise.types import LanguageModel, Role
@@ -58,6 +59,8 @@ def inputs(kind: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
             fields[name] = st.lists(st.builds(PointShown, description=TEXT, entities=st.lists(TEXT)), max_size=3)
         elif annotation == list[Entry]:
             fields[name] = st.lists(st.builds(Entry, label=st.sampled_from(["F1", "I2"]), text=TEXT), max_size=4)
+        elif annotation == list[TurnShown]:
+            fields[name] = st.lists(st.builds(TurnShown, question=TEXT, answer=TEXT), max_size=3)
         elif annotation is int:
             fields[name] = st.integers(0, 300)
         elif annotation is bool:
