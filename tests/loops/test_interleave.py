@@ -47,7 +47,7 @@ async def test_each_thought_is_the_next_search_until_one_concludes(store, pieces
     assert recall.asked == [QUESTION.text, BOUGHT]
     first, second, last = (call.given for call in model.calls)
     assert (first.thoughts, second.thoughts) == ([], [BOUGHT])
-    assert [shown.text for shown in second.evidence] == [BOUGHT, "Ida Poe was born in Bruges."]
+    assert [shown.text for shown in second.evidence] == ["Ida Poe was born in Bruges.", BOUGHT], "the latest first"
     assert not any(option in call.given.model_dump_json() for call in model.calls[:1] for option in QUESTION.options)
     assert last.notes == [], "the reader answers from the evidence alone"
     assert (answer.choice, answer.citations[0].quote) == ("B", "born in Bruges")
@@ -85,7 +85,7 @@ async def test_the_collection_has_a_limit_and_the_loop_ends_when_it_is_full(stor
     events, answer = await converse(build(store, model, Shelves(found), collected=3), QUESTION)
     assert list_roles(model) == ["think", "answer"]
     assert events[-2].summary == "reason: the collection is full (allowed: 3)"
-    assert [piece.node for piece in answer.evidence] == [piece.node for piece in pieces[:3]]
+    assert [piece.node for piece in answer.evidence] == [pieces[place].node for place in (2, 0, 1)]
 
 
 async def test_a_thought_that_repeats_ends_the_loop(store, pieces):

@@ -153,7 +153,19 @@ async def test_an_unreadable_reply_is_asked_for_twice_more(store):
         assert await PruneAndGrow(nodes, broken, seeds=2).retrieve("the boat", 20) == seeds
     assert counts[NOT_SELECTED] == len(broken.calls) == 3
     mended = ScriptedModel({"select_nodes": [BadReply("no"), {"keep": [1]}, {"keep": []}]})
-    assert await PruneAndGrow(nodes, mended, seeds=2).retrieve("the boat", 20) == seeds[:1]
+    assert [piece.node for piece in await PruneAndGrow(nodes, mended, seeds=2).retrieve("the boat", 20)] == [
+        seeds[0].node
+    ]
+
+
+async def test_what_the_model_keeps_stands_in_its_order_the_last_round_first(store):
+    nodes = make_nodes(store)
+    seeds = await GlobalSchemata(nodes).retrieve("the boat", 2)
+    model = ScriptedModel({"select_nodes": [{"keep": [2, 1]}, {"keep": [1]}, {"keep": []}]})
+    found = await PruneAndGrow(nodes, model, seeds=2).retrieve("the boat", 20)
+    assert [piece.node for piece in found[1:]] == [seeds[1].node, seeds[0].node]
+    assert found[0].node not in {seed.node for seed in seeds}
+    assert [piece.score for piece in found] == [1, 1 / 2, 1 / 3]
 
 
 async def test_a_pool_holds_so_many_tokens_and_the_nearest_first(tmp_path):

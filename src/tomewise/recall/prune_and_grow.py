@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, Refused
@@ -39,16 +41,24 @@ class PruneAndGrow:
         return CallCount(f"1 a round, at most {self._rounds}", self._rounds)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The best `limit` of the evidence; scores are cosines."""
+        """What the model kept, at most `limit`: the first choice of each round, the last round first, then the second.
+
+        A score is 1 / rank. Where the model keeps nothing, the seeds are the evidence, and scores are cosines.
+        """
         if not limit:
             return []
         scores = await asyncio.to_thread(self._nodes.score, query, within)
         seeds = await asyncio.to_thread(self._nodes.load_evidence, scores.find_best(self._seeds), self._seeds)
-        found = await self._explore(query, scores, seeds) or seeds
-        return sorted(found.values(), key=lambda piece: (-piece.score, piece.node))[:limit]
+        rounds = await self._explore(query, scores, seeds)
+        if not rounds:
+            return sorted(seeds.values(), key=lambda piece: (-piece.score, piece.node))[:limit]
+        turns = zip_longest(*rounds[::-1])
+        kept = [piece for turn in turns for piece in turn if piece is not None]
+        return [replace(piece, score=1 / rank) for rank, piece in enumerate(kept[:limit], start=1)]
 
-    async def _explore(self, query: str, scores: Scores, seeds: Mapping[int, Evidence]) -> dict[int, Evidence]:
-        """What the model selects, round by round."""
+    async def _explore(self, query: str, scores: Scores, seeds: Mapping[int, Evidence]) -> list[list[Evidence]]:
+        """What the model keeps, round by round, the most useful first."""
+        rounds: list[list[Evidence]] = []
         active: dict[int, Evidence] = {}
         offered: set[int] = set()
         pool = seeds
@@ -58,10 +68,11 @@ class PruneAndGrow:
                 break
             offered |= pool.keys()
             active |= chosen
+            rounds.append(list(chosen.values()))
             pool = await asyncio.to_thread(self._grow, scores, active, offered)
             if not pool:
                 break
-        return active
+        return rounds
 
     async def _select(
         self, query: str, active: Mapping[int, Evidence], pool: Mapping[int, Evidence]
@@ -75,7 +86,8 @@ class PruneAndGrow:
             except (BadReply, Refused):
                 record_fallback(NOT_SELECTED)
                 continue
-            return {key: piece for number, (key, piece) in enumerate(pool.items(), start=1) if number in reply.keep}
+            numbered = dict(enumerate(pool.items(), start=1))
+            return dict(numbered[number] for number in dict.fromkeys(reply.keep) if number in numbered)
         return {}
 
     def _grow(self, scores: Scores, active: Mapping[int, Evidence], offered: set[int]) -> dict[int, Evidence]:
