@@ -397,6 +397,28 @@ async def test_recovery_finds_what_was_missed_and_reads_little_again(store):
     assert 0 < recovered.detail["tokens"] <= 0.2 * divided.detail["tokens"]
 
 
+async def test_recovery_ends_once_no_question_is_open(store):
+    put_texts(store, EMBEDDER, "story", *(f"The key of day {n} hung by the door of the keeper." for n in range(12)))
+    seen: list[str] = []
+
+    def note_second_reading(given: Any) -> dict[str, object]:
+        texts = [piece.text for piece in given.evidence]
+        facts = [{"label": "E1", "quote": texts[0]}] if texts[0] in seen else []
+        seen.extend(texts)
+        return {"facts": facts}
+
+    model = script(
+        plan_reading=lambda _: {"questions": ["Where did the key hang?"]},
+        extract_notes=note_second_reading,
+        refine_questions=lambda _: {"answered": [1]},
+    )
+    answer = await ask(wire(store, model, chunk=40, recovery=1.0))
+    read = inputs(model, "extract_notes")
+    (divided,) = events(answer, "divided")
+    assert len(read) == divided.detail["chunks"] + 1, "one chunk is read again, and it settles the question"
+    assert all(given.questions for given in read)
+
+
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):
     put_texts(store, EMBEDDER, "story", "Ada lived there.", "Who lived there is unknown.", "It rained.")
     search, model = Search(store), script(extract_notes=[{}, quote_all_of("Who lived there is unknown."), {}])

@@ -141,7 +141,7 @@ class LedgerNotebook:
             again = await self._find_missed(chunks)
             detail = {"open": len(self.ledger.questions), "tokens": sum(chunk.tokens for chunk in again)}
             yield Event(name="recovered", step=self._step, summary=list_facts(**detail), detail=detail)
-            async for event in self._read_waves(again):
+            async for event in self._read_waves(again, while_open=True):
                 yield event
 
     def collect(self) -> Findings:
@@ -172,8 +172,11 @@ class LedgerNotebook:
         for event in self.skipped.events(0):
             yield event
 
-    async def _read_waves(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+    async def _read_waves(self, chunks: Sequence[Chunk], *, while_open: bool = False) -> AsyncIterator[Event]:
+        """Read in waves; with `while_open` only until no question is open."""
         for start in range(0, len(chunks), self._cycle.wave):
+            if while_open and not self.ledger.questions:
+                return
             self._step += 1
             async for event in self._read_wave(chunks[start : start + self._cycle.wave]):
                 yield event
