@@ -7,8 +7,8 @@ It is plain data. Every function returns a new ledger; `dump` and `load` keep on
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -146,6 +146,9 @@ def dump(ledger: Ledger) -> dict[str, Any]:
 
 def load(data: object) -> Ledger:
     """The ledger of `dump`. Raises UsageError for other data."""
+    missing = [field.name for field in fields(Ledger) if not isinstance(data, Mapping) or field.name not in data]
+    if missing:
+        raise UsageError(f"this is not a ledger (without {', '.join(missing)}): pass what `dump` returned")
     try:
         return _LEDGER.validate_python(data)
     except ValidationError as error:
