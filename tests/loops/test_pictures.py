@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.loops.pictures import draw_hypergraph, draw_pool
+from tomewise.loops.pictures import draw_hypergraph, draw_ledger, draw_pool
 from tomewise.types import Answer, Citation, Event, Question
 
 QUESTION = Question(text="Who forged the letter?")
@@ -71,7 +71,7 @@ def test_what_the_last_attempt_saw_and_cites_is_marked():
     assert uses == {"Text of p1": "shown", "Text of p2": "", "Text of p3": "cited", "Text of p4": ""}
 
 
-@pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph])
+@pytest.mark.parametrize("draw", [draw_pool, draw_hypergraph, draw_ledger])
 def test_events_without_a_working_memory_are_refused(draw):
     with pytest.raises(UsageError, match="hold no"):
         draw(QUESTION, Answer(text="", events=(Event(name="stopped"),)))

@@ -30,7 +30,7 @@ def story(command, here):
     assert command("add", "a.txt", "--passage-tokens", "32").code == 0
 
 
-@pytest.mark.parametrize("system", ["hybrid+probe", "hybrid+evolve"])
+@pytest.mark.parametrize("system", ["hybrid+probe", "hybrid+evolve", "cosmir"])
 def test_an_answer_is_drawn_and_so_is_its_trace(command, story, system):
     asked = command("ask", QUESTION, "--system", system, "--picture", "a.html", "--json")
     assert asked.code == 0

@@ -6,7 +6,8 @@ passages found are read again.
 
 Where the paper leaves something open: the ledger forgets its oldest facts after the inference, so every fact is seen by
 one inference at least. Inferences have a budget of the same size. A call whose reply stays unusable is skipped and
-reported; a chunk whose extraction fails counts as unread.
+reported; a chunk whose extraction fails counts as unread. Where earlier questions left facts, an inference and a
+refinement over these come before the first chunk, as text that was read before brings no new fact.
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ from tomewise.working.ledger import (
     infer_from,
     limit_facts,
 )
-
-_NOT_FOUND = "(these words were not found in the text)"
+from tomewise.working.ledger_memory import LedgerMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +81,29 @@ class Cycle:
 
 
 class LedgerReading:
-    """Opens a notebook with a ledger for each question."""
+    """Opens a notebook with a ledger for each question: an empty one, or that of `memory`."""
 
     def __init__(
-        self, model: LanguageModel, chunking: Chunking, shelf: Shelf, count: Count, recall: Retriever, cycle: Cycle
+        self,
+        model: LanguageModel,
+        chunking: Chunking,
+        shelf: Shelf,
+        count: Count,
+        recall: Retriever,
+        cycle: Cycle,
+        memory: LedgerMemory | None = None,
     ) -> None:
         self._parts = model, chunking, shelf, count, recall, cycle
         self._recall = recall
         self._cycle = cycle
+        self._memory = memory
 
     @property
     def calls(self) -> CallCount:
-        """The plan, one call a chunk, up to two a wave; the same again for the part that is read again."""
+        """The plan, one call a chunk, up to two a wave; the same again for the part that is read again.
+
+        That is for a question without earlier facts; these take up to two calls more.
+        """
         steps = self._cycle.infers + self._cycle.refines
         waves = f" + {steps} a wave of {self._cycle.wave}" if steps and self._cycle.wave > 1 else ""
         each = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
@@ -101,9 +112,13 @@ class LedgerReading:
         searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
         return CallCount(each + again + searches)
 
+    def start_from(self, memory: LedgerMemory) -> LedgerReading:
+        """The same reading from this memory, in which a notebook leaves what outlives its question."""
+        return LedgerReading(*self._parts, memory)
+
     def open(self, question: Question) -> LedgerNotebook:
-        """A notebook with an empty ledger."""
-        return LedgerNotebook(question, *self._parts)
+        """A notebook with the ledger to start from."""
+        return LedgerNotebook(question, *self._parts, self._memory or LedgerMemory())
 
 
 class LedgerNotebook:
@@ -118,6 +133,7 @@ class LedgerNotebook:
         count: Count,
         recall: Retriever,
         cycle: Cycle,
+        memory: LedgerMemory,
     ) -> None:
         self._question = question
         self._model = model
@@ -126,15 +142,22 @@ class LedgerNotebook:
         self._count = count
         self._recall = recall
         self._cycle = cycle
-        self.ledger = Ledger(budget=max(1, int(cycle.memory * chunking.size)) if cycle.memory else None)
+        self._memory = memory
+        self._budget = max(1, int(cycle.memory * chunking.size)) if cycle.memory else None
+        self.ledger = memory.ledger
         self.unread: list[Chunk] = []
         self.skipped = Skipped()
         self._step = 0
 
     async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
-        """Plan, read all chunks wave by wave, then recover what was missed."""
+        """Plan, infer from what earlier questions left, read all chunks wave by wave, then recover what was missed."""
         async for event in self._plan():
             yield event
+        await self._forget_oldest()
+        if self.ledger.facts or self.ledger.inferences:
+            await self._reason()
+            async for event in self._conclude_step():
+                yield event
         async for event in self._read_waves(chunks):
             yield event
         if self.ledger.questions and self._cycle.recovery:
@@ -153,13 +176,14 @@ class LedgerNotebook:
             if fact.in_text and fact.quote:
                 quoted.setdefault(fact.passage, {})[fact.quote] = None
         notes = [inference.text for inference in reversed(inferences)]
-        notes += [_write_fact(fact) for fact in reversed(self.ledger.facts) if not (fact.in_text and fact.is_quote)]
+        notes += [fact.note for fact in reversed(self.ledger.facts) if not (fact.in_text and fact.is_quote)]
         extracts = _make_extracts(quoted, self._chunking.find_passages(quoted))
         return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
 
     def conclude(self, answer: str) -> dict[str, object]:
         """The whole ledger with its answer, for `working.ledger.load`."""
         self.ledger = replace(self.ledger, answer=answer)
+        self._memory.keep(self.ledger)
         return {"ledger": dump(self.ledger)}
 
     async def _plan(self) -> AsyncIterator[Event]:
@@ -183,20 +207,32 @@ class LedgerNotebook:
 
     async def _read_wave(self, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
         """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room."""
-        budget, made = self.ledger.budget, self.ledger.made
+        made = self.ledger.made
         given = await asyncio.to_thread(lambda: [self._show(chunk) for chunk in wave])
         found = await gather_calls(self._extract(chunk, shown) for chunk, shown in zip(wave, given, strict=True))
         for chunk, facts in zip(wave, found, strict=True):
             yield self._report_chunk(chunk, facts)
             self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._count)
-        if self.ledger.made > made and self._cycle.infers:
+        if self.ledger.made > made:
+            await self._reason()
+        async for event in self._conclude_step():
+            yield event
+
+    async def _reason(self) -> None:
+        if self._cycle.infers:
             await self._infer()
-        if self.ledger.made > made and self._cycle.refines:
+        if self._cycle.refines:
             await self._refine()
-        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, budget, self._count)
+
+    async def _conclude_step(self) -> AsyncIterator[Event]:
+        """Forget what has no room, and report."""
+        await self._forget_oldest()
         for event in self.skipped.events(self._step):
             yield event
         yield self._report_ledger()
+
+    async def _forget_oldest(self) -> None:
+        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._count)
 
     def _show(self, chunk: Chunk) -> NotesIn:
         shown = self._shelf.show(list_passages(chunk))
@@ -225,7 +261,7 @@ class LedgerNotebook:
         self._open_questions([*still_open, *reply.new])
 
     def _list_entries(self) -> dict[str, list[Entry]]:
-        facts = [Entry(label=fact.label, text=_write_fact(fact)) for fact in self.ledger.facts]
+        facts = [Entry(label=fact.label, text=fact.note) for fact in self.ledger.facts]
         inferences = [Entry(label=each.label, text=each.text) for each in self.ledger.inferences]
         return {"facts": facts, "inferences": inferences}
 
@@ -272,10 +308,6 @@ def _check_quote(noted: NotedFact, chunk: Chunk) -> Fact:
             text = found.quote if text == noted.quote else text
             return Fact(label="", text=text, passage=passage.id, quote=found.quote, in_text=True)
     return Fact(label="", text=text, passage=named[0] if named else "", quote=noted.quote)
-
-
-def _write_fact(fact: Fact) -> str:
-    return fact.text if fact.in_text else f"{fact.text} {_NOT_FOUND}"
 
 
 def _read_labels(labels: Iterable[str]) -> list[str]:

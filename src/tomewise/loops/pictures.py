@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -22,6 +22,8 @@ from tomewise.pictures import (
 from tomewise.types import Answer, Event, NodeId, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
+from tomewise.working.ledger import load
+from tomewise.working.ledger_picture import draw_entries
 
 _GROUPS = (
     Group(id="question", label="Question", shape="square"),
@@ -54,6 +56,31 @@ def draw_hypergraph(question: Question, answer: Answer) -> Picture:
                 outcome=describe_outcome(answer),
             )
     raise _refuse("hypergraph")
+
+
+def draw_ledger(question: Question, answer: Answer) -> Picture:
+    """The ledger at the end, with the questions that were closed on the way. Raises UsageError without it."""
+    for event in reversed(answer.events):
+        if dumped := event.detail.get("ledger"):
+            shown = frozenset(source for piece in answer.evidence for source in piece.sources)
+            return draw_entries(
+                load(dumped),
+                _list_questions(answer.events),
+                replace(read_uses(answer), shown=shown),
+                about=question.text,
+                outcome=describe_outcome(answer),
+            )
+    raise _refuse("ledger")
+
+
+def _list_questions(events: Sequence[Event]) -> Iterator[str]:
+    """All questions that a ledger ever held, in the order in which they came."""
+    for event in events:
+        if event.name == "planned":
+            yield from (*event.detail.get("questions", ()), *event.detail.get("nets", ()))
+        if event.name == "updated":
+            rows: Sequence[Mapping[str, str]] = event.detail.get("pool", ())
+            yield from (row["text"] for row in rows if row.get("kind") == "question")
 
 
 def draw_pool(question: Question, answer: Answer) -> Picture:

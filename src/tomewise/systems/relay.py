@@ -11,6 +11,7 @@ from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.ledger_notebook import Cycle, LedgerReading
+from tomewise.loops.ledger_relay import LedgerRelay
 from tomewise.loops.note_notebook import NoteReading
 from tomewise.loops.relay import Relay
 from tomewise.systems.flat import hybrid_recall
@@ -47,7 +48,7 @@ def relay(
         limit=limit,
     )
     reading = LedgerReading(kit.model, chunking, shelf, count, recall.retriever, cycle)
-    return System(loop=Relay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
+    return System(loop=LedgerRelay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
 
 
 def cosmir(kit: Kit, **settings: Any) -> System:

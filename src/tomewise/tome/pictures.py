@@ -11,6 +11,8 @@ from tomewise.loops.pictures import Drawable
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
 from tomewise.memory.pictures import draw_line, draw_tree
+from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
+from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
 from tomewise.place import describe_place
 from tomewise.systems.kit import System
@@ -34,7 +36,7 @@ def find_drawable(choice: Choice | System, kit: Kit) -> Drawable:
     name = type(loop).__name__ if isinstance(choice, System) else choose_variant(choice).label
     raise UsageError(
         f"{name} answers without a working memory, so there is nothing to draw: "
-        "use comorag, hgmem, or another recall with +probe or +evolve, such as hybrid+probe"
+        "use comorag, hgmem, cosmir, or another recall with +probe, +evolve or +relay, such as hybrid+probe"
     )
 
 
@@ -69,6 +71,8 @@ def draw_layer(
         raise UsageError(f"{layer} has no entities to look around: choose a graph")
     if kind == "graph":
         drawn = draw_graph(store, GraphNames.read(layer), around=around, hops=hops, limit=limit, uses=uses)
+    elif kind == SCHEMATA:
+        drawn = draw_schemata(store, SchemataNames(layer), limit=limit, uses=uses)
     else:
         drawn = (draw_tree if kind == "tree" else draw_line)(store, layer, limit=limit, uses=uses)
     return fill_texts(drawn, store)

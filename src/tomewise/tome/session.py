@@ -12,6 +12,7 @@ from tomewise.errors import UsageError
 from tomewise.language.cached import ask_anew
 from tomewise.language.usage import meter
 from tomewise.loops.events import list_facts
+from tomewise.loops.notebooks import EXTRACTS
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, Variant, choose_variant, parse_variant
@@ -188,7 +189,12 @@ class _Known:
 
     def find_passages(self, answer: Answer) -> tuple[NodeId, ...]:
         """The passages that the answering call saw and that earlier entries rest on."""
-        shown = dict.fromkeys(piece.node for piece in answer.evidence if piece.node in piece.sources)
+        shown = dict.fromkeys(
+            source
+            for piece in answer.evidence
+            for source in piece.sources
+            if source == piece.node or piece.layer == EXTRACTS
+        )
         return tuple(node for node in shown if node in self.nodes)
 
 

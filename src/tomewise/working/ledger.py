@@ -1,21 +1,24 @@
 """The ledger: the working memory of one reading, made of questions, facts, inferences and the answer (COSMIR, M).
 
-It is plain data. Every function returns a new ledger; `dump` and `load` keep one beyond its question.
+It is plain data. Every function returns a new ledger; `dump` and `load` keep one beyond its question
+(`working.ledger_memory`).
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
 from tomewise.types import PassageId
 
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
 _MOST_GROUNDS = 8  # facts that one inference cites
+_NOT_FOUND = "(these words were not found in the text)"
 
 Entry = TypeVar("Entry", "Fact", "Inference")
 
@@ -41,14 +44,24 @@ class Fact:
         """Whether the fact is in the words of the text."""
         return self.text == self.quote
 
+    @property
+    def note(self) -> str:
+        """The fact as roles are shown it."""
+        return self.text if self.in_text else f"{self.text} {_NOT_FOUND}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """What follows from facts. It holds the facts it rests on, so it survives when the ledger forgets these."""
+    """What follows from facts. It holds the facts it rests on, so it survives when the ledger forgets these.
+
+    `passages` are those of all facts it rests on, also of facts that `grounds` has no room for. A fact whose passage is
+    unknown is an empty text there.
+    """
 
     label: str
     text: str
     grounds: tuple[Fact, ...] = ()
+    passages: tuple[PassageId, ...] = ()
     is_cut: bool = False
     tokens: int = 0
 
@@ -70,6 +83,9 @@ class Ledger:
     def __post_init__(self) -> None:
         if self.budget is not None and self.budget < 1:
             raise UsageError(f"a ledger of {self.budget} tokens holds nothing: give a budget of 1 or more, or None")
+
+
+_LEDGER = TypeAdapter(Ledger)
 
 
 def add_facts(ledger: Ledger, facts: Sequence[Fact], count: Count) -> Ledger:
@@ -112,37 +128,33 @@ def limit_facts(ledger: Ledger, budget: int | None, count: Count) -> Ledger:
 def infer_from(ledger: Ledger, text: str, labels: Sequence[str]) -> Inference:
     """An inference that rests on the facts with these labels, and on what the inferences with these labels rest on."""
     grounds: dict[str, Fact] = {}
+    passages: dict[PassageId, None] = {}
     entries: list[Fact | Inference] = [*ledger.facts, *ledger.inferences]
     for entry in entries:
         if entry.label in labels:
             facts = entry.grounds if isinstance(entry, Inference) else (entry,)
             grounds.update({fact.label: fact for fact in facts})
-    return Inference(label="", text=text, grounds=tuple(grounds.values())[:_MOST_GROUNDS])
+            passages.update(dict.fromkeys(entry.passages if isinstance(entry, Inference) else (entry.passage,)))
+    return Inference(label="", text=text, grounds=tuple(grounds.values())[:_MOST_GROUNDS], passages=tuple(passages))
 
 
 def dump(ledger: Ledger) -> dict[str, Any]:
     """The ledger as plain JSON data."""
-    data: dict[str, Any] = json.loads(json.dumps(asdict(ledger)))
+    data: dict[str, Any] = _LEDGER.dump_python(ledger, mode="json")
     return data
 
 
-def load(data: Mapping[str, Any]) -> Ledger:
+def load(data: object) -> Ledger:
     """The ledger of `dump`. Raises UsageError for other data."""
+    missing = [field.name for field in fields(Ledger) if not isinstance(data, Mapping) or field.name not in data]
+    if missing:
+        raise UsageError(f"this is not a ledger (without {', '.join(missing)}): pass what `dump` returned")
     try:
-        inferences = [
-            Inference(**{**each, "grounds": tuple(Fact(**fact) for fact in each["grounds"])})
-            for each in data["inferences"]
-        ]
-        return Ledger(
-            budget=data["budget"],
-            questions=tuple(data["questions"]),
-            facts=tuple(Fact(**fact) for fact in data["facts"]),
-            inferences=tuple(inferences),
-            answer=data["answer"],
-            made=data["made"],
-        )
-    except (KeyError, TypeError) as error:
-        raise UsageError(f"this is not a ledger ({error!r}): pass what `dump` returned") from None
+        return _LEDGER.validate_python(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"this is not a ledger ({place}: {problem['msg']}): pass what `dump` returned") from None
 
 
 def _keep_newest(entries: Sequence[Entry], budget: int | None) -> tuple[Entry, ...]:

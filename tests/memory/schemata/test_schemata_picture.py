@@ -1,0 +1,90 @@
+"""The picture of the schemata: levels, overlapping clusters, and what an answer used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from tests.memory.schemata.test_schemata_layer import NAME, NAMES, RULES, build_layer, fill, make_model
+
+from tomewise.memory.schemata.network import LinkRules
+from tomewise.memory.schemata.schemata_names import SchemataNames
+from tomewise.memory.schemata.schemata_picture import draw_schemata
+from tomewise.pictures import Uses, read_picture
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.testing import HashEmbedder, document_of, put_document
+from tomewise.tome.pictures import draw_layer
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
+        fill(made, 40)
+        put_document(made, HashEmbedder(32), document_of("z", "Nothing else speaks of xylophones."))
+        build_layer(made, make_model())
+        yield made
+
+
+def test_clusters_stand_above_their_members_which_may_be_in_several(store):
+    picture = draw_schemata(store, NAMES)
+    nodes, sources = store.nodes(NAME), store.sources(store.nodes(NAME), NAME)
+    ids = {key: node.id for key, node in nodes.items()} | {key: each.id for key, each in store.passages().items()}
+    assert {(link.source, link.target) for link in picture.links} == {
+        (ids[key], ids[child]) for key, children in sources.items() for child in children
+    }
+    parents = Counter(link.target for link in picture.links)
+    assert max(parents.values()) > 1, "clusters overlap"
+    assert all(node.facts["clusters it is in"] == parents[node.id] for node in picture.nodes)
+    levels = [node.level for node in picture.nodes]
+    assert levels == sorted(levels, reverse=True)
+    assert {node.group for node in picture.nodes} == {f"level {level}" for level in {*levels} - {0}} | {"passages"}
+    assert picture.missing == ("1 passages are in no cluster, so they are not drawn.",)
+    assert picture.shown == picture.total == len(picture.nodes) == len(nodes) + 40
+    assert read_picture(picture.as_json()) == picture
+
+
+def test_what_an_answer_used_is_marked_up_to_the_top_and_comes_first(store):
+    passages = [passage.id for passage in store.passages().values()]
+    summary = next(iter(store.nodes(NAME).values())).id
+    uses = Uses(shown=frozenset({summary, passages[1]}), cited=frozenset({passages[0]}))
+    picture = draw_schemata(store, NAMES, uses=uses)
+    marks = {node.id: node.use for node in picture.nodes}
+    above = {passages[0]}
+    for _ in range(10):
+        above |= {link.source for link in picture.links if link.target in above}
+    assert {name for name, use in marks.items() if use == "cited"} == above
+    assert {name for name, use in marks.items() if use == "shown"} == {summary, passages[1]} - above
+    few = draw_schemata(store, NAMES, limit=len(above) + 6, uses=uses)
+    assert above <= {node.id for node in few.nodes}
+    assert (few.shown, few.total) == (len(above) + 6, picture.total)
+
+
+def test_a_layer_with_settings_in_its_name_is_drawn(store):
+    assert ":" in NAME
+    picture = draw_layer(NAME, store, limit=5)
+    assert (picture.title, picture.shown) == ("Schemata", 5)
+
+
+def test_without_schemata_the_links_are_drawn(tmp_path):
+    with closing(SqliteStore.open(tmp_path / "b.tome")) as store:
+        fill(store, 12)
+        build_layer(store, make_model(), hierarchy=False)
+        names = SchemataNames.of(RULES, split=True, hierarchy=False, entities="")
+        passage = next(iter(store.passages().values())).id
+        picture = draw_schemata(store, names, uses=Uses(cited=frozenset({passage})))
+        assert (picture.kind, picture.total) == ("graph", 12)
+        assert len(picture.links) == len(store.edges(names.links(0)).rows) > 0
+        assert {node.id for node in picture.nodes if node.use} == {passage}
+        assert sum(float(node.facts["links"]) for node in picture.nodes) == 2 * len(picture.links)
+        few = draw_schemata(store, names, limit=3, uses=Uses(cited=frozenset({passage})))
+        assert (few.shown, few.total) == (3, 12)
+        assert passage in {node.id for node in few.nodes}
+
+
+def test_schemata_without_a_link_are_an_empty_picture(tmp_path):
+    with closing(SqliteStore.open(tmp_path / "c.tome")) as store:
+        fill(store, 2)
+        rules = LinkRules(theta=0.99)
+        build_layer(store, make_model(), rules=rules)
+        assert draw_schemata(store, SchemataNames.of(rules, split=True, hierarchy=True, entities="")).nodes == ()
