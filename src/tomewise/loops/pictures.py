@@ -62,7 +62,7 @@ def draw_ledger(question: Question, answer: Answer) -> Picture:
     """The ledger at the end, with the questions that were closed on the way. Raises UsageError without it."""
     for event in reversed(answer.events):
         if dumped := event.detail.get("ledger"):
-            shown = frozenset(source for piece in answer.evidence for source in piece.sources)
+            shown = frozenset(event.detail.get("shown", ()))  # passages, while `answer.evidence` are words of these
             return draw_entries(
                 load(dumped),
                 _list_questions(answer.events),

@@ -103,7 +103,9 @@ class Relay:
         answer = await asyncio.to_thread(read_answer, reply, question, evidence, self._citer, may_decline=may_decline)
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
         answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
-        detail = {"evidence": as_event_detail(evidence), "notes": given.notes, "cut": cut, "answer": reply.answer}
+        shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
+        detail = {"evidence": as_event_detail(evidence), "shown": shown, "notes": given.notes, "cut": cut}
+        detail["answer"] = reply.answer
         for notebook in notebooks:
             detail |= notebook.conclude(answer.text)
         outcome = reply.answer if answer.resolved else "declined"

@@ -21,8 +21,8 @@ from tomewise.tome.pictures import draw_layer
 def store(tmp_path_factory):
     with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
         fill(made, 40)
-        put_document(made, HashEmbedder(32), document_of("z", "Nothing else speaks of xylophones."))
         build_layer(made, make_model())
+        put_document(made, HashEmbedder(32), document_of("z", "It came after the build."))
         yield made
 
 
@@ -39,7 +39,7 @@ def test_clusters_stand_above_their_members_which_may_be_in_several(store):
     levels = [node.level for node in picture.nodes]
     assert levels == sorted(levels, reverse=True)
     assert {node.group for node in picture.nodes} == {f"level {level}" for level in {*levels} - {0}} | {"passages"}
-    assert picture.missing == ("1 passages are in no cluster, so they are not drawn.",)
+    assert picture.missing == ("Not drawn, as they are in no cluster: 1 of 41 passages.",)
     assert picture.shown == picture.total == len(picture.nodes) == len(nodes) + 40
     assert read_picture(picture.as_json()) == picture
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,8 +35,11 @@ def draw_schemata(store: Readable, names: SchemataNames, *, limit: int = LIMIT, 
     children = store.sources(nodes, names.layer)
     leaves = store.passages(sorted({key for keys in children.values() for key in keys} - nodes.keys()))
     hierarchy = _Hierarchy(nodes, leaves, children, Counter(key for keys in children.values() for key in keys))
-    outside = len(store.node_keys(PASSAGES)) - len(leaves)
-    return _draw_hierarchy(hierarchy, names, limit, uses or Uses(), outside)
+    drawn = _draw_hierarchy(hierarchy, names, limit, uses or Uses())
+    passages = len(store.node_keys(PASSAGES))
+    outside = passages - len(leaves)
+    missing = f"Not drawn, as they are in no cluster: {outside:,} of {passages:,} passages."
+    return replace(drawn, missing=(missing,)) if outside else drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class _Hierarchy:
         return frozenset(found)
 
 
-def _draw_hierarchy(hierarchy: _Hierarchy, names: SchemataNames, limit: int, uses: Uses, outside: int) -> Picture:
+def _draw_hierarchy(hierarchy: _Hierarchy, names: SchemataNames, limit: int, uses: Uses) -> Picture:
     used = hierarchy.find_above(uses.shown | uses.cited)
     cited = hierarchy.find_above(uses.cited)
     keys = hierarchy.list_keys()
@@ -85,7 +88,6 @@ def _draw_hierarchy(hierarchy: _Hierarchy, names: SchemataNames, limit: int, use
         groups=(*(Group(id=f"level {level}", label=f"Level {level}") for level in levels), _LEAVES),
         shown=len(chosen),
         total=len(keys),
-        missing=(f"{outside:,} passages are in no cluster, so they are not drawn.",) if outside else (),
     )
 
 
