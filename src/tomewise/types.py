@@ -328,6 +328,7 @@ class Answer:
     model: str = ""
     events: tuple[Event, ...] = ()
     usage: Usage = Usage()
+    trace: int | None = field(default=None, compare=False)  # number of its trace, if the tome keeps one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -345,7 +345,7 @@ class PlainStore:
     def builds(self) -> dict[str, dict[str, Any]]:
         return {layer: json.loads(json.dumps(record)) for layer, record in sorted(self._read().builds.items())}
 
-    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
+    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         def add(content: Content) -> None:
             content.last["trace"] += 1
             number = content.last["trace"]
@@ -353,6 +353,7 @@ class PlainStore:
             content.traces[number] = kept
 
         self._change(add)
+        return self._read().last["trace"]
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:
         return [dict(trace) for _, trace in sorted(self._read().traces.items(), reverse=True)][:limit]

@@ -16,7 +16,7 @@ import typer
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.terminal import search, systems  # noqa: F401 - they add their commands to the app
+from tomewise.terminal import search, serve, systems  # noqa: F401 - they add their commands to the app
 from tomewise.terminal.commands import app
 from tomewise.terminal.log import log
 from tomewise.terminal.state import State

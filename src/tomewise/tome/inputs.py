@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tomewise.errors import ReadingError, UnknownName, UsageError
+from tomewise.errors import MissingDependency, ReadingError, UnknownName, UsageError
 from tomewise.memory.passages import LostDocuments
 from tomewise.names import suggest
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import find_unstorable, select_plain
-from tomewise.reading.read import Source, SourceReader
+from tomewise.reading.read import NamedFile, Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Claims:
 
 
 def read_documents(
-    sources: Iterable[str | Path | Document],
+    sources: Sequence[str | Path | Document | NamedFile],
     reader: SourceReader,
     claims: Claims,
     skipped: dict[str, str],
@@ -80,13 +80,28 @@ def read_documents(
             claims.check(source)
             claims.take(source)
             yield document
-    for entry in reader.read_all(item for item in sources if not isinstance(item, Document)):
+    for entry in _read_sources(sources, reader):
         if isinstance(entry, Skipped):
             skipped[str(entry.path)] = entry.reason
             continue
         if lost := claims.take(entry):
             yield LostDocuments(tuple(sorted(lost)))
         yield from entry.documents
+
+
+def _read_sources(
+    sources: Iterable[str | Path | Document | NamedFile], reader: SourceReader
+) -> Iterator[Source | Skipped]:
+    """The files among the sources. One bad file among several named ones is skipped, as in a folder."""
+    named = [item for item in sources if isinstance(item, NamedFile)]
+    for file in named:
+        try:
+            yield reader.read(file.path, name=file.name)
+        except (ReadingError, MissingDependency) as error:
+            if len(named) == 1:
+                raise
+            yield Skipped(Path(file.name), str(error))
+    yield from reader.read_all(item for item in sources if not isinstance(item, Document | NamedFile))
 
 
 def check_prefix(prefix: str) -> None:

@@ -13,7 +13,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from tomewise.errors import StoreError, UsageError
+from tomewise.language.budget import BudgetPerWork
 from tomewise.language.cached import Cached, ask_anew
+from tomewise.language.places import use_own_queue
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
@@ -22,7 +24,7 @@ from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
-from tomewise.reading.read import SourceReader
+from tomewise.reading.read import NamedFile, SourceReader
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
@@ -88,17 +90,20 @@ class Tome:
         size: tuple[int, int],
         bounds: Bounds,
         trace_bytes: int = TRACE_BYTES,
+        *,
+        lent: bool = False,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._model = model
+        self._lent = lent  # whoever made the model closes it
         self._prompts = prompts
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
         self._trace_bytes = trace_bytes  # size limit of one trace
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
-        self._kit = Kit(store, Cached(model, prompts, store.calls), embedder)
+        self._kit = Kit(store, Cached(BudgetPerWork(model), prompts, store.calls), embedder)
         self._systems = ReadySystems(self._kit)
 
     @classmethod
@@ -128,7 +133,8 @@ class Tome:
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
         `trace_bytes` is cut (see `tome.traces.make_record`). `models` names other models by role, such as
         `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url, api_key, limit,
-        timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
+        timeout, window, and the limits max_calls, max_tokens and max_cost over all models together. A model that is
+        given as an object is not closed with the tome.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose_embedder import choose_embedder
@@ -149,11 +155,12 @@ class Tome:
             if embedder is None or isinstance(embedder, str):
                 embedder = choose_embedder(embedder or recorded_embedder or "bundled", base_url=embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
+            lent = not isinstance(model, str)
             model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes, lent=lent)
 
     def __enter__(self) -> Tome:
         return self
@@ -171,7 +178,7 @@ class Tome:
         """Close the file and the model's connections."""
         try:
             # Connections belong to the event loop that opened them.
-            if isinstance(self._model, Closable) and self._thread.runs:
+            if isinstance(self._model, Closable) and not self._lent and self._thread.runs:
                 self._thread.run(self._model.close())
         finally:
             self._thread.stop()
@@ -179,7 +186,7 @@ class Tome:
 
     async def aclose(self) -> None:
         """See `close`; for callers of the async methods."""
-        if isinstance(self._model, Closable):
+        if isinstance(self._model, Closable) and not self._lent:
             await self._model.close()
         await asyncio.to_thread(self.close)
 
@@ -205,7 +212,7 @@ class Tome:
 
     def add(
         self,
-        *sources: str | Path | Document,
+        *sources: str | Path | Document | NamedFile,
         prefix: str = "",
         follow: bool = False,
         on_progress: OnProgress | None = None,
@@ -222,7 +229,7 @@ class Tome:
 
     async def aadd(
         self,
-        *sources: str | Path | Document,
+        *sources: str | Path | Document | NamedFile,
         prefix: str = "",
         follow: bool = False,
         on_progress: OnProgress | None = None,
@@ -406,11 +413,10 @@ class Tome:
         check_question(question)
         question = await narrow(question, self._store, **narrowing)
         name, choice = choose_system(system, settings)
-        with meter() as used, ask_anew(token_hex(8) if fresh else ""):
+        with use_own_queue(), meter() as used, ask_anew(token_hex(8) if fresh else ""):
             answer = await answer_question(await self._systems.prepare(choice), question, on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
-        await asyncio.to_thread(self._save_trace, question, answer)
-        return answer
+        return replace(answer, trace=await asyncio.to_thread(self._save_trace, question, answer))
 
     def astream(
         self,
@@ -576,13 +582,17 @@ class Tome:
         ready = await self._systems.prepare(choice)
         return await find_recall(name, ready).retriever.retrieve(query, limit, within=question.within)
 
-    def _save_trace(self, question: Question, answer: Answer) -> None:
+    def _save_trace(self, question: Question, answer: Answer) -> int | None:
+        """The number of the trace, None where it was not kept."""
         if self._store.read_only:
-            return
+            return None
         record = make_record(question, answer, self._trace_bytes)
         try:
             with self._trace_lock:
-                self._store.save_trace(asked=datetime.now(UTC).isoformat(), question=question.text, record=record)
+                return self._store.save_trace(
+                    asked=datetime.now(UTC).isoformat(), question=question.text, record=record
+                )
         except StoreError as error:  # another process is writing, or the file is read-only
             # Return the answer anyway: it is worth more than its trace.
             warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
+            return None
