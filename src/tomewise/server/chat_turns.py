@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tomewise.server.openai_bodies import Message
 
 _TITLE = 40  # characters of the title of a chat
 # The tasks that Open WebUI and LibreChat send beside each message: what they ask for, and the empty reply.
 _TASK = re.compile(r"\s*(### Task:|Provide a concise, 5-word-or-less title)", re.IGNORECASE)
-_REPLIES = (
+_REPLIES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (re.compile(r"follow[- _]?up", re.IGNORECASE), {"follow_ups": []}),
     (re.compile(r"\btags\b", re.IGNORECASE), {"tags": []}),
     (re.compile(r"search quer|\bqueries\b", re.IGNORECASE), {"queries": []}),

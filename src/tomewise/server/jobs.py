@@ -236,7 +236,7 @@ def _find_folder(tome: Path) -> Path:
 
 
 def _read_job(folder: Path, tome: str) -> Job | None:
-    """The job in a folder, None where there is none that can be read."""
+    """The job in a folder, None if no job can be read there."""
     try:
         record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         job = Job(**{each.name: record[each.name] for each in fields(Job)})

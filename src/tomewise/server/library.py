@@ -14,6 +14,7 @@ from typing import Any
 
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
 from tomewise.language.budget import Budget, spend_within
+from tomewise.language.forwarding import Lent
 from tomewise.names import suggest
 from tomewise.server.options import Bounds
 from tomewise.server.readiness import Readiness
@@ -126,7 +127,7 @@ class Library:
                 await self.open(name)
 
     async def create(self, name: str, embedder: str | None = None, passage_tokens: int | None = None) -> None:
-        """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or is no name."""
+        """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or cannot be used."""
         if self._root is None:
             raise UsageError("this server makes no tomes: start it with --root FOLDER")
         if not _NEW_NAME.fullmatch(name):
@@ -179,7 +180,7 @@ class Library:
             model = self._share_model(shared)
         return Tome.open(
             path,
-            model=model,
+            model=Lent(model),
             embedder=shared,
             passage_tokens=passage_tokens or (settings.passage_tokens if create else None),
             overlap=settings.overlap if create else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tomewise.server.errors import HttpError, send_error
@@ -53,20 +53,28 @@ class BodyLimits:
             whole = not message.get("more_body", False)
             return message
 
-        await self._app(scope, receive_within, send)
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start" and not whole and _has_body(headers):
+                MutableHeaders(scope=message)["connection"] = "close"  # the rest of the body is not waited for
+            await send(message)
+
+        await self._app(scope, receive_within, send_and_close)
 
 
 def _find_fault(headers: Headers, is_upload: bool, limit: int) -> HttpError | None:
-    length = headers.get("content-length", "0")
-    has_body = length not in ("", "0") or "transfer-encoding" in headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     fits = kind == "application/json" or (is_upload and kind == "multipart/form-data")
-    if not fits and (has_body or kind):
+    if not fits and (_has_body(headers) or kind):
         wanted = "application/json or multipart/form-data" if is_upload else "application/json"
         return HttpError(415, "media_type", f"the body must be {wanted}, not {kind[:60] or 'of no type'!a}")
+    length = headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         return refuse_size(limit)
     return None
+
+
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0") not in ("", "0") or "transfer-encoding" in headers
 
 
 def refuse_size(limit: int) -> HttpError:

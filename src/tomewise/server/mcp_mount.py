@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tomewise.server.errors import HttpError, send_error
 from tomewise.server.library import Library
-from tomewise.types import Closable
 
 _MODULE = "tomewise.server.mcp_app"
 
@@ -34,8 +33,9 @@ class McpMount:
 
     async def close(self) -> None:
         """End all sessions."""
-        if isinstance(self._app, Closable):
-            await self._app.close()
+        close: Callable[[], Awaitable[None]] | None = getattr(self._app, "close", None)
+        if close is not None:
+            await close()
 
     async def _find_app(self) -> ASGIApp | None:
         async with self._making:

@@ -15,7 +15,7 @@ MAX_UPLOAD = 100_000_000  # bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits on what one question or one job may spend; None is no limit."""
+    """Limits on what one question or one job may spend; None sets no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -32,7 +32,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """The settings of a server. `token` is None for a server without one, which is allowed on loopback alone."""
+    """The settings of a server. A server without a `token` is allowed on loopback alone."""
 
     host: str = "127.0.0.1"
     port: int = 8765

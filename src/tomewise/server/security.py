@@ -80,7 +80,7 @@ class Security:
             raise HttpError(421, "host", "this server does not go by that name: use its own address, or --allow-host")
         is_entry = method in _READING and path == "/"
         self._check_origin(headers, hosts[0].lower(), is_entry=is_entry)
-        token = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token") if is_entry else None
+        token = _read_query(scope).get("token") if is_entry else None
         if token is not None and self._token is not None:
             if not _equal(token, self._token):
                 raise _refuse_token()
@@ -112,13 +112,18 @@ class Security:
 
     async def _trade(self, scope: Scope, token: str, send: Send) -> None:
         """Set the cookie, and send the browser to the same address without the token."""
-        rest = [(name, value) for name, value in parse_qsl(scope["query_string"].decode("latin-1")) if name != "token"]
+        rest = [(name, value) for name, value in _read_query(scope).items() if name != "token"]
         address = f"{self._root_path}/" + (f"?{urlencode(rest)}" if rest else "")
         path = self._root_path or "/"
         cookie = f"{self._cookie}={_make_cookie(token)}; HttpOnly; SameSite=Strict; Path={path}"
         headers = [(b"location", address.encode("ascii")), (b"set-cookie", cookie.encode("ascii"))]
         await send({"type": "http.response.start", "status": 303, "headers": [*headers, (b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
+
+
+def _read_query(scope: Scope) -> dict[str, str]:
+    query: bytes = scope["query_string"]
+    return dict(parse_qsl(query.decode("latin-1")))
 
 
 def _may_read_only(path: str) -> bool:

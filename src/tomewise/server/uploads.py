@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -18,6 +18,9 @@ from tomewise.reading.read import list_suffixes
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.errors import HttpError
 
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
 MOST_FILES = 1000
 _MOST_HEADERS = 20_000  # bytes of the headers of one part
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
@@ -26,7 +29,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 async def receive_files(request: Request, folder: Path) -> list[tuple[str, str]]:
     """Write the files of a form into a folder. Returns for each its file there and the name that the client gave.
 
-    Raises HttpError for a form that is no form, that ends too early, or has too many parts.
+    Raises HttpError for a form that cannot be read, that ends too early, or has too many parts.
     """
     _, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
@@ -38,7 +41,7 @@ async def receive_files(request: Request, folder: Path) -> list[tuple[str, str]]
         async for chunk in request.stream():
             await asyncio.to_thread(parser.write, chunk)
     except MultipartParseError:
-        raise _refuse("its parts cannot be told apart") from None
+        raise _refuse("its parts cannot be separated") from None
     except ClientDisconnect:
         raise _refuse("it was cut off") from None
     finally:
@@ -79,7 +82,7 @@ class _Form:
         self._header = (bytearray(), bytearray())
         self._header_bytes = 0
         self._disposition = b""
-        self.callbacks = {
+        self.callbacks: MultipartCallbacks = {
             "on_part_begin": self._begin_part,
             "on_header_field": lambda data, start, end: self._take_header(0, data[start:end]),
             "on_header_value": lambda data, start, end: self._take_header(1, data[start:end]),

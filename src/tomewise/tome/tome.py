@@ -90,13 +90,10 @@ class Tome:
         size: tuple[int, int],
         bounds: Bounds,
         trace_bytes: int = TRACE_BYTES,
-        *,
-        lent: bool = False,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._model = model
-        self._lent = lent  # whoever made the model closes it
         self._prompts = prompts
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
@@ -133,8 +130,7 @@ class Tome:
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
         `trace_bytes` is cut (see `tome.traces.make_record`). `models` names other models by role, such as
         `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url, api_key, limit,
-        timeout, window, and the limits max_calls, max_tokens and max_cost over all models together. A model that is
-        given as an object is not closed with the tome.
+        timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose_embedder import choose_embedder
@@ -155,12 +151,11 @@ class Tome:
             if embedder is None or isinstance(embedder, str):
                 embedder = choose_embedder(embedder or recorded_embedder or "bundled", base_url=embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
-            lent = not isinstance(model, str)
             model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes, lent=lent)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes)
 
     def __enter__(self) -> Tome:
         return self
@@ -178,7 +173,7 @@ class Tome:
         """Close the file and the model's connections."""
         try:
             # Connections belong to the event loop that opened them.
-            if isinstance(self._model, Closable) and not self._lent and self._thread.runs:
+            if isinstance(self._model, Closable) and self._thread.runs:
                 self._thread.run(self._model.close())
         finally:
             self._thread.stop()
@@ -186,7 +181,7 @@ class Tome:
 
     async def aclose(self) -> None:
         """See `close`; for callers of the async methods."""
-        if isinstance(self._model, Closable) and not self._lent:
+        if isinstance(self._model, Closable):
             await self._model.close()
         await asyncio.to_thread(self.close)
 
