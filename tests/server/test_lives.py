@@ -13,7 +13,7 @@ import httpx2 as httpx
 import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.conftest import make_tome
-from tests.server.served import TOKEN, Served, serve
+from tests.server.served import TOKEN, serve
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -24,10 +24,10 @@ BUILD = {"system": "cogitorag", "accept": {"calls": 1000}}
 
 
 class SlowModel(OpenAIServer):
-    """Replies after half a second with something that fits no role but gists."""
+    """Replies after half a second with a gist, which fits no other role."""
 
     def __init__(self) -> None:
-        gist = json.dumps({"gist": "Something happened."})
+        gist = json.dumps({"notes": "A meeting.", "memory": "Ada Marsh met the keeper."})
         super().__init__(lambda _: reply_with(gist, delay=0.3))
 
 
@@ -75,16 +75,16 @@ def test_a_cancelled_build_ends_and_repeats_no_call(tmp_path: Path, model: SlowM
     with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k", TOMEWISE_LIMIT="2") as served:
         job = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
         wait_until(lambda: len(model.sent) >= 4)
+        finished = [request["messages"][-1]["content"] for request in model.sent]
+        time.sleep(0.1)  # for the last reply to be kept
         assert served.http.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"
         time.sleep(0.5)
         before = len(model.requests)
-        finished = {prompt for prompt in model.prompts[: len(model.sent)]}
         time.sleep(0.8)
         assert len(model.requests) == before
         again = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
         wait_until(lambda: len(model.requests) >= before + 4)
         served.http.delete(f"/api/jobs/{again}")
-        assert finished
         repeated = [prompt for prompt in model.prompts[before:] if prompt in finished]
         assert repeated == []
 
@@ -115,12 +115,12 @@ def test_a_signal_ends_streams_and_jobs_in_two_seconds(tmp_path: Path, model: Sl
         job = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
         wait_until(lambda: len(model.requests) >= 2)
         url, headers = f"/api/jobs/{job}/events", {"authorization": f"Bearer {TOKEN}"}
-        with httpx.Client(base_url=served.url, headers=headers, trust_env=False) as client:
-            with client.stream("GET", url) as stream:
-                texts = stream.iter_text()
-                assert "event: job" in next(texts)
-                seconds = served.end(sign)
-                rest = "".join(texts)
+        client = httpx.Client(base_url=served.url, headers=headers, trust_env=False)
+        with client, client.stream("GET", url) as stream:
+            texts = stream.iter_text()
+            assert "event: job" in next(texts)
+            seconds = served.end(sign)
+            rest = "".join(texts)
         assert "event: error" in rest or "interrupted" in rest
         assert seconds < 2
     record = json.loads((tmp_path / "novel.tome-jobs" / job / "job.json").read_text())
@@ -137,7 +137,7 @@ def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path:
             removal = served.http.delete("/api/tomes/novel/document", params={"id": "light"})
             assert (removal.status_code, removal.json()["error"]["code"]) == (409, "locked")
         assert served.wait_for_job(job["id"])["state"] == "done"
-        other.add(Document(id="horse", text="The smith sold the horse."))
+        other.add(Document(id="horse", text="Tom Reed sold the horse."))
         answer = served.post(ASK, {"question": "Who sold the horse?"}).json()
         assert answer["citations"][0]["document"] == "horse"
 
@@ -145,12 +145,11 @@ def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path:
 def test_a_bound_of_a_question_holds_for_it_alone(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     answer = json.dumps({"reasoning": "It says so.", "answer": "Ada Marsh", "quotes": []})
-    with OpenAIServer(lambda _: reply_with(answer)) as model:
-        with serve(tmp_path, *words_for(model), "--max-calls", "1", OPENAI_API_KEY="k") as served:
-            for number in range(3):
-                reply = served.post(ASK, {"question": f"Who put out light {number}?", "max_calls": 5})
-                assert reply.status_code == 200, reply.text
-            refused = served.post(ASK, {"question": "Who put out the last light?", "max_calls": 0})
-            assert (refused.status_code, refused.json()["error"]["code"]) == (402, "budget")
-            assert served.http.get("/api/info").json()["spent"]["calls"] == 3
-            assert isinstance(served, Served)
+    model = OpenAIServer(lambda _: reply_with(answer))
+    with model, serve(tmp_path, *words_for(model), "--max-calls", "1", OPENAI_API_KEY="k") as served:
+        for number in range(3):
+            reply = served.post(ASK, {"question": f"Who put out light {number}?", "max_calls": 5})
+            assert reply.status_code == 200, reply.text
+        refused = served.post(ASK, {"question": "Who put out the last light?", "max_calls": 0})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (402, "budget")
+        assert served.http.get("/api/info").json()["spent"]["calls"] == 3

@@ -59,7 +59,7 @@ def answer_task(messages: Sequence[Message]) -> str | None:
     if begin is None:
         return None
     task = text[: text.lower().find("chat_history")] if "chat_history" in text.lower() else text
-    first = _FIRST_TURN.search(text[len(task) :])
+    first = _FIRST_TURN.search(text)
     title = " ".join((first[1] if first else "Questions").split())[:_TITLE]
     if "title" in task.split("\n\n")[0].lower():
         return title if begin[1].lower().startswith("provide") else json.dumps({"title": title}, ensure_ascii=False)

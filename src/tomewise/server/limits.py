@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,6 +13,7 @@ from tomewise.server.errors import HttpError, send_error
 
 JSON_BYTES = 4_000_000  # of a body that is not an upload
 IDLE_SECONDS = 30.0  # between two pieces of a body
+_DRAIN_SECONDS = 2.0
 _UPLOAD = "/documents"
 
 
@@ -32,9 +34,6 @@ class BodyLimits:
         headers = Headers(scope=scope)
         is_upload = scope["path"].endswith(_UPLOAD)
         limit = self._max_upload if is_upload else JSON_BYTES
-        if fault := _find_fault(headers, is_upload, limit):
-            await send_error(send, fault)
-            return
         left = limit
         whole = False
 
@@ -54,10 +53,20 @@ class BodyLimits:
             return message
 
         async def send_and_close(message: Message) -> None:
-            if message["type"] == "http.response.start" and not whole and _has_body(headers):
-                MutableHeaders(scope=message)["connection"] = "close"  # the rest of the body is not waited for
-            await send(message)
+            if whole or not _has_body(headers):
+                await send(message)
+            elif message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["connection"] = "close"
+                await send(message)
+            else:
+                await send({**message, "more_body": True})
+                if not message.get("more_body", False):
+                    await _drain(headers, receive)
+                    await send({"type": "http.response.body", "body": b""})
 
+        if fault := _find_fault(headers, is_upload, limit):
+            await send_error(send_and_close, fault)
+            return
         await self._app(scope, receive_within, send_and_close)
 
 
@@ -71,6 +80,16 @@ def _find_fault(headers: Headers, is_upload: bool, limit: int) -> HttpError | No
     if length.isdigit() and int(length) > limit:
         return refuse_size(limit)
     return None
+
+
+async def _drain(headers: Headers, receive: Receive) -> None:
+    """Read on for a while after a refusal: a client that still sends when we close would not see the reply."""
+    if "expect" in headers:  # it waits for our word before it sends anything
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while (await receive()).get("more_body", False):
+                pass
 
 
 def _has_body(headers: Headers) -> bool:
