@@ -22,8 +22,8 @@ def make_tome(path: Path) -> None:
         tome.add(*(Document(id=id, text=text) for id, text in TEXTS.items()))
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="module", name="served")
+def serve_novel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "lib").mkdir()
     make_tome(folder / "lib" / "novel.tome")

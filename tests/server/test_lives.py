@@ -129,15 +129,15 @@ def test_a_signal_ends_streams_and_jobs_in_two_seconds(tmp_path: Path, model: Sl
 
 def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
-    with serve(tmp_path, "novel.tome") as served, Tome.open(tmp_path / "novel.tome", embedder="hash") as other:
+    with serve(tmp_path, "novel.tome") as served, Tome.open(tmp_path / "novel.tome", embedder="hash") as neighbour:
         assert served.post(ASK, {"question": "Who sold the horse?"}).json()["citations"] == []
-        with other.store.alone("add"):
+        with neighbour.store.alone("add"):
             job = served.post("/api/tomes/novel/documents", {"id": "late", "text": "The widow kept the coin."}).json()
             assert served.wait_for_job(job["id"], "waiting")["state"] == "waiting"
             removal = served.http.delete("/api/tomes/novel/document", params={"id": "light"})
             assert (removal.status_code, removal.json()["error"]["code"]) == (409, "locked")
         assert served.wait_for_job(job["id"])["state"] == "done"
-        other.add(Document(id="horse", text="Tom Reed sold the horse."))
+        neighbour.add(Document(id="horse", text="Tom Reed sold the horse."))
         answer = served.post(ASK, {"question": "Who sold the horse?"}).json()
         assert answer["citations"][0]["document"] == "horse"
 

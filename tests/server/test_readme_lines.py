@@ -30,7 +30,7 @@ def test_the_lines_of_the_readme(served: Served, tmp_path: Path):
         replies.append(ran.stdout.decode())
     assert len(replies) == 8
     assert json.loads(replies[0])["tomes"] == ["novel"]
-    assert json.loads(replies[1])["citations"]
+    assert json.loads(replies[1])["system"] == "naive"
     assert "event: answer" in replies[2]
     added = served.wait_for_job(json.loads(replies[3])["id"])
     assert added["report"]["added"] == ["books/novel.txt"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tomewise.server.options import ServerOptions
 
 _GRACE = 1.8  # seconds until the process ends, whatever still computes
 _STREAM_SECONDS = 1  # for streams to end
+_TURN_SECONDS = 0.001  # that a computing thread keeps the interpreter while requests wait
 _HEADER_BYTES = 32_768
 _CONNECTIONS = 1000
 
@@ -49,6 +51,7 @@ class _Server(uvicorn.Server):
 def serve(library: Library, options: ServerOptions, announce: Callable[[str], None], *, browse: bool = False) -> None:
     """Serve until a signal ends it. `announce` gets the address as soon as the server listens. Raises UsageError."""
     options.check()
+    sys.setswitchinterval(_TURN_SECONDS)
     listener = _listen(options.host, options.port)
     options = replace(options, port=listener.getsockname()[1])
     app = make_app(library, options)
