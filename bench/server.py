@@ -58,29 +58,29 @@ async def measure_own(path: Path, url: str) -> dict[str, float]:
     """Seconds in this process: one question, sixteen at once, the first event."""
     tome = Tome.open(path, model="openai:test", base_url=url)
     await tome.aask("Warm up?", system="naive")
-    one, first = [], []
+    whole, first = [], []
     for number in range(REPEATS):
         began = time.perf_counter()
         events: list[float] = []
         await tome.aask(f"Who? {number}", system="naive", on_event=lambda _, to=events: to.append(time.perf_counter()))
-        one.append(time.perf_counter() - began)
+        whole.append(time.perf_counter() - began)
         first.append(events[0] - began)
     began = time.perf_counter()
     await tome.aask_many([f"Whose? {number}" for number in range(16)], system="naive")
     many = time.perf_counter() - began
     await tome.aclose()
-    return {"one": median(one), "many": many, "first": median(first)}
+    return {"one": median(whole), "many": many, "first": median(first)}
 
 
 async def measure_http(served: Served) -> dict[str, float]:
     """The same over HTTP."""
     async with httpx.AsyncClient(base_url=served.url, headers=served.http.headers, timeout=60) as client:
         await client.post(PATH, json={"question": "Warm up once more?", "system": "naive"})
-        one, first = [], []
+        whole, first = [], []
         for number in range(REPEATS):
             began = time.perf_counter()
             await client.post(PATH, json={"question": f"Who then? {number}", "system": "naive"})
-            one.append(time.perf_counter() - began)
+            whole.append(time.perf_counter() - began)
         for number in range(REPEATS):
             began = time.perf_counter()
             body = {"question": f"Who now? {number}", "system": "naive"}
@@ -93,7 +93,7 @@ async def measure_http(served: Served) -> dict[str, float]:
     await ask_many(served, range(16))
     many = time.perf_counter() - began
     health = await measure_health(served)
-    return {"one": median(one), "many": many, "first": median(first), "health": health}
+    return {"one": median(whole), "many": many, "first": median(first), "health": health}
 
 
 async def ask_many(served: Served, numbers: range) -> None:
