@@ -350,6 +350,7 @@ class Answer:
     events: tuple[Event, ...] = ()
     usage: Usage = Usage()
     session: FromSession | None = None
+    trace: int | None = field(default=None, compare=False)  # number of its trace, if the tome keeps one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

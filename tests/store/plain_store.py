@@ -375,7 +375,7 @@ class PlainStore:
     def session(self, name: str) -> dict[str, Any] | None:
         return self._read().sessions.get(name)
 
-    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
+    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         def add(content: Content) -> None:
             content.last["trace"] += 1
             number = content.last["trace"]
@@ -383,6 +383,7 @@ class PlainStore:
             content.traces[number] = kept
 
         self._change(add)
+        return self._read().last["trace"]
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:
         return [dict(trace) for _, trace in sorted(self._read().traces.items(), reverse=True)][:limit]

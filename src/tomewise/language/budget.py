@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -31,8 +34,8 @@ class _Amount:
         return _Amount(self.calls - less.calls, self.tokens - less.tokens, self.money - less.money)
 
 
-class Budgeted(Forwarding):
-    """Refuses the request that would exceed a limit. Counts from when this object was made.
+class Budget:
+    """Limits on what may be spent. Counts from when this object was made.
 
     Every request that is sent counts as one of `calls`: retries, repairs and refusals too. `tokens` (in and out) and
     `money` (dollars) are reserved before a request is sent: the estimate of its prompt and the bound on its reply. The
@@ -44,19 +47,14 @@ class Budgeted(Forwarding):
     tokens, or a request was given up after it was sent, the estimate of its prompt counts. A request with an unknown
     price is sent alone; if its price is still unknown afterwards, a limit on money refuses all later requests.
 
-    Put this inside `Cached`: replies from the cache need no budget. A model that does not announce its requests with
-    `usage.announce_request` is checked only before each ask, and counted by what it reports.
+    A model that does not announce its requests with `usage.announce_request` is checked only before each ask, and
+    counted by what it reports. `name` is that of the model, for messages.
     """
 
     def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        calls: int | None = None,
-        tokens: int | None = None,
-        money: float | None = None,
+        self, *, name: str, calls: int | None = None, tokens: int | None = None, money: float | None = None
     ) -> None:
-        super().__init__(model)
+        self.name = name
         self._calls = calls
         self._tokens = tokens
         self._money = money
@@ -70,14 +68,14 @@ class Budgeted(Forwarding):
         """What the requests that have ended have spent so far."""
         return self._spent
 
-    async def ask(self, role: Role[In, Out], given: In) -> Out:
-        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+    async def ask(self, model: LanguageModel, role: Role[In, Out], given: In) -> Out:
+        """Ask the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
         if excess := self._find_excess(_Amount(calls=1, tokens=1), self._sum_spent()):
             raise BudgetExceeded(excess)
         permit = _Ask(self)
         with meter() as seen, require_permit(permit):
             try:
-                return await self._model.ask(role, given)
+                return await model.ask(role, given)
             finally:
                 if not permit.announced:
                     with self._lock:
@@ -146,10 +144,59 @@ class Budgeted(Forwarding):
         return None
 
 
+class Budgeted(Forwarding):
+    """A model with one budget for all that it is ever asked; see `Budget`.
+
+    Put this inside `Cached`: replies from the cache need no budget.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        calls: int | None = None,
+        tokens: int | None = None,
+        money: float | None = None,
+    ) -> None:
+        super().__init__(model)
+        self._budget = Budget(name=model.name, calls=calls, tokens=tokens, money=money)
+
+    @property
+    def spent(self) -> Spent:
+        """What the requests that have ended have spent so far."""
+        return self._budget.spent
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+        return await self._budget.ask(self._model, role, given)
+
+
+_budget: ContextVar[Budget | None] = ContextVar("tomewise_budget", default=None)
+
+
+@contextmanager
+def spend_within(budget: Budget) -> Iterator[None]:
+    """Let the asks of one piece of work, such as a question, spend from this budget; also of tasks started inside."""
+    token = _budget.set(budget)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+class BudgetPerWork(Forwarding):
+    """Asks within the budget that `spend_within` sets, and without a limit outside of it. Put it inside `Cached`."""
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
+        budget = _budget.get()
+        return await (budget.ask(self._model, role, given) if budget else self._model.ask(role, given))
+
+
 class _Ask:
     """The permit of one ask. `announced` says whether the ask has announced a request."""
 
-    def __init__(self, budget: Budgeted) -> None:
+    def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.announced = False
 

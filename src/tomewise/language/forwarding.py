@@ -49,3 +49,14 @@ class Forwarding:
         """Close the model, if it has something to close."""
         if isinstance(self._model, Closable):
             await self._model.close()
+
+
+class Lent(Forwarding):
+    """A model that several tomes share. It asks as the model does, and whoever made the model closes it."""
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """As the model."""
+        return await self._model.ask(role, given)
+
+    async def close(self) -> None:
+        """Do nothing: others still use the model."""

@@ -42,6 +42,17 @@ class Source:
 Check = Callable[[Source], None]
 
 
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that is to be read under another name than its path, such as an upload.
+
+    The name stands where else the path would: in the ids of documents and as their source.
+    """
+
+    path: Path
+    name: str
+
+
 class SourceReader:
     """Reads files, folders and standard input.
 
@@ -58,15 +69,15 @@ class SourceReader:
         self._prefix = prefix
         self._follow = follow
 
-    def read(self, path: Path | str) -> Source:
+    def read(self, path: Path | str, *, name: str = "") -> Source:
         """Read one file, or standard input for `-`; each row of a JSON Lines file is a document.
 
-        The id of a file is its resolved absolute path; the id of standard input is a digest of its text. A file whose
-        suffix is not in `formats.list_suffixes` is read as plain text. Raises `ReadingError` for a source that cannot
-        be read as text, `MissingDependency` for a format that needs the extra `documents` without it, and for a broken
-        plugin.
+        The id of a file is its resolved absolute path, or the `name` that it is read under; the id of standard input is
+        a digest of its text. A file whose suffix is not in `formats.list_suffixes` is read as plain text. Raises
+        `ReadingError` for a source that cannot be read as text, `MissingDependency` for a format that needs the extra
+        `documents` without it, and for a broken plugin.
         """
-        source = _read_stdin() if str(path) == STDIN else self._read_file(Path(path))
+        source = _read_stdin() if str(path) == STDIN else self._read_file(Path(path), name)
         self._check(source)
         return source
 
@@ -117,10 +128,10 @@ class SourceReader:
         seen.add(key)
         return source
 
-    def _read_file(self, path: Path) -> Source:
+    def _read_file(self, path: Path, name: str) -> Source:
         if stat.S_ISDIR(_find_mode(path)):
             raise ReadingError(f"{path} is a folder: name a file in it, or read it with `read_all`")
-        name = _full_path(path)
+        name = name or _full_path(path)
         found = find_format(path.suffix.lower())
         format = found.name if found else TEXT
         try:
@@ -146,9 +157,16 @@ class SourceReader:
         with path.open("rb") as file:
             if not file.read(1):
                 raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
-        converted = self._process.read(Path(name), format)
+        full_path = _full_path(path)
+        converted = self._process.read(Path(full_path), format)
         # A file owns its documents, whatever its reader calls their source.
-        documents = tuple(replace(document, source=name) for document in converted if document.text.strip())
+        documents = tuple(
+            replace(document, id=name + document.id[len(full_path) :], source=name)
+            if document.id.startswith(full_path)
+            else replace(document, source=name)
+            for document in converted
+            if document.text.strip()
+        )
         if not documents:
             raise ReadingError(f"{path} holds no text (is it drawn, or made by scripts?): save its text to a file")
         return documents

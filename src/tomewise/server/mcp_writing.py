@@ -76,7 +76,8 @@ class WritingTools:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
         _, book = find_tome(tome, self.library)
         variant = parse_variant(system)
-        estimate = await asyncio.to_thread(costs_json, book, variant)
+        estimates = await book.aestimate(variant)
+        estimate = await asyncio.to_thread(costs_json, estimates, variant, book.kit.model.name)
         calls = estimate["total"]["calls"]
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."

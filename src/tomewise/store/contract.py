@@ -225,8 +225,8 @@ class Records(Protocol):
         """The record of a session, None where it does not exist."""
         ...
 
-    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
-        """Store the record of how a question was answered."""
+    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
+        """Store the record of how a question was answered, and return its number."""
         ...
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:

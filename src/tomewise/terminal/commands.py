@@ -100,7 +100,7 @@ def build(
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         if estimate:
-            costs = reports.costs_json(book, variant)
+            costs = reports.costs_json(book.estimate(variant), variant, book.kit.model.name)
             print_json(costs) if as_json else render.print_costs(costs, console())
             return
         with show_progress() as report_progress:

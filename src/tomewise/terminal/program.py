@@ -22,6 +22,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     mcp,
     models,
     search,
+    serve,
     sessions,
     systems,
 )

@@ -164,7 +164,8 @@ def check_records(store: Store) -> None:
         change.forget_layer("gists")
     assert (store.builds(), store.count_intake("gists")) == ({}, 0)
     for question in ("first", "second"):
-        store.save_trace(asked="now", question=question, record={"answer": question})
+        saved = store.save_trace(asked="now", question=question, record={"answer": question})
+        assert saved == store.traces(limit=1)[0]["number"], "save_trace does not return the number of the trace"
     latest, earliest = store.traces()
     assert (latest["question"], earliest["answer"]) == ("second", "first"), "the newest trace must come first"
     assert store.delete_trace(latest["number"])

@@ -17,7 +17,7 @@ from tomewise.names import suggest
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import find_unstorable, select_plain
-from tomewise.reading.read import Source, SourceReader
+from tomewise.reading.read import NamedFile, Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Claims:
 
 
 def read_documents(
-    sources: Iterable[str | Path | Document],
+    sources: Iterable[str | Path | Document | NamedFile],
     reader: SourceReader,
     claims: Claims,
     skipped: dict[str, str],
@@ -86,7 +86,7 @@ def read_documents(
         except (ReadingError, MissingDependency) as error:
             if failed is None:
                 raise
-            failed[item.id if isinstance(item, Document) else str(item)] = str(error)
+            failed[_name_source(item)] = str(error)
 
 
 def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
@@ -99,10 +99,20 @@ def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
     return document
 
 
+def _name_source(source: str | Path | Document | NamedFile) -> str:
+    if isinstance(source, Document):
+        return source.id
+    return source.name if isinstance(source, NamedFile) else str(source)
+
+
 def _read_source(
-    path: str | Path, reader: SourceReader, claims: Claims, skipped: dict[str, str], seen: set[Path]
+    source: str | Path | NamedFile, reader: SourceReader, claims: Claims, skipped: dict[str, str], seen: set[Path]
 ) -> Iterator[Document | LostDocuments]:
-    for entry in reader.read_all([_refuse_address(path)], seen):
+    if isinstance(source, NamedFile):
+        entries: Iterable[Source | Skipped] = [reader.read(source.path, name=source.name)]
+    else:
+        entries = reader.read_all([_refuse_address(source)], seen)
+    for entry in entries:
         if isinstance(entry, Skipped):
             skipped[str(entry.path)] = entry.reason
             continue

@@ -8,6 +8,7 @@ from pathlib import Path
 from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
 from tomewise.store.sqlite.store import SqliteStore
+from tomewise.trust import refuse_folder
 
 
 def open_store(path: Path, *, create: bool = True) -> Store:
@@ -34,3 +35,14 @@ def delete_empty_store(path: Path) -> None:
     for name in ("", "-wal", "-shm"):
         path.with_name(path.name + name).unlink(missing_ok=True)
     shutil.rmtree(store.cache_folder, ignore_errors=True)
+
+
+def read_embedder(path: Path) -> str:
+    """The name of the embedder that the tome at a path was made with. Raises StoreError, UsageError."""
+    store = open_store(path, create=False)
+    try:
+        name = store.meta("embedder") or "bundled"
+    finally:
+        store.close()
+    refuse_folder(name, str(path))  # the tome may come from anyone
+    return name

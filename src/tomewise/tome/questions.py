@@ -12,7 +12,9 @@ from threading import Lock
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.language.budget import BudgetPerWork
 from tomewise.language.cached import Cached, ask_anew
+from tomewise.language.places import use_own_queue
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.names import suggest
@@ -52,7 +54,7 @@ class Questions:
         self._session_limit = session_limit  # size limit of one session
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
-        self._kit = Kit(store, Cached(model, prompts, store.calls), embedder)
+        self._kit = Kit(store, Cached(BudgetPerWork(model), prompts, store.calls), embedder)
         self._systems = ReadySystems(self._kit)
 
     @property
@@ -128,11 +130,10 @@ class Questions:
         question = make_question(question, options=options, instructions=instructions, force=force)
         question = await narrow(question, self._store, **narrowing)
         name, choice = choose_system(system, settings)
-        with meter() as used, ask_anew(token_hex(8) if fresh else ""):
+        with use_own_queue(), meter() as used, ask_anew(token_hex(8) if fresh else ""):
             answer = await answer_question(await self._systems.prepare(choice), question, on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
-        await asyncio.to_thread(self._save_trace, question, answer)
-        return answer
+        return replace(answer, trace=await asyncio.to_thread(self._save_trace, question, answer))
 
     def astream(
         self,
@@ -323,13 +324,16 @@ class Questions:
         ready = await self._systems.prepare(choice)
         return await find_recall(name, ready).retriever.retrieve(query, limit, within=question.within)
 
-    def _save_trace(self, question: Question, answer: Answer) -> None:
+    def _save_trace(self, question: Question, answer: Answer) -> int | None:
+        """The number of the trace, None where it was not kept."""
         if self._store.read_only:
-            return
+            return None
         record = make_record(question, answer, self._trace_bytes)
+        asked = datetime.now(UTC).isoformat()
         try:
             with self._trace_lock:
-                self._store.save_trace(asked=datetime.now(UTC).isoformat(), question=question.text, record=record)
+                return self._store.save_trace(asked=asked, question=question.text, record=record)
         except StoreError as error:  # another process is writing, or the file is read-only
             # Return the answer anyway: it is worth more than its trace.
             warnings.warn(f"the trace of this answer was not kept: {error}", stacklevel=2)
+            return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,15 @@ def choose_system(choice: Choice | System, settings: Mapping[str, Any] | None) -
     return f"{type(choice.loop).__name__} (a System)", choice
 
 
+_MOST_KEPT = 16  # assembled systems; a server is asked for any settings
+
+
 class ReadySystems:
-    """Keeps assembled systems, so that their indexes stay warm, and refuses those whose layers are not up to date."""
+    """Keeps the latest assembled systems with their warm indexes, and refuses those whose layers are not up to date."""
 
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
-        self._systems: dict[tuple[object, ...], System] = {}
+        self._systems: OrderedDict[tuple[object, ...], System] = OrderedDict()  # the latest used one last
         # The state of the memory in which the layers of a system were complete.
         self._checked_states: dict[tuple[object, ...], object] = {}
 
@@ -45,9 +49,7 @@ class ReadySystems:
             await asyncio.to_thread(_check_layers, choice, choice.layers, store)
             return choice
         key = (choice.system, choice.recipe, repr(sorted(choice.settings.items())))
-        if key not in self._systems:
-            self._systems[key] = choice.wire(self._kit)
-        system = self._systems[key]
+        system = self._find_or_wire(key, choice)
         _refuse_empty(store)
         if not system.layers:
             return system
@@ -56,6 +58,15 @@ class ReadySystems:
             await asyncio.to_thread(_check_layers, choice, system.layers, store)
             self._checked_states[key] = state
         return system
+
+    def _find_or_wire(self, key: tuple[object, ...], choice: Variant) -> System:
+        if key not in self._systems:
+            self._systems[key] = choice.wire(self._kit)
+        self._systems.move_to_end(key)
+        if len(self._systems) > _MOST_KEPT:
+            oldest, _ = self._systems.popitem(last=False)
+            self._checked_states.pop(oldest, None)
+        return self._systems[key]
 
 
 def _refuse_empty(store: Store) -> None:

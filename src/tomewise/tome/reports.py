@@ -175,9 +175,8 @@ def find_nearest(answer: Answer, store: Store) -> list[Passage]:
     return [passages[keys[source]] for source in sources if keys.get(source) in passages]
 
 
-def costs_json(book: Tome, variant: Variant) -> dict[str, Any]:
+def costs_json(estimates: Sequence[Estimate], variant: Variant, model: str) -> dict[str, Any]:
     """The object that `tome build --estimate --json` prints: calls, tokens and dollars by layer, and their sums."""
-    model = book.kit.model.name
 
     def find_price(estimate: Estimate) -> float | None:
         if not estimate.calls or estimate.model == "extractive":
@@ -194,7 +193,7 @@ def costs_json(book: Tome, variant: Variant) -> dict[str, Any]:
             "output_tokens": estimate.output_tokens,
             "cost": find_price(estimate),
         }
-        for estimate in book.estimate(variant)
+        for estimate in estimates
     ]
     sums = {name: sum(layer[name] for layer in layers) for name in ("calls", "input_tokens", "output_tokens")}  # type: ignore[misc]
     costs = [layer["cost"] for layer in layers if layer["cost"] is not None]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import UsageError
 from tomewise.language.cached import ask_anew
+from tomewise.language.places import use_own_queue
 from tomewise.language.usage import meter
 from tomewise.loops.events import list_facts
 from tomewise.loops.notebooks import EXTRACTS
@@ -40,7 +41,7 @@ class SessionTools:
     model: LanguageModel
     limit: int
     wait: Callable[[Coroutine[Any, Any, Answer]], Answer]
-    save_trace: Callable[[Question, Answer], None]
+    save_trace: Callable[[Question, Answer], int | None]
 
 
 class Session:
@@ -98,14 +99,14 @@ class Session:
         """See `ask`."""
         question = make_question(question, options=options, instructions=instructions, force=force)
         tools = self._tools
-        with tools.store.hold_session(self.name), meter() as used, ask_anew(token_hex(8) if fresh else ""):
+        fresh_mark = token_hex(8) if fresh else ""
+        with tools.store.hold_session(self.name), use_own_queue(), meter() as used, ask_anew(fresh_mark):
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
             answer = replace(answer, system=record.system, model=tools.model.name, usage=used.usage())
             await asyncio.to_thread(_save, after, tools.store)
-        await asyncio.to_thread(tools.save_trace, question, answer)
-        return answer
+        return replace(answer, trace=await asyncio.to_thread(tools.save_trace, question, answer))
 
     async def _begin(
         self, question: Question, system: Choice | None, settings: Mapping[str, Any] | None, narrowing: Narrowing

@@ -19,7 +19,7 @@ from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
-from tomewise.reading.read import SourceReader
+from tomewise.reading.read import NamedFile, SourceReader
 from tomewise.settings import Settings, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
@@ -184,7 +184,7 @@ class Tome(Drawings):
 
     def add(
         self,
-        *sources: str | Path | Document,
+        *sources: str | Path | Document | NamedFile,
         prefix: str = "",
         follow: bool = False,
         sync: bool = False,
@@ -206,7 +206,7 @@ class Tome(Drawings):
 
     async def aadd(
         self,
-        *sources: str | Path | Document,
+        *sources: str | Path | Document | NamedFile,
         prefix: str = "",
         follow: bool = False,
         sync: bool = False,

@@ -88,10 +88,11 @@ class StoredRecords(Session):
             record = connection.scalar(select(sessions.c.record).where(sessions.c.name == name))
         return None if record is None else dict(json.loads(record))
 
-    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> None:
-        """Store the record of how a question was answered."""
+    def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
+        """Store the record of how a question was answered, and return its number."""
         with self._begin_write() as connection:
-            connection.execute(insert(traces).values(asked=asked, question=question, record=json.dumps(record)))
+            row = insert(traces).values(asked=asked, question=question, record=json.dumps(record))
+            return int(connection.execute(row.returning(traces.c.key)).scalar_one())
 
     def traces(self, limit: int = 20) -> list[dict[str, Any]]:
         """The latest traces, newest first, each with its number."""

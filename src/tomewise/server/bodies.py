@@ -1,0 +1,74 @@
+"""What requests hold. Types are strict and unknown fields are refused; each text has a limit on its length."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MOST_QUESTION = 100_000  # characters
+MOST_ID = 1000
+Text = Annotated[str, Field(max_length=MOST_QUESTION)]
+Name = Annotated[str, Field(min_length=1, max_length=500)]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Cost = Annotated[float, Field(ge=0, le=10**9)]
+
+
+class Body(BaseModel):
+    """What all bodies share."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class NewTome(Body):
+    """A tome to make."""
+
+    name: Name
+    embedder: Name | None = None
+    passage_tokens: Annotated[int, Field(ge=8, le=100_000)] | None = None
+
+
+class NewDocument(Body):
+    """A document that a client writes."""
+
+    id: Annotated[str, Field(min_length=1, max_length=MOST_ID)]
+    title: Annotated[str, Field(max_length=MOST_ID)] = ""
+    text: Annotated[str, Field(min_length=1)]
+
+
+class ChosenSystem(Body):
+    """A system, as on the command line, and settings of its recipe."""
+
+    system: Name = "hybrid"
+    settings: Annotated[dict[str, Any], Field(max_length=50)] = Field(default_factory=dict)
+
+
+class Accepted(Body):
+    """What a build may cost. Without a number, nothing is accepted for calls, and no limit holds for dollars."""
+
+    calls: Count = 0
+    cost: Cost | None = None
+
+
+class Build(ChosenSystem):
+    """A build, and what it may cost."""
+
+    accept: Accepted = Field(default_factory=Accepted)
+
+
+class Search(ChosenSystem):
+    """A search for evidence."""
+
+    query: Text
+    limit: Annotated[int, Field(ge=1, le=1000)] = 10
+
+
+class Ask(ChosenSystem):
+    """A question, and what it may cost."""
+
+    question: Text
+    options: Annotated[list[Text], Field(max_length=26)] = Field(default_factory=list)
+    instructions: Text = ""
+    max_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_cost: Cost | None = None

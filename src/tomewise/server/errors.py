@@ -1,0 +1,93 @@
+"""Errors as replies: each kind has a status and a code, and the message is the sentence of the command line."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable
+from typing import Any
+
+from fastapi.exceptions import HTTPException, RequestValidationError
+from starlette.exceptions import HTTPException as StarletteError
+from starlette.types import Send
+
+from tomewise import errors
+from tomewise.credentials import hide_credentials
+
+# The first kind that fits decides.
+_KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
+    (errors.UnknownName, 404, "unknown_name"),
+    (errors.UsageError, 400, "usage"),
+    (errors.NotBuilt, 409, "not_built"),
+    (errors.Locked, 409, "locked"),
+    (errors.StoreError, 409, "store"),
+    (errors.ReadingError, 422, "reading"),
+    (errors.BudgetExceeded, 402, "budget"),
+    (errors.MissingDependency, 501, "missing_dependency"),
+    (errors.ModelError, 502, "model"),
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class HttpError(HTTPException):
+    """A refusal with a status of its own. `more` are further fields of the reply beside `error`.
+
+    It is an exception of FastAPI, since FastAPI takes any other one that reading a body raises for bad JSON.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: dict[str, str] | None = None,
+        more: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.code = code
+        self.message = message
+        self.more = more or {}
+
+
+def explain_error(error: BaseException) -> HttpError:
+    """The reply that an error gets. What is not foreseen becomes a bare 500: its message may hold anything."""
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, RequestValidationError):
+        return HttpError(400, "usage", _explain_fields(error))
+    if isinstance(error, StarletteError):
+        return HttpError(error.status_code, "http", str(error.detail), headers=dict(error.headers or {}))
+    if isinstance(error, TimeoutError):
+        return HttpError(504, "timeout", "the question took longer than the server allows: ask for less, or again")
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return HttpError(507, "disk_full", "the disk of the server is full: free some space, then try again")
+    for kind, status, code in _KINDS:
+        if isinstance(error, kind):
+            return HttpError(status, code, hide_credentials(str(error)))
+    return HttpError(500, "internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
+
+
+def make_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """The JSON of a refusal; `clean` takes paths out of the message."""
+    return {"error": {"code": error.code, "message": clean(error.message)}, **error.more}
+
+
+async def send_error(send: Send, error: HttpError) -> None:
+    """Send a refusal from outside of FastAPI, and end the connection: a body that was not read may follow."""
+    body = json.dumps(make_body(error)).encode()
+    own = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+    headers = [(name.encode(), value.encode()) for name, value in {**own, **(error.headers or {})}.items()]
+    await send({"type": "http.response.start", "status": error.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _explain_fields(error: RequestValidationError) -> str:
+    """The first field that is wrong, by its name. What was sent is not repeated: it may be long, or a secret."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return "the body is not JSON: check its quotation marks and brackets"
+    place = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+    if first["type"] == "extra_forbidden":
+        return f"{place[:100]!a} is not a field of this request: /openapi.json lists the fields"
+    return f"{place}: {first['msg'][:300]}"

@@ -1,0 +1,154 @@
+"""Endpoints that start jobs, and those that show and cancel them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import ValidationError
+
+from tomewise.errors import UsageError
+from tomewise.server.bodies import Accepted, Build, NewDocument
+from tomewise.server.errors import HttpError, make_body
+from tomewise.server.jobs import JobList
+from tomewise.server.service import Wanted
+from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
+from tomewise.server.uploads import check_name, receive_files
+
+router = APIRouter(prefix="/api", tags=["jobs"])
+_PAUSE = 0.1  # seconds between two events of one job
+_OVER = 1.1  # an estimate may be so much too low
+_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": NewDocument.model_json_schema()},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {"files": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                }
+            },
+        },
+    }
+}
+
+
+@router.post("/tomes/{tome}/documents", status_code=202, openapi_extra=_FORM)
+async def add_documents(tome: str, request: Request, service: Wanted) -> dict[str, Any]:
+    """Add documents: files of a form, each under the relative path that it is sent with, or one text as JSON."""
+    await service.library.open(tome)
+    with _keep_if_done(service.jobs.make_folder(tome)) as folder:
+        files = folder / "files"
+        files.mkdir()
+        if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+            task: dict[str, Any] = {"files": await receive_files(request, files)}
+        else:
+            document = _read_document(await request.body())
+            text = json.dumps(document.model_dump(), ensure_ascii=False)
+            await asyncio.to_thread((files / "document.json").write_text, text, encoding="utf-8")
+            task = {"files": [], "document": "document.json"}
+        return service.jobs.add(tome, "add", task, folder).as_json()
+
+
+@router.post("/tomes/{tome}/builds", status_code=202)
+async def build(tome: str, body: Build, request: Request, service: Wanted) -> dict[str, Any]:
+    """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
+    costs = await run_while_connected(request, service.estimate(tome, body.system, body.settings))
+    _check_costs(costs, body.accept)
+    cost = None if body.accept.cost is None else body.accept.cost * _OVER
+    bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
+    task = {"system": body.system, "settings": body.settings, "bounds": asdict(bounds)}
+    with _keep_if_done(service.jobs.make_folder(tome)) as folder:
+        return service.jobs.add(tome, "build", task, folder).as_json()
+
+
+@router.get("/jobs")
+async def list_jobs(
+    service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> dict[str, Any]:
+    """All jobs, the newest first."""
+    jobs = service.jobs.list_all()
+    return {"jobs": [job.as_json() for job in jobs[start : start + limit]], "total": len(jobs)}
+
+
+@router.get("/jobs/{id}")
+async def show_job(id: str, service: Wanted) -> dict[str, Any]:
+    """One job."""
+    return service.jobs.find(id).as_json()
+
+
+@router.post("/jobs/{id}/resume", status_code=202)
+async def resume_job(id: str, service: Wanted) -> dict[str, Any]:
+    """Do an interrupted job again. No finished call of the model is repeated."""
+    return service.jobs.resume(id).as_json()
+
+
+@router.delete("/jobs/{id}")
+async def cancel_job(id: str, service: Wanted) -> dict[str, Any]:
+    """Cancel a job. What it has finished stays."""
+    return (await service.jobs.cancel(id)).as_json()
+
+
+@router.get("/jobs/{id}/events", response_model=None, responses={200: {"content": {EventStream.media_type: {}}}})
+async def follow_job(id: str, request: Request, service: Wanted) -> EventStream:
+    """The job as events named `job`: its whole state first, then again whenever it changes, until it ends."""
+    service.jobs.find(id)
+
+    async def produce(emit: Emit) -> None:
+        await _follow(service.jobs, id, emit)
+
+    last_words = write_event("error", make_body(refuse_stopping()))
+    return EventStream(produce, request.app.state.stopping, last_words)
+
+
+async def _follow(jobs: JobList, id: str, emit: Emit) -> None:
+    job = jobs.find(id)
+    while True:
+        emit(write_event("job", job.as_json()))
+        if job.state not in ("queued", "waiting", "running"):
+            return
+        await jobs.wait_for_change(job)
+        await asyncio.sleep(_PAUSE)
+
+
+def _read_document(body: bytes) -> NewDocument:
+    try:
+        document = NewDocument.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the body"
+        raise UsageError(f"{place[:100]}: {first['msg'][:300]}") from None
+    check_name(document.id)
+    if not document.text.strip():
+        raise UsageError("text: it is blank: send the text of the document")
+    return document
+
+
+def _check_costs(costs: dict[str, Any], accept: Accepted) -> None:
+    total = costs["total"]
+    too_many = total["calls"] > accept.calls
+    too_dear = accept.cost is not None and (total["cost"] is None or total["cost"] > accept.cost)
+    if too_many or too_dear:
+        price = "an unknown price" if total["cost"] is None else f"${total['cost']:.4f}"
+        message = f"the build needs {total['calls']:,} calls at {price}, more than `accept` allows: raise it to go on"
+        raise HttpError(409, "estimate", message, more={"estimate": costs})
+
+
+@contextmanager
+def _keep_if_done(folder: Path) -> Iterator[Path]:
+    """Deletes the folder of a job that does not come about."""
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise

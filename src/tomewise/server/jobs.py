@@ -1,0 +1,251 @@
+"""Jobs: additions and builds that go on after their request has ended. One at a time works on a tome."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Literal, TypeAlias, get_args
+
+from tomewise.errors import Locked, UnknownName, UsageError
+from tomewise.server.errors import HttpError, explain_error, make_body
+from tomewise.server.library import Library
+from tomewise.server.work import Report, work_on
+from tomewise.types import Progress
+
+State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
+Kind: TypeAlias = Literal["add", "build"]
+_OPEN: frozenset[State] = frozenset({"queued", "waiting", "running"})
+_SUFFIX = "-jobs"  # of the folder beside a tome
+_FILE = "job.json"
+_MOST_ENDED = 100  # jobs that a tome keeps after their end
+_MOST_OPEN = 50  # jobs of one tome that may wait
+_RETRY_SECONDS = 0.5  # between two looks at a lock that another program holds
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One job. `task` holds what it needs to be done again after the server was killed; clients do not see it."""
+
+    id: str
+    tome: str
+    kind: Kind
+    task: dict[str, Any]
+    state: State = "queued"
+    progress: dict[str, tuple[int, int]] = field(default_factory=dict)
+    usage: dict[str, Any] | None = None
+    report: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    created: str = ""
+    started: str | None = None
+    ended: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What clients see."""
+        plain = {name: value for name, value in asdict(self).items() if name != "task"}
+        plain["progress"] = [
+            {"label": label, "done": done, "total": total} for label, (done, total) in self.progress.items()
+        ]
+        return plain
+
+
+class JobList:
+    """All jobs of all tomes. Each is kept in a folder beside its tome, with what was uploaded for it.
+
+    A job is written when its state changes, so that the list survives a kill: what was open then is `interrupted`.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._jobs: dict[str, Job] = {}
+        self._folders: dict[str, Path] = {}
+        self._queues: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # in order of arrival
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._changes: dict[str, asyncio.Event] = {}
+        self._stopping = False
+
+    def load(self) -> None:
+        """Read the jobs of all tomes. Uploads that did not end are deleted."""
+        for name, path in self._library.paths().items():
+            for folder in sorted(_find_folder(path).glob("*")):
+                job = _read_job(folder, name)
+                if job is None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    continue
+                self._jobs[job.id], self._folders[job.id] = job, folder
+                if job.state in _OPEN:
+                    self._end(job, "interrupted")
+
+    def list_all(self) -> list[Job]:
+        """All jobs, the newest first."""
+        return sorted(self._jobs.values(), key=lambda job: (job.created, job.id), reverse=True)
+
+    def find(self, id: str) -> Job:
+        """The job of that id. Raises UnknownName."""
+        if id not in self._jobs:
+            raise UnknownName(f"no job {id[:100]!a} here: GET /api/jobs lists the jobs")
+        return self._jobs[id]
+
+    def make_folder(self, tome: str) -> Path:
+        """A new folder for one job of a tome; what is uploaded goes there. Raises UnknownName, HttpError, OSError."""
+        path = self._library.find_path(tome)
+        if sum(job.tome == tome and job.state in _OPEN for job in self._jobs.values()) >= _MOST_OPEN:
+            raise HttpError(
+                429, "busy", f"{_MOST_OPEN} jobs of {tome} wait already: wait for one", headers={"retry-after": "30"}
+            )
+        folder = _find_folder(path) / token_hex(8)
+        folder.mkdir(parents=True)
+        return folder
+
+    def add(self, tome: str, kind: Kind, task: dict[str, Any], folder: Path) -> Job:
+        """A new job, which waits for its turn."""
+        job = Job(id=folder.name, tome=tome, kind=kind, task=task, created=_now())
+        self._jobs[job.id], self._folders[job.id] = job, folder
+        self._save(job)
+        self._start(job)
+        self._forget_oldest(tome)
+        return job
+
+    def resume(self, id: str) -> Job:
+        """Do an interrupted job again; finished calls of the model are not repeated. Raises UsageError for others."""
+        job = self.find(id)
+        if job.state != "interrupted":
+            raise UsageError(f"the job {id} is {job.state}: only an interrupted job can be resumed")
+        job.state, job.error, job.ended = "queued", None, None
+        self._save(job)
+        self._start(job)
+        return job
+
+    async def cancel(self, id: str) -> Job:
+        """Cancel a job that has not ended. One that has ended stays as it is."""
+        job = self.find(id)
+        if task := self._tasks.get(id):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if job.state in _OPEN or job.state == "interrupted":
+            self._end(job, "cancelled")
+        return job
+
+    async def stop(self) -> None:
+        """Interrupt all jobs: the server ends."""
+        self._stopping = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for job in self._jobs.values():
+            if job.state in _OPEN:
+                self._end(job, "interrupted")
+
+    async def wait_for_change(self, job: Job) -> None:
+        """Wait until the job changes."""
+        await self._changes.setdefault(job.id, asyncio.Event()).wait()
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._run(job))
+        self._tasks[job.id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
+
+    async def _run(self, job: Job) -> None:
+        try:
+            async with self._queues[job.tome]:
+                job.started = job.started or _now()
+                report = await self._work(job)
+            job.report = report.report
+            job.usage = report.usage
+            self._end(job, "done")
+        except asyncio.CancelledError:
+            self._end(job, "interrupted" if self._stopping else "cancelled")
+        except Exception as error:  # noqa: BLE001 - whatever error ends a job, its list goes on
+            job.error = make_body(explain_error(error), self._clean(job))["error"]
+            self._end(job, "failed")
+
+    async def _work(self, job: Job) -> Report:
+        """Work until it is done; while another program writes the tome, wait and try again."""
+        loop = asyncio.get_running_loop()
+
+        def note_progress(progress: Progress) -> None:
+            job.progress[progress.label] = (progress.done, progress.total)
+            loop.call_soon_threadsafe(self._announce, job)
+
+        while True:
+            self._set_state(job, "running")
+            try:
+                return await work_on(self._library, job.tome, job.kind, job.task, self._folders[job.id], note_progress)
+            except Locked:
+                self._set_state(job, "waiting")
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    def _set_state(self, job: Job, state: State) -> None:
+        if job.state != state:
+            job.state = state
+            self._save(job)
+            self._announce(job)
+
+    def _end(self, job: Job, state: State) -> None:
+        job.state, job.ended = state, _now()
+        if state != "interrupted":  # what was uploaded is needed to do it again
+            shutil.rmtree(self._folders[job.id] / "files", ignore_errors=True)
+        self._save(job)
+        self._announce(job)
+
+    def _announce(self, job: Job) -> None:
+        if event := self._changes.pop(job.id, None):
+            event.set()
+
+    def _save(self, job: Job) -> None:
+        folder = self._folders[job.id]
+        text = json.dumps(asdict(job), ensure_ascii=False)
+        with suppress(OSError):  # a full disk must not end the job itself
+            new = folder / f"{_FILE}.new"
+            with new.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(folder / _FILE)
+
+    def _forget_oldest(self, tome: str) -> None:
+        ended = [job for job in self.list_all() if job.tome == tome and job.state not in (*_OPEN, "interrupted")]
+        for job in ended[_MOST_ENDED:]:
+            shutil.rmtree(self._folders.pop(job.id), ignore_errors=True)
+            del self._jobs[job.id]
+
+    def _clean(self, job: Job) -> Any:
+        """Takes the paths of tomes and of uploads out of a message: an upload goes by the name that it came with."""
+        names = {
+            str((self._folders[job.id] / "files" / file).resolve()): name for file, name in job.task.get("files", ())
+        }
+
+        def clean(text: str) -> str:
+            for path, name in names.items():
+                text = text.replace(path, name)
+            return self._library.clean(text)
+
+        return clean
+
+
+def _find_folder(tome: Path) -> Path:
+    return tome.with_name(tome.name + _SUFFIX)
+
+
+def _read_job(folder: Path, tome: str) -> Job | None:
+    """The job in a folder, None if no job can be read there."""
+    try:
+        record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        job = Job(**{each.name: record[each.name] for each in fields(Job)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    job.tome, job.id = tome, folder.name  # the file may have another name by now
+    job.progress = {label: (done, total) for label, (done, total) in job.progress.items()}
+    return job if job.state in get_args(State) else None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

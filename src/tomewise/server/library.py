@@ -1,0 +1,230 @@
+"""The tomes that a server serves, by name. One model, one limit and one embedder of a name for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.language.budget import Budget, spend_within
+from tomewise.language.forwarding import Lent
+from tomewise.names import suggest
+from tomewise.server.options import Bounds
+from tomewise.server.readiness import Readiness
+from tomewise.settings import Settings
+from tomewise.tome.open_store import read_embedder
+from tomewise.tome.tome import Tome
+from tomewise.trust import refuse_folder
+from tomewise.types import Closable, Embedder, LanguageModel, Spent
+
+SUFFIX = ".tome"
+_NEW_NAME = re.compile(r"\w[\w-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTome:
+    """A tome in use. `identity` tells whether another file was put in its place."""
+
+    tome: Tome
+    path: Path
+    identity: tuple[int, int]
+    readiness: Readiness
+
+
+class Library:
+    """Opens tomes by name, keeps them open, and closes them and the models at the end.
+
+    `files` are served by their stems. With `root`, so are all tomes of that folder that are not links, and new ones are
+    made there. A client names a tome, never a path: a name is only looked up among those that exist.
+    """
+
+    def __init__(self, settings: Settings, files: Sequence[Path] = (), root: Path | None = None) -> None:
+        self._settings = settings
+        self._files: dict[str, Path] = {}
+        for file in files:
+            path = file.absolute()
+            if self._files.setdefault(path.stem, path) != path:
+                raise UsageError(f"two tomes are named {path.stem!r}: rename one of the files")
+        self._root = root.absolute() if root else None
+        if self._root and not self._root.is_dir():
+            raise UsageError(f"the folder {self._root} does not exist: make it first")
+        self._open: dict[str, OpenTome] = {}
+        self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._embedders: dict[str, Embedder] = {}
+        self._models: dict[str, LanguageModel] = {}
+        self._making = Lock()  # tomes are opened in threads
+        self.spent = Spent()
+
+    def paths(self) -> Mapping[str, Path]:
+        """The file of each tome by its name."""
+        found = dict(self._files)
+        if self._root:
+            for path in sorted(self._root.glob(f"*{SUFFIX}")):
+                if path.is_file() and not path.is_symlink() and path.suffix == SUFFIX:
+                    found.setdefault(path.stem, path)
+        return found
+
+    def names(self) -> list[str]:
+        """The names of all tomes."""
+        return sorted(self.paths())
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model, with other models by role."""
+        roles = [f"{role}={name}" for role, name in sorted(self._settings.models.items())]
+        return " ".join([self._settings.model, *roles])
+
+    @property
+    def makes_tomes(self) -> bool:
+        """Whether there is a folder for new tomes."""
+        return self._root is not None
+
+    def find_path(self, name: str) -> Path:
+        """The file of a tome. Raises UnknownName."""
+        paths = self.paths()
+        if name not in paths:
+            near = suggest(name[:200], paths)
+            raise UnknownName(f"no tome {name[:200]!a} is served here: {near}GET /api/tomes lists the tomes")
+        return paths[name]
+
+    async def open(self, name: str) -> Tome:
+        """The tome of that name. Raises UnknownName, and StoreError if it was removed, is damaged or too new."""
+        return (await self.find(name)).tome
+
+    async def find(self, name: str) -> OpenTome:
+        """As `open`, with what the server keeps about the tome."""
+        path = self.find_path(name)
+        async with self._opening[name]:
+            identity = await asyncio.to_thread(_identify, path)
+            known = self._open.get(name)
+            if known and known.identity == identity:
+                return known
+            if known:  # another file was put in its place
+                del self._open[name]
+                await asyncio.to_thread(known.tome.close)
+            if identity is None:
+                raise StoreError(f"the tome {name} was removed while it was served: put its file back")
+            tome = await asyncio.to_thread(self._open_tome, path)
+            self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+            return self._open[name]
+
+    @property
+    def tomes(self) -> Mapping[str, Tome]:
+        """The tomes that are open now, by name."""
+        return {name: known.tome for name, known in self._open.items()}
+
+    async def open_all(self) -> None:
+        """Open every tome that can be opened."""
+        for name in self.names():
+            with suppress(TomewiseError):
+                await self.open(name)
+
+    async def create(self, name: str, embedder: str | None = None, passage_tokens: int | None = None) -> None:
+        """Make an empty tome in the folder for new ones. Raises UsageError for a name that exists or cannot be used."""
+        if self._root is None:
+            raise UsageError("this server makes no tomes: start it with --root FOLDER")
+        if not _NEW_NAME.fullmatch(name):
+            raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
+        if embedder is not None:
+            refuse_folder(embedder, "the request")
+        async with self._opening[name]:
+            if name in self.paths():
+                raise UsageError(f"there is a tome {name!a} already: choose another name")
+            path = self._root / f"{name}{SUFFIX}"
+            tome = await asyncio.to_thread(self._open_tome, path, embedder, passage_tokens, create=True)
+            identity = _identify(path)
+            if identity is None:
+                raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
+            self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+
+    async def close(self) -> None:
+        """Close all tomes, then the models."""
+        tomes = [known.tome for known in self._open.values()]
+        self._open.clear()
+        for tome in tomes:
+            await asyncio.to_thread(tome.close)
+        for model in self._models.values():
+            if isinstance(model, Closable):
+                await model.close()
+
+    @contextmanager
+    def budget(self, bounds: Bounds) -> Iterator[Budget]:
+        """A budget for one question or job. What it has spent counts in `spent`."""
+        budget = Budget(name=self.model_name, calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
+        try:
+            with spend_within(budget):
+                yield budget
+        finally:
+            self.spent += budget.spent
+
+    def clean(self, text: str) -> str:
+        """A message without the paths of the tomes: a name stands for the file."""
+        for name, path in self.paths().items():
+            text = text.replace(str(path), name)
+        return text.replace(f"{self._root}/", "") if self._root else text
+
+    def _open_tome(
+        self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
+    ) -> Tome:
+        settings = self._settings
+        name = embedder or (settings.embedder or "bundled" if create else read_embedder(path))
+        with self._making:
+            shared = self._share_embedder(name)
+            model = self._share_model(shared)
+        return Tome.open(
+            path,
+            model=Lent(model),
+            embedder=shared,
+            passage_tokens=passage_tokens or (settings.passage_tokens if create else None),
+            overlap=settings.overlap if create else None,
+            create=create,
+            prompts=settings.prompts,
+            read_seconds=settings.read_seconds,
+            read_memory=settings.read_memory,
+            read_characters=settings.read_characters,
+            trace_bytes=settings.trace_bytes,
+        )
+
+    def _share_embedder(self, name: str) -> Embedder:
+        from tomewise.embedding.choose_embedder import choose_embedder
+
+        if name not in self._embedders:
+            self._embedders[name] = choose_embedder(name, base_url=self._settings.embedder_base_url)
+        return self._embedders[name]
+
+    def _share_model(self, embedder: Embedder) -> LanguageModel:
+        """The model of the settings. The extractive model reads with the embedder of the tome, so each has its own."""
+        from tomewise.language.choose_model import EXTRACTIVE, choose_model
+        from tomewise.language.prompts import Prompts
+
+        settings = self._settings
+        reads_vectors = EXTRACTIVE in (settings.model, *settings.models.values())
+        key = embedder.name if reads_vectors else ""
+        if key not in self._models:
+            prompts: dict[str, Any] = {"prompts": Prompts(Path(settings.prompts) if settings.prompts else None)}
+            self._models[key] = choose_model(
+                settings.model,
+                settings.models,
+                embedder=embedder,
+                base_url=settings.base_url,
+                limit=settings.limit,
+                timeout=settings.timeout,
+                window=settings.window,
+                **prompts,
+            )
+        return self._models[key]
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_dev, stat.st_ino)

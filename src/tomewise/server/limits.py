@@ -1,0 +1,128 @@
+"""Bounds on what a client sends, and on how many questions are answered at once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tomewise.server.errors import HttpError, send_error
+
+JSON_BYTES = 4_000_000  # of a body that is not an upload
+IDLE_SECONDS = 30.0  # between two pieces of a body
+_DRAIN_SECONDS = 2.0
+_UPLOAD = "/documents"
+
+
+class BodyLimits:
+    """Refuses bodies of another type than JSON, too large ones, and those that do not go on arriving.
+
+    `multipart/form-data` is for uploads alone: a page of another address can send a form without being asked.
+    """
+
+    def __init__(self, app: ASGIApp, max_upload: int) -> None:
+        self._app = app
+        self._max_upload = max_upload
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].startswith("/mcp"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        is_upload = scope["path"].endswith(_UPLOAD)
+        limit = self._max_upload if is_upload else JSON_BYTES
+        left = limit
+        whole = False
+
+        async def receive_within() -> Message:
+            nonlocal left, whole
+            if whole:
+                return await receive()  # waits for the client to leave
+            try:
+                async with asyncio.timeout(IDLE_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                raise HttpError(408, "slow", f"nothing arrived for {IDLE_SECONDS:g} seconds: send again") from None
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise refuse_size(limit)
+            whole = not message.get("more_body", False)
+            return message
+
+        async def send_and_close(message: Message) -> None:
+            if whole or not _has_body(headers):
+                await send(message)
+            elif message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["connection"] = "close"
+                await send(message)
+            else:
+                await send({**message, "more_body": True})
+                if not message.get("more_body", False):
+                    await _drain(headers, receive)
+                    await send({"type": "http.response.body", "body": b""})
+
+        if fault := _find_fault(headers, is_upload, limit):
+            await send_error(send_and_close, fault)
+            return
+        await self._app(scope, receive_within, send_and_close)
+
+
+def _find_fault(headers: Headers, is_upload: bool, limit: int) -> HttpError | None:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    fits = kind == "application/json" or (is_upload and kind == "multipart/form-data")
+    if not fits and (_has_body(headers) or kind):
+        wanted = "application/json or multipart/form-data" if is_upload else "application/json"
+        return HttpError(415, "media_type", f"the body must be {wanted}, not {kind[:60] or 'of no type'!a}")
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > limit:
+        return refuse_size(limit)
+    return None
+
+
+async def _drain(headers: Headers, receive: Receive) -> None:
+    """Read on for a while after a refusal: a client that still sends when we close would not see the reply."""
+    if "expect" in headers:  # it waits for our word before it sends anything
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while (await receive()).get("more_body", False):
+                pass
+
+
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0") not in ("", "0") or "transfer-encoding" in headers
+
+
+def refuse_size(limit: int) -> HttpError:
+    """The refusal of a body that is too large."""
+    return HttpError(
+        413, "too_large", f"the body has more than {limit:,} bytes: send less, or raise --max-upload for documents"
+    )
+
+
+class QuestionQueue:
+    """Lets some questions run at once and some wait: `async with queue`. Raises HttpError 429 where too many wait."""
+
+    def __init__(self, running: int, waiting: int) -> None:
+        self._most = running + waiting
+        self._inside = 0
+        self._places = asyncio.Semaphore(running)
+
+    async def __aenter__(self) -> None:
+        if self._inside >= self._most:
+            raise HttpError(
+                429, "busy", "too many questions wait already: ask again in a few seconds", headers={"retry-after": "5"}
+            )
+        self._inside += 1
+        try:
+            await self._places.acquire()
+        except BaseException:
+            self._inside -= 1
+            raise
+
+    async def __aexit__(self, *_: Any) -> None:
+        self._places.release()
+        self._inside -= 1

@@ -1,0 +1,46 @@
+"""The place of MCP below `/mcp`: its code is imported with the first request, since the library takes half a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tomewise.server.errors import HttpError, send_error
+from tomewise.server.library import Library
+
+_MODULE = "tomewise.server.mcp_app"
+
+
+class McpMount:
+    """Passes requests on to the MCP app of the library, which it makes when it is first wanted."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._app: ASGIApp | None = None
+        self._making = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = await self._find_app()
+        if app is None:
+            await send_error(send, HttpError(404, "unknown_name", "this version of the server does not speak MCP"))
+            return
+        await self._library.open_all()
+        await app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End all sessions."""
+        close: Callable[[], Awaitable[None]] | None = getattr(self._app, "close", None)
+        if close is not None:
+            await close()
+
+    async def _find_app(self) -> ASGIApp | None:
+        async with self._making:
+            if self._app is None and find_spec(_MODULE) is not None:
+                module = await asyncio.to_thread(import_module, _MODULE)
+                make: Callable[[Library], ASGIApp] = module.make_mcp_app
+                self._app = make(self._library)
+            return self._app

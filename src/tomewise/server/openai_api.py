@@ -1,0 +1,106 @@
+"""The endpoints of OpenAI's protocol, for chat clients: a model is a tome with a system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from tomewise.errors import UnknownName
+from tomewise.server.bodies import Ask
+from tomewise.server.chat_turns import Turn, answer_task, read_turn
+from tomewise.server.errors import explain_error
+from tomewise.server.openai_bodies import Chat
+from tomewise.server.openai_replies import Completion, Written, make_error_body, write_answer, write_data
+from tomewise.server.ready_models import list_models
+from tomewise.server.service import Service, Wanted
+from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected
+from tomewise.types import Answer, Event, Spent, Usage
+
+router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
+_DONE = b"data: [DONE]\n\n"
+
+
+@router.get("/models")
+async def models(service: Wanted) -> dict[str, Any]:
+    """The models: every tome with every system whose layers are ready."""
+    names = await list_models(service.library)
+    return {"object": "list", "data": [_describe_model(name) for name in names]}
+
+
+@router.get("/models/{name:path}")
+async def model(name: str, service: Wanted) -> dict[str, Any]:
+    """One model."""
+    if name not in await list_models(service.library):
+        raise UnknownName(f"no model {name[:200]!a} here: GET /v1/models lists them")
+    return _describe_model(name)
+
+
+@router.post("/chat/completions", response_model=None)
+async def complete(body: Chat, request: Request, service: Wanted) -> Response | dict[str, Any]:
+    """Answer the last message of a chat from a tome. Fields for sampling are ignored."""
+    body.check()
+    completion = Completion(body.model)
+    reply = answer_task(body.messages)
+    address = str(request.base_url).rstrip("/")
+    if not body.stream:
+        if reply is not None:
+            return completion.whole(Written(reply, []), Usage(), None)
+        return await run_while_connected(request, _answer(service, body, completion, address))
+
+    async def produce(emit: Emit) -> None:
+        if reply is None:
+            await _stream(service, body, completion, address, emit)
+        else:
+            emit(completion.chunk({"role": "assistant", "content": reply}))
+            emit(completion.chunk({}, "stop"))
+        emit(_DONE)
+
+    return EventStream(produce, request.app.state.stopping, write_data(make_error_body(refuse_stopping())))
+
+
+async def _answer(service: Service, body: Chat, completion: Completion, address: str) -> dict[str, Any]:
+    name, ask, turn = _read_request(body)
+    tome, answer = await service.ask(name, ask)
+    data = {**await service.answer_json(tome, answer), "notes": list(turn.notes)}
+    return completion.whole(write_answer(answer, name, address), answer.usage, data)
+
+
+async def _stream(service: Service, body: Chat, completion: Completion, address: str, emit: Emit) -> None:
+    """Emit the trace as reasoning, then the answer, whose quotations are verified by then."""
+
+    def report(event: Event, _: Spent) -> None:
+        emit(completion.chunk({"reasoning_content": f"{event.name}: {event.summary}\n"}))
+
+    try:
+        name, ask, turn = _read_request(body)
+        service.library.find_path(name)
+        emit(completion.chunk({"role": "assistant", "content": ""}))
+        for note in turn.notes:
+            emit(completion.chunk({"reasoning_content": f"note: {note}\n"}))
+        tome, answer = await service.ask(name, ask, report)
+        data = {**await service.answer_json(tome, answer), "notes": list(turn.notes)}
+        _emit_answer(completion, body, write_answer(answer, name, address), answer, data, emit)
+    except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
+        emit(write_data(make_error_body(explain_error(error), service.library.clean)))
+
+
+def _emit_answer(
+    completion: Completion, body: Chat, written: Written, answer: Answer, data: dict[str, Any], emit: Emit
+) -> None:
+    emit(completion.chunk({"content": written.content, "annotations": written.annotations}))
+    emit(completion.chunk({}, "stop", tomewise=data))
+    if body.stream_options and body.stream_options.include_usage:
+        emit(completion.usage_chunk(answer.usage))
+
+
+def _read_request(body: Chat) -> tuple[str, Ask, Turn]:
+    name, slash, system = body.model.partition("/")
+    if not slash or not system:
+        raise UnknownName(f"{body.model[:200]!a} is not TOME/SYSTEM: GET /v1/models lists the models")
+    turn = read_turn(body.messages)
+    return name, Ask(question=turn.question, instructions=turn.instructions, system=system), turn
+
+
+def _describe_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "tomewise"}

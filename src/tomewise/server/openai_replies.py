@@ -1,0 +1,123 @@
+"""Answers in the shape of OpenAI's protocol."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tomewise.place import describe_place
+from tomewise.server.errors import HttpError
+from tomewise.types import Answer, Citation, Usage
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The text of a reply, and its annotations."""
+
+    content: str
+    annotations: list[dict[str, Any]]
+
+
+class Completion:
+    """Makes the reply to one chat request, whole or in chunks."""
+
+    def __init__(self, model: str) -> None:
+        self._id = f"chatcmpl-{token_hex(12)}"
+        self._created = int(time.time())
+        self._model = model
+
+    def whole(self, written: Written, usage: Usage, tomewise: dict[str, Any] | None) -> dict[str, Any]:
+        """The reply that is not streamed."""
+        message = {"role": "assistant", "content": written.content, "annotations": written.annotations}
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        return self._frame("chat.completion", [choice], usage=usage_of(usage), tomewise=tomewise)
+
+    def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> bytes:
+        """One chunk of a streamed reply."""
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return write_data(self._frame("chat.completion.chunk", [choice], **more))
+
+    def usage_chunk(self, usage: Usage) -> bytes:
+        """The chunk that says what was used."""
+        return write_data(self._frame("chat.completion.chunk", [], usage=usage_of(usage)))
+
+    def _frame(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._model,
+            "choices": choices,
+            **more,
+        }
+
+
+def write_data(data: Any) -> bytes:
+    """One chunk as it is sent."""
+    return f"data: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
+
+
+def write_answer(answer: Answer, tome: str, address: str) -> Written:
+    """The answer with `[1]` for each quotation, and the quotations below it with links.
+
+    Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
+    the texts of models and documents are escaped.
+    """
+    text = escape_markdown(answer.text or f"The memory does not hold the answer. {answer.missing}".strip())
+    marks = "".join(f" [{number}]" for number, _ in enumerate(answer.citations, start=1))
+    lines = [_write_citation(number, each) for number, each in enumerate(answer.citations, start=1)]
+    annotations = []
+    place = len(text)
+    for number, citation in enumerate(answer.citations, start=1):
+        end = place + len(f" [{number}]")
+        url = {
+            "start_index": place + 1,
+            "end_index": end,
+            "url": _link(citation, tome, address),
+            "title": citation.title or citation.document,
+        }
+        annotations.append({"type": "url_citation", "url_citation": url})
+        place = end
+    return Written("\n\n".join([text + marks, *lines]), annotations)
+
+
+def escape_markdown(text: str) -> str:
+    """The text, so that a reader of Markdown shows it as it is."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def usage_of(usage: Usage) -> dict[str, int]:
+    """Tokens as OpenAI counts them."""
+    total = usage.total
+    return {
+        "prompt_tokens": total.input_tokens,
+        "completion_tokens": total.output_tokens,
+        "total_tokens": total.input_tokens + total.output_tokens,
+    }
+
+
+def make_error_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """A refusal in the shape of OpenAI's protocol."""
+    kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
+    return {"error": {"message": clean(error.message), "type": kind, "param": None, "code": error.code}}
+
+
+def _write_citation(number: int, citation: Citation) -> str:
+    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
+    place = describe_place(citation.place, citation.position + 1)
+    quotation = escape_markdown(" ".join(citation.quote.split()))
+    return f"[{number}] “{quotation}” ({escape_markdown(f'{name}, {place}')})"
+
+
+def _link(citation: Citation, tome: str, address: str) -> str:
+    span = urlencode({"id": citation.document, "start": citation.start, "end": citation.end})
+    return f"{address}/api/tomes/{quote(tome, safe='')}/text?{span}"

@@ -1,0 +1,73 @@
+"""What `tome serve` was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TypeVar
+
+from tomewise.errors import UsageError
+
+Number = TypeVar("Number", int, float)
+MAX_UPLOAD = 100_000_000  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Limits on what one question or one job may spend; None sets no limit."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    def narrow(self, calls: int | None, tokens: int | None, cost: float | None) -> Bounds:
+        """These bounds, lowered where the given ones are lower. No request raises what the command line allows."""
+        return Bounds(
+            calls=_take_lower(self.calls, calls),
+            tokens=_take_lower(self.tokens, tokens),
+            cost=_take_lower(self.cost, cost),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """The settings of a server. A server without a `token` is allowed on loopback alone."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str | None = None
+    allow_hosts: tuple[str, ...] = ()
+    root_path: str = ""
+    read_only: bool = False
+    questions: int = 8  # answered at once
+    waiting: int = 32  # questions that may wait
+    seconds: float = 900.0  # limit on one question
+    max_upload: int = MAX_UPLOAD
+    evaluations: Path | None = None
+    bounds: Bounds = Bounds()
+
+    def check(self) -> ServerOptions:
+        """The options, unchanged. Raises UsageError for a server that anybody in the network could use."""
+        if self.token is None and not is_loopback(self.host):
+            raise UsageError(
+                f"a server at {self.host} without a token is open to the network: leave out --no-token, or --host"
+            )
+        if self.token is not None and not (
+            len(self.token) >= 16 and self.token.isascii() and self.token.isprintable() and " " not in self.token
+        ):
+            raise UsageError("TOMEWISE_TOKEN must have 16 or more characters, all ASCII, no blanks: make a longer one")
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this address is reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _take_lower(first: Number | None, second: Number | None) -> Number | None:
+    given = [bound for bound in (first, second) if bound is not None]
+    return min(given, default=None)

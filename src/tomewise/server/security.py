@@ -1,0 +1,155 @@
+"""Who may ask: the Host, the Origin and the token of each request, and the headers of each reply.
+
+A page that a browser has open elsewhere may send requests to this machine. It is refused by its Origin, and one that
+found out our address under another name (DNS rebinding) by its Host.
+"""
+
+from __future__ import annotations
+
+import hmac
+from hashlib import sha256
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tomewise.server.errors import HttpError, send_error
+from tomewise.server.options import ServerOptions
+
+_OPEN = frozenset({"/api/health"})
+_READING = frozenset({"GET", "HEAD"})
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Security:
+    """Refuses requests that are not ours, before anything of them is read."""
+
+    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
+        self._app = app
+        self._token = options.token
+        self._cookie = f"tome-{options.port}"
+        self._read_only = options.read_only
+        self._root_path = options.root_path.rstrip("/")
+        own = {*_LOCAL, options.host, *options.allow_hosts} - {"0.0.0.0", "::"}
+        self._hosts = {f"{host}:{options.port}".lower() for host in own} | {
+            host.lower() for host in options.allow_hosts
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # a WebSocket is closed: nothing here speaks it
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            entry = self._check(scope)
+        except HttpError as error:
+            await send_error(send_with_headers, error)
+            return
+        if entry is not None:
+            await self._trade(scope, entry, send_with_headers)
+            return
+        await self._app(scope, receive, send_with_headers)
+
+    def _check(self, scope: Scope) -> str | None:
+        """The token to trade for a cookie, if the address holds one. Raises HttpError for what is refused."""
+        headers = Headers(scope=scope)
+        method, path = scope["method"], scope["path"]
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            raise HttpError(421, "host", "this server does not go by that name: use its own address, or --allow-host")
+        is_entry = method in _READING and path == "/"
+        self._check_origin(headers, hosts[0].lower(), is_entry=is_entry)
+        token = _read_query(scope).get("token") if is_entry else None
+        if token is not None and self._token is not None:
+            if not _equal(token, self._token):
+                raise _refuse_token()
+            return token
+        if path not in _OPEN:
+            self._check_token(headers, method)
+        if self._read_only and method not in _READING and not _may_read_only(path):
+            raise HttpError(403, "read_only", "this server only reads (--read-only): start it without that option")
+        return None
+
+    def _check_origin(self, headers: Headers, host: str, *, is_entry: bool) -> None:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if origin is not None and urlsplit(origin).netloc.lower() != host:
+            raise HttpError(403, "origin", "the request comes from a page of another address, and is refused")
+        follows_link = is_entry and headers.get("sec-fetch-mode") == "navigate"
+        if site not in (None, "same-origin", "none") and not follows_link:
+            raise HttpError(403, "origin", "the request comes from a page of another address, and is refused")
+
+    def _check_token(self, headers: Headers, method: str) -> None:
+        if self._token is None:
+            return
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and _equal(value.strip(), self._token):
+            return
+        if not _equal(_read_cookie(headers, self._cookie), _make_cookie(self._token)):
+            raise _refuse_token()
+        if method not in _READING and "origin" not in headers and "sec-fetch-site" not in headers:
+            raise HttpError(403, "origin", "a cookie alone changes nothing: send the token as Authorization: Bearer")
+
+    async def _trade(self, scope: Scope, token: str, send: Send) -> None:
+        """Set the cookie, and send the browser to the same address without the token."""
+        rest = [(name, value) for name, value in _read_query(scope).items() if name != "token"]
+        address = f"{self._root_path}/" + (f"?{urlencode(rest)}" if rest else "")
+        path = self._root_path or "/"
+        cookie = f"{self._cookie}={_make_cookie(token)}; HttpOnly; SameSite=Strict; Path={path}"
+        headers = [(b"location", address.encode("ascii")), (b"set-cookie", cookie.encode("ascii"))]
+        await send({"type": "http.response.start", "status": 303, "headers": [*headers, (b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _read_query(scope: Scope) -> dict[str, str]:
+    query: bytes = scope["query_string"]
+    return dict(parse_qsl(query.decode("latin-1")))
+
+
+def _may_read_only(path: str) -> bool:
+    """Whether a POST of this path changes no tome: a question, a search, an estimate."""
+    return path.endswith(("/ask", "/search", "/estimate", "/chat/completions")) or path.startswith("/mcp")
+
+
+def _refuse_token() -> HttpError:
+    message = (
+        "the token is missing or wrong: send it as Authorization: Bearer, or open the address that the server printed"
+    )
+    return HttpError(401, "token", message, headers={"www-authenticate": "Bearer"})
+
+
+def _equal(given: str, own: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), own.encode())
+
+
+def _make_cookie(token: str) -> str:
+    """The value of the cookie: made from the token, so that a cookie that leaks is not the token."""
+    return hmac.new(token.encode(), b"tomewise cookie", sha256).hexdigest()
+
+
+def _read_cookie(headers: Headers, name: str) -> str:
+    for part in headers.get("cookie", "").split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name:
+            return value
+    return ""

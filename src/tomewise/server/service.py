@@ -1,0 +1,69 @@
+"""What the endpoints share: the library, the options, the queue of questions and the jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from tomewise.server.bodies import Ask
+from tomewise.server.choosing import choose_bounded
+from tomewise.server.jobs import JobList
+from tomewise.server.library import Library
+from tomewise.server.limits import QuestionQueue
+from tomewise.server.options import ServerOptions
+from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
+from tomewise.tome.tome import Tome
+from tomewise.types import Answer, Event, Question, Spent
+
+
+class Service:
+    """Asks questions for all endpoints, so that each way to ask has the same queue, bounds and reply."""
+
+    def __init__(self, library: Library, options: ServerOptions, jobs: JobList) -> None:
+        self.library = library
+        self.options = options
+        self.jobs = jobs
+        self.queue = QuestionQueue(options.questions, options.waiting)
+
+    async def ask(
+        self, name: str, body: Ask, on_event: Callable[[Event, Spent], None] | None = None
+    ) -> tuple[Tome, Answer]:
+        """Answer a question within the bounds of the server and of the request, and within its seconds."""
+        variant = choose_bounded(body.system, body.settings)
+        bounds = self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
+        question = Question(text=body.question, options=tuple(body.options), instructions=body.instructions)
+        async with self.queue, asyncio.timeout(self.options.seconds):
+            tome = await self.library.open(name)
+            with self.library.budget(bounds) as budget:
+
+                def report(event: Event) -> None:
+                    if on_event:
+                        on_event(event, budget.spent)
+
+                return tome, await tome.aask(question, system=variant, on_event=report)
+
+    async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
+        """The object of `tome ask --json`, and the number of the trace."""
+        nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
+        return {**as_json(answer), "within": None, "nearest": nearest_json(nearest), "trace": answer.trace}
+
+    async def estimate(self, name: str, system: str, settings: dict[str, Any]) -> dict[str, Any]:
+        """The object of `tome build --estimate --json`."""
+        variant = choose_bounded(system, settings)
+        variant = replace(variant, name=variant.label)
+        async with self.queue, asyncio.timeout(self.options.seconds):
+            tome = await self.library.open(name)
+            estimates = await tome.aestimate(variant)
+            return await asyncio.to_thread(costs_json, estimates, variant, tome.kit.model.name)
+
+
+def _find_service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Wanted = Annotated[Service, Depends(_find_service)]

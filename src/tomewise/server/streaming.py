@@ -1,0 +1,111 @@
+"""Server-sent events, and work that ends when the client leaves or the server stops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias, TypeVar
+
+from fastapi.sse import format_sse_event
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from tomewise.server.errors import HttpError
+
+T = TypeVar("T")
+Emit: TypeAlias = Callable[[bytes], None]
+PING = b": ping\n\n"
+PING_SECONDS = 15.0
+
+
+class ClientLeft(Exception):
+    """The client closed the connection: nobody waits for a reply."""
+
+
+def write_event(name: str, data: Any) -> bytes:
+    """One event, its data as JSON."""
+    return format_sse_event(data_str=json.dumps(data, ensure_ascii=False, default=str), event=name)
+
+
+def refuse_stopping() -> HttpError:
+    """What a client learns when the server ends before its work does."""
+    return HttpError(503, "stopping", "the server is stopping: ask again when it is back, and no call is repeated")
+
+
+async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work. It is cancelled when the client leaves or the server stops."""
+    stopping: asyncio.Event = request.app.state.stopping
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_wait_for_leaving(request.receive))
+    ending = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((working, leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise refuse_stopping() if stopping.is_set() else ClientLeft
+    finally:
+        await _cancel(working, leaving, ending)
+
+
+class EventStream(Response):
+    """Sends what `produce` emits at once, and a ping in silence. Cancels it as soon as the client leaves.
+
+    `produce` must not raise. When the server stops, it is cancelled too, and `last_words` end the stream.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, produce: Callable[[Emit], Coroutine[Any, Any, None]], stopping: asyncio.Event, last_words: bytes
+    ) -> None:
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._produce = produce
+        self._stopping = stopping
+        self._last_words = last_words
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        emitted: asyncio.Queue[bytes] = asyncio.Queue()
+        producing = asyncio.create_task(self._produce(emitted.put_nowait))
+        leaving = asyncio.create_task(_wait_for_leaving(receive))
+        ending = asyncio.create_task(self._stopping.wait())
+        sending = asyncio.create_task(_send_chunks(emitted, producing, ending, send))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and not leaving.done():
+                sending.result()
+                last_words = b"" if producing.done() else self._last_words
+                await send({"type": "http.response.body", "body": last_words, "more_body": False})
+        finally:
+            await _cancel(producing, leaving, ending, sending)
+
+
+async def _send_chunks(
+    emitted: asyncio.Queue[bytes], producing: asyncio.Task[None], ending: asyncio.Task[Any], send: Send
+) -> None:
+    """Send chunks until the producer is done and all are sent, or until the server ends."""
+    while not ending.done() and not (producing.done() and emitted.empty()):
+        following = asyncio.create_task(emitted.get())
+        waiting = (following, ending) if producing.done() else (following, producing, ending)
+        try:
+            await asyncio.wait(waiting, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                await send({"type": "http.response.body", "body": following.result(), "more_body": True})
+            elif not producing.done() and not ending.done():
+                await send({"type": "http.response.body", "body": PING, "more_body": True})
+        finally:
+            following.cancel()
+
+
+async def _wait_for_leaving(receive: Callable[[], Awaitable[Any]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

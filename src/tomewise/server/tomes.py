@@ -1,0 +1,141 @@
+"""Endpoints that list and read: tomes, documents and their texts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from tomewise.errors import UnknownName
+from tomewise.place import as_plain_data
+from tomewise.server.bodies import MOST_ID, NewTome
+from tomewise.server.library import OpenTome
+from tomewise.server.service import Wanted
+from tomewise.store.contract import Store
+from tomewise.tome.inputs import suggest_document
+from tomewise.tome.reports import contents_json
+
+router = APIRouter(prefix="/api/tomes", tags=["tomes"])
+_MOST_CHARACTERS = 100_000  # of a text in one reply
+_PAGE = 100
+Id = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+@router.get("")
+async def list_tomes(
+    service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = _PAGE
+) -> dict[str, Any]:
+    """The tomes that are served, sorted by name."""
+    names = await asyncio.to_thread(service.library.names)
+    rest = [name for name in names if name > after]
+    return {"tomes": rest[:limit], "total": len(names), "next": rest[limit - 1] if len(rest) > limit else None}
+
+
+@router.post("", status_code=201)
+async def make_tome(body: NewTome, service: Wanted) -> dict[str, Any]:
+    """Make an empty tome in the folder of the server."""
+    await service.library.create(body.name, body.embedder, body.passage_tokens)
+    return await show_tome(body.name, service)
+
+
+@router.get("/{tome}")
+async def show_tome(tome: str, service: Wanted) -> dict[str, Any]:
+    """What `tome show --json` prints, with the first documents, the systems that are ready, and the layers that lag."""
+    return await asyncio.to_thread(_show, tome, await service.library.find(tome))
+
+
+@router.get("/{tome}/documents")
+async def list_documents(
+    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = _PAGE
+) -> dict[str, Any]:
+    """The documents of a tome, sorted by id."""
+    opened = await service.library.open(tome)
+    records = await asyncio.to_thread(lambda: contents_json(opened)["documents"])
+    return _page([_clean(record) for record in records], after, limit)
+
+
+@router.get("/{tome}/document")
+async def show_document(
+    tome: str, id: Id, service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = _PAGE
+) -> dict[str, Any]:
+    """The record of a document, by its exact id, with its passages from position `start` on."""
+    store = (await service.library.open(tome)).store
+    return await asyncio.to_thread(_show_document, store, id, start, limit)
+
+
+@router.delete("/{tome}/document")
+async def remove_document(tome: str, id: Id, service: Wanted) -> dict[str, Any]:
+    """Forget a document, by its exact id, and everything that rests on it alone."""
+    opened = await service.library.open(tome)
+    await asyncio.to_thread(_check_document, opened.store, id)
+    return asdict(await opened.aremove(id))
+
+
+@router.get("/{tome}/text")
+async def read_text(
+    tome: str,
+    id: Id,
+    service: Wanted,
+    start: Annotated[int, Query(ge=0)] = 0,
+    end: Annotated[int | None, Query(ge=0)] = None,
+) -> dict[str, Any]:
+    """A slice of the text of a document, at most 100,000 characters."""
+    store = (await service.library.open(tome)).store
+    await asyncio.to_thread(_check_document, store, id)
+    text = (await asyncio.to_thread(store.document, id)).text
+    last = min(len(text), start + _MOST_CHARACTERS, len(text) if end is None else end)
+    piece = text[start:last]
+    return {"id": id, "start": start, "end": start + len(piece), "characters": len(text), "text": piece}
+
+
+def _show(name: str, known: OpenTome) -> dict[str, Any]:
+    contents = contents_json(known.tome)
+    page = _page([_clean(record) for record in contents.pop("documents")], "", _PAGE)
+    lag: Counter[str] = Counter()
+    built = set(known.tome.store.builds())
+    for layers in known.readiness.find_lag().values():
+        lag |= Counter({layer: count for layer, count in layers.items() if layer in built})
+    return {**contents, "tome": name, **page, "ready": known.readiness.list_ready(), "lag": dict(lag)}
+
+
+def _page(records: list[dict[str, Any]], after: str, limit: int) -> dict[str, Any]:
+    rest = [record for record in records if record["id"] > after]
+    following = rest[limit - 1]["id"] if len(rest) > limit else None
+    return {"documents": rest[:limit], "total": len(records), "next": following}
+
+
+def _clean(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without the path of the file that it came from."""
+    return {**record, "source": PurePath(record["source"]).name}
+
+
+def _check_document(store: Store, id: str) -> None:
+    if store.digest(id) is None:
+        raise UnknownName(f"no document {id!a} in {store.address}: {suggest_document(id, store)}")
+
+
+def _show_document(store: Store, id: str, start: int, limit: int) -> dict[str, Any]:
+    _check_document(store, id)
+    record = next(record for record in store.documents() if record.id == id)
+    passages = [passage for passage in store.passages_of([id]).values() if passage.position >= start]
+    return {
+        **_clean(asdict(record)),
+        "passages": [
+            {
+                "id": passage.id,
+                "position": passage.position,
+                "start": passage.start,
+                "end": passage.end,
+                "place": as_plain_data(passage.place),
+                "text": passage.text,
+            }
+            for passage in passages[:limit]
+        ],
+        "total": record.passages,
+        "next": passages[limit].position if len(passages) > limit else None,
+    }

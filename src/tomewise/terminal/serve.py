@@ -1,0 +1,89 @@
+"""The command `tome serve`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Annotated
+
+import typer
+
+from tomewise import settings as configuration
+from tomewise.credentials import know_credentials
+from tomewise.errors import MissingDependency, UsageError
+from tomewise.terminal.commands import app
+from tomewise.terminal.options import BaseUrl, MaxCalls, MaxCost, MaxTokens, Model
+from tomewise.terminal.state import State
+
+
+@app.command(epilog="Example: tome serve novel.tome --root library/")
+def serve(
+    tomes: Annotated[
+        list[Path] | None, typer.Argument(metavar="[TOME...]", help="The memories to serve, each by its name.")
+    ] = None,
+    root: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Serve all of this folder, and make new ones there.")
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen at this address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen at this port; 0 takes a free one.")] = 8765,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the address in a browser.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Answer questions, and change nothing.")] = False,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let every program of this machine ask, without the token.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name under which a proxy reaches this server; give it again for more."),
+    ] = None,
+    root_path: Annotated[str, typer.Option(metavar="PATH", help="The path at which a proxy serves this.")] = "",
+    questions: Annotated[int, typer.Option(min=1, max=1000, help="Answer so many questions at once.")] = 8,
+    max_upload: Annotated[int, typer.Option(min=1, help="Megabytes of one upload.")] = 100,
+    evaluations: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Show the experiments that this folder holds.")
+    ] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+) -> None:
+    """Serve tomes over HTTP: for programs, for chat clients of OpenAI's protocol, for agents.
+
+    The bounds --max-calls, --max-tokens and --max-cost hold for each question and for each build.
+    """
+    chosen = configuration.with_models(configuration.load(), model or ())
+    chosen = replace(chosen, base_url=base_url or chosen.base_url)
+    files = tomes or ([] if root else [Path(State.tome or chosen.tome)])
+    for file in files:
+        if not file.is_file():
+            raise UsageError(f"found no tome at {file}: add something first, with `tome -m {file} add PATH`")
+    try:
+        from tomewise.server.library import Library
+        from tomewise.server.options import Bounds, ServerOptions
+        from tomewise.server.run import serve as run_server
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("tomewise"):
+            raise
+        raise MissingDependency(f"serving needs {error.name}: pip install 'tomewise[server]'") from error
+    bounds = Bounds(
+        calls=chosen.max_calls if max_calls is None else max_calls,
+        tokens=chosen.max_tokens if max_tokens is None else max_tokens,
+        cost=chosen.max_cost if max_cost is None else max_cost,
+    )
+    token = None if no_token else configuration.read_variable("TOMEWISE_TOKEN") or token_urlsafe(24)
+    know_credentials(token)
+    options = ServerOptions(
+        host=host,
+        port=port,
+        token=token,
+        allow_hosts=tuple(allow_host or ()),
+        root_path=root_path,
+        read_only=read_only,
+        questions=questions,
+        waiting=4 * questions,
+        max_upload=max_upload * 1_000_000,
+        evaluations=evaluations,
+        bounds=bounds,
+    )
+    run_server(Library(chosen, files, root), options, typer.echo, browse=open_browser)

@@ -1,0 +1,138 @@
+"""The endpoints, over HTTP, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.server.served import Served
+
+QUESTION = "Who put out the light?"
+
+
+def events_of(text: str) -> list[tuple[str, dict]]:
+    return [(name, json.loads(data)) for name, data in re.findall(r"event: (.*)\ndata: (.*)\n", text)]
+
+
+def test_health_info_and_openapi(served: Served):
+    assert served.http.get("/api/health", headers={"authorization": ""}).json() == {"ok": True}
+    info = served.http.get("/api/info").json()
+    assert info["model"] == "extractive"
+    assert {"naive", "comorag"} <= {system["name"] for system in info["systems"]}
+    paths = served.http.get("/openapi.json").json()["paths"]
+    assert {"/api/tomes/{tome}/ask", "/api/jobs/{id}/events", "/v1/chat/completions"} <= set(paths)
+
+
+def test_a_tome_and_its_documents(served: Served):
+    shown = served.http.get("/api/tomes/novel").json()
+    assert (shown["tome"], shown["embedder"]) == ("novel", "hash")
+    assert "hybrid" in shown["ready"]
+    assert "comorag" not in shown["ready"]
+    page = served.http.get("/api/tomes/novel/documents", params={"limit": 1}).json()
+    assert ([record["id"] for record in page["documents"]], page["next"]) == (["letter"], "letter")
+    following = served.http.get("/api/tomes/novel/documents", params={"after": page["next"]}).json()
+    assert "light" in [record["id"] for record in following["documents"]]
+    assert served.http.get("/api/tomes/novel/text", params={"id": "light", "start": 0, "end": 9}).json() == {
+        "id": "light",
+        "start": 0,
+        "end": 9,
+        "characters": 72,
+        "text": "Ada Marsh",
+    }
+    document = served.http.get("/api/tomes/novel/document", params={"id": "light"}).json()
+    assert document["passages"][0]["text"].startswith("Ada Marsh")
+
+
+def test_a_question_gives_what_the_command_prints(served: Served, command, here):
+    from tests.server.conftest import make_tome
+
+    make_tome(here / "novel.tome")
+    printed = json.loads(command("ask", QUESTION, "-m", "novel.tome", "--json").out)
+    answer = served.post("/api/tomes/novel/ask", {"question": QUESTION}).json()
+    assert answer.pop("trace") >= 1
+    for reply in (printed, answer):
+        reply.pop("usage")
+    assert answer == printed
+    assert answer["answer"] == "Ada Marsh"
+
+
+def test_a_stream_of_events_ends_with_the_answer(served: Served):
+    body = {"question": QUESTION, "system": "naive"}
+    reply = served.http.post("/api/tomes/novel/ask", json=body, headers={"accept": "text/event-stream"})
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    events = events_of(reply.text)
+    assert [name for name, _ in events] == ["started", "retrieved", "usage", "answer"]
+    assert events[1][1]["detail"]["evidence"]
+    assert events[-1][1]["answer"] == "Ada Marsh"
+
+
+def test_a_stream_for_a_tome_that_does_not_exist_ends_with_an_error(served: Served):
+    reply = served.http.post(
+        "/api/tomes/novle/ask", json={"question": QUESTION}, headers={"accept": "text/event-stream"}
+    )
+    assert [name for name, _ in events_of(reply.text)] == ["error"]
+    assert "did you mean 'novel'" in reply.text
+
+
+def test_a_search_and_an_estimate(served: Served):
+    found = served.post("/api/tomes/novel/search", {"query": "the forged letter", "limit": 1}).json()["evidence"]
+    assert found[0]["sources"][0]["document"] == "letter"
+    costs = served.post("/api/tomes/novel/estimate", {"system": "cogitorag"}).json()
+    assert costs["total"]["calls"] >= 1
+
+
+def test_traces_are_listed_shown_and_deleted(served: Served):
+    number = served.post("/api/tomes/novel/ask", {"question": "Who forged the letter?"}).json()["trace"]
+    listed = served.http.get("/api/tomes/novel/traces").json()["traces"]
+    assert (listed[0]["number"], listed[0]["question"]) == (number, "Who forged the letter?")
+    assert served.http.get(f"/api/tomes/novel/traces/{number}").json()["events"]
+    assert served.http.delete(f"/api/tomes/novel/traces/{number}").json() == {"deleted": number}
+    assert served.http.get(f"/api/tomes/novel/traces/{number}").status_code == 404
+
+
+def test_a_new_tome_takes_documents_and_answers(served: Served):
+    assert served.post("/api/tomes", {"name": "fresh", "embedder": "hash"}).status_code == 201
+    assert served.post("/api/tomes", {"name": "fresh"}).status_code == 400
+    job = served.post("/api/tomes/fresh/documents", {"id": "d1", "text": "Tom Reed built the boat."}).json()
+    assert served.wait_for_job(job["id"])["state"] == "done"
+    answer = served.post("/api/tomes/fresh/ask", {"question": "Who built the boat?"}).json()
+    assert answer["citations"][0]["document"] == "d1"
+
+
+def test_files_are_added_under_their_names(served: Served):
+    files = [
+        ("files", ("notes/one.md", b"# One\n\nThe widow kept the coin.")),
+        ("files", ("../x.txt", b"The smith sold the horse.")),
+        ("files", ("/etc/x", b"The miller bought the horse.")),
+        ("files", ("bad.pdf", b"no PDF at all")),
+    ]
+    reply = served.http.post("/api/tomes/novel/documents", files=files)
+    assert reply.status_code == 202
+    job = served.wait_for_job(reply.json()["id"])
+    assert job["state"] == "done"
+    assert sorted(job["report"]["added"]) == ["../x.txt", "/etc/x", "notes/one.md"]
+    assert list(job["report"]["skipped"]) == ["bad.pdf"]
+    assert served.http.get("/api/tomes/novel/text", params={"id": "../x.txt"}).json()["text"].startswith("The smith")
+    removed = served.http.delete("/api/tomes/novel/document", params={"id": "/etc/x"}).json()
+    assert removed["document"] == "/etc/x"
+
+
+def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
+    refused = served.post("/api/tomes/novel/builds", {"system": "cogitorag"})
+    assert refused.status_code == 409
+    calls = refused.json()["estimate"]["total"]["calls"]
+    accepted = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": {"calls": calls, "cost": 1.0}})
+    assert accepted.status_code == 202
+    followed = events_of(served.http.get(f"/api/jobs/{accepted.json()['id']}/events").text)
+    assert [name for name, _ in followed][-1] == "job"
+    assert followed[-1][1]["state"] == "done"
+    assert followed[-1][1]["report"]["layers"][0]["added"] >= 1
+    assert "cogitorag" in served.http.get("/api/tomes/novel").json()["ready"]
+    assert served.http.get("/api/jobs").json()["jobs"][0]["id"] == accepted.json()["id"]
+
+
+def test_what_comes_later_says_so(served: Served):
+    for path in ("sessions", "pictures", "pictures/tree"):
+        reply = served.http.get(f"/api/tomes/novel/{path}")
+        assert (reply.status_code, "this version" in reply.text) == (404, True)
+    assert served.http.post("/mcp/", json={}).status_code in (404, 406, 400, 200)

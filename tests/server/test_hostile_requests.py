@@ -1,0 +1,217 @@
+"""Requests that nobody should send: each gets a clear sentence and its status, and the server lives on."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.server.conftest import make_tome
+from tests.server.served import TOKEN, Served, serve
+
+ASK = "/api/tomes/novel/ask"
+UPLOAD = "/api/tomes/novel/documents"
+QUESTION = "Who put out the light?"
+
+
+@pytest.fixture(autouse=True)
+def alive(served: Served):
+    yield
+    assert served.http.get("/api/health").json() == {"ok": True}
+
+
+def send_json(served: Served, text: str, path: str = ASK) -> tuple[int, str]:
+    reply = served.http.post(path, content=text.encode(), headers={"content-type": "application/json"})
+    return reply.status_code, reply.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"question": ' + "[" * 10_000, "body"),
+        ('{"question": "x", "max_cost": NaN}', "max_cost"),
+        ('{"question": "x", "surprise": 1}', "surprise"),
+        ('{"question": "x", "settings": {"limit": 1000000000}}', "limit"),
+        ('{"question": "x", "system": "hybrid+probe cycles=1000000000"}', "cycles"),
+        ('{"question": "x", "system": "hybrid+probe", "settings": {"cycles": 1e9}}', "cycles"),
+        ('{"question": " "}', "question"),
+        (json.dumps({"question": "x" * 2_000_000}), "question"),
+        ('{"question": "\\ud800"}', "question"),
+        (json.dumps({"question": "x", "options": ["a"] * 27}), "options"),
+        ('{"question": 3}', "question"),
+        ("{}", "question"),
+        ('{"question": "x", "max_calls": -1}', "max_calls"),
+        ('["question"]', "body"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: str, field: str):
+    status, message = send_json(served, body)
+    assert (status, field in message) == (400, True), message
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("POST", "/api/tomes/novle/ask", {"question": "x"}, 404, "did you mean 'novel'"),
+        ("POST", ASK, {"question": "x", "system": "hybird"}, 404, "did you mean 'hybrid'"),
+        ("POST", ASK, {"question": "x", "system": "comorag"}, 409, "tome build"),
+        ("GET", "/api/tomes/novel/document?id=nothing", None, 404, "no document"),
+        ("GET", "/api/tomes/novel/traces/999", None, 404, "no trace 999"),
+        ("GET", "/api/tomes/novel/traces/99999999999999999999999", None, 404, "no trace"),
+        ("GET", "/api/jobs/nothing", None, 404, "no job"),
+        ("GET", "/api/evaluations/nothing", None, 404, "no evaluation"),
+        ("GET", "/api/tomes/..%2Fsecret", None, 404, ""),
+        ("GET", "/api/tomes/novel/text?id=%00", None, 404, "no document"),
+        ("POST", "/api/tomes", {"name": "../x"}, 400, "cannot name a tome"),
+        ("POST", "/api/tomes", {"name": "x" * 5000}, 400, "name"),
+    ],
+)
+def test_unknown_names(served: Served, method: str, path: str, body: object, status: int, words: str):
+    reply = served.http.request(method, path, json=body)
+    assert (reply.status_code, words in reply.json()["error"]["message"]) == (status, True), reply.text
+
+
+def test_a_link_out_of_the_root_is_not_served(tmp_path: Path):
+    (tmp_path / "lib").mkdir()
+    make_tome(tmp_path / "secret.tome")
+    os.symlink(tmp_path / "secret.tome", tmp_path / "lib" / "secret.tome")
+    with serve(tmp_path, "--root", "lib") as own:
+        assert own.http.get("/api/tomes").json()["tomes"] == []
+        assert own.http.get("/api/tomes/secret").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "  ", "a\nb"])
+def test_a_name_that_cannot_be_an_id(served: Served, name: str):
+    assert send_json(served, json.dumps({"id": name, "text": "x"}), UPLOAD)[0] == 400
+
+
+def form(*parts: bytes, end: bytes = b"--x--\r\n") -> bytes:
+    return b"".join(b"--x\r\n" + part + b"\r\n" for part in parts) + end
+
+
+def file_part(name: str, text: bytes = b"Some text.") -> bytes:
+    return f'Content-Disposition: form-data; name="files"; filename="{name}"\r\n\r\n'.encode() + text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        form(*(file_part(f"{number}.txt") for number in range(10_000))),
+        form(file_part("a.txt"), end=b""),
+        form(file_part("a.txt"), end=b"--x"),
+        form(file_part("a.txt"), file_part("a.txt")),
+        form(file_part("x" * 5000)),
+        form(b'Content-Disposition: form-data; name="other"\r\n\r\nx'),
+        form(b"No header at all"),
+        form(b"X: " + b"y" * 50_000 + b"\r\n\r\nx"),
+        b"no form",
+        b"",
+    ],
+    ids=["10,000 parts", "no end", "half an end", "twice", "long name", "field", "no header", "long", "none", "empty"],
+)
+def test_a_bad_form_is_refused_and_leaves_nothing(served: Served, body: bytes):
+    before = served.http.get("/api/jobs").json()["total"]
+    reply = served.http.post(UPLOAD, content=body, headers={"content-type": "multipart/form-data; boundary=x"})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "usage")
+    assert served.http.get("/api/jobs").json()["total"] == before
+
+
+def head(path: str, *lines: str) -> bytes:
+    kind = "multipart/form-data; boundary=x" if path == UPLOAD else "application/json"
+    own = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1:PORT", f"Authorization: Bearer {TOKEN}", f"Content-Type: {kind}"]
+    return "\r\n".join([*own, *lines, "", ""]).encode()
+
+
+def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with serve(tmp_path, "novel.tome", "--max-upload", "1") as own:
+        port = f"127.0.0.1:{own.port}".encode()
+        declared = head(UPLOAD, "Content-Length: 101000000").replace(b"127.0.0.1:PORT", port)
+        assert b" 413 " in own.send_raw(declared).split(b"\r\n", 1)[0]
+        chunk = b"10000\r\n" + b"y" * 65536 + b"\r\n"
+        endless = head(UPLOAD, "Transfer-Encoding: chunked").replace(b"127.0.0.1:PORT", port)
+        start = form(file_part("a.txt"), end=b"")
+        endless += hex(len(start))[2:].encode() + b"\r\n" + start + b"\r\n" + chunk * 20
+        assert b" 413 " in own.send_raw(endless).split(b"\r\n", 1)[0]
+        with socket.create_connection(("127.0.0.1", own.port)) as connection:
+            cut = head(UPLOAD, "Content-Length: 100000").replace(b"127.0.0.1:PORT", port)
+            connection.sendall(cut + form(file_part("a.txt"), end=b""))
+        for _ in range(100):
+            if not list((tmp_path / "novel.tome-jobs").glob("*")):
+                break
+            threading.Event().wait(0.05)
+        assert not list((tmp_path / "novel.tome-jobs").glob("*"))
+        assert own.http.get("/api/jobs").json()["total"] == 0
+
+
+def test_too_many_questions_are_refused_and_slow_connections_hold_up_nobody(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    answer = json.dumps({"answer": "Ada", "quotes": []})
+    with OpenAIServer(lambda _: reply_with(answer, delay=1.0)) as model:
+        words = ("novel.tome", "--model", "openai:test", "--base-url", model.url, "--questions", "2")
+        with serve(tmp_path, *words, OPENAI_API_KEY="k") as own:
+            slow = [socket.create_connection(("127.0.0.1", own.port)) for _ in range(300)]
+            for connection in slow:
+                connection.sendall(b"P")
+
+            def ask(number: int):
+                return own.post(ASK, {"question": f"{QUESTION} {number}"})
+
+            with ThreadPoolExecutor(30) as pool:
+                replies = list(pool.map(ask, range(30)))
+            statuses = [reply.status_code for reply in replies]
+            assert statuses.count(200) == 10  # two at once and eight that wait
+            assert statuses.count(429) == 20
+            assert replies[statuses.index(429)].headers["retry-after"] == "5"
+            for connection in slow:
+                connection.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (("--model", "openai:gpt-4o"), 502, "key"),
+        (("--model", "openai:test", "--base-url", "http://127.0.0.1:9/v1"), 502, "127.0.0.1:9"),
+        (("--model", "openai:test", "--base-url", "http://127.0.0.1:9/v1", "--max-calls", "0"), 402, "limit of 0"),
+    ],
+    ids=["no key", "down", "no budget"],
+)
+def test_a_model_that_does_not_answer(tmp_path: Path, words: tuple[str, ...], status: int, sentence: str):
+    make_tome(tmp_path / "novel.tome")
+    key = {"OPENAI_API_KEY": ""} if "gpt-4o" in words[1] else {"OPENAI_API_KEY": "k"}
+    with serve(tmp_path, "novel.tome", *words, **key) as own:
+        reply = own.post(ASK, {"question": QUESTION})
+        assert (reply.status_code, sentence in reply.json()["error"]["message"]) == (status, True), reply.text
+
+
+def test_a_tome_that_is_damaged_removed_or_replaced(tmp_path: Path):
+    (tmp_path / "lib").mkdir()
+    path = tmp_path / "lib" / "novel.tome"
+    make_tome(path)
+    (tmp_path / "lib" / "bad.tome").write_bytes(b"no tome at all")
+    with serve(tmp_path, "--root", "lib") as own:
+        damaged = own.post("/api/tomes/bad/ask", {"question": QUESTION})
+        assert (damaged.status_code, "not a tome" in damaged.text) == (409, True)
+        assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+        path.rename(tmp_path / "lib" / "away.tome")
+        assert own.post(ASK, {"question": QUESTION}).status_code == 404
+        make_tome(tmp_path / "other.tome")
+        (tmp_path / "other.tome").rename(path)
+        assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with serve(tmp_path, "novel.tome") as own:
+        own.http.get("/api/tomes/novel")
+        resource.prlimit(own.process.pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+        reply = own.http.post(UPLOAD, files={"files": ("a.txt", b"x" * 2_000_000)})
+        assert (reply.status_code, reply.json()["error"]["code"]) == (507, "disk_full")
+        assert not list((tmp_path / "novel.tome-jobs").glob("*"))

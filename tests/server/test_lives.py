@@ -1,0 +1,155 @@
+"""Clients that leave, jobs that are cancelled or killed, servers that end, and other programs at the same tome."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.server.conftest import make_tome
+from tests.server.served import TOKEN, serve
+
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+ASK = "/api/tomes/novel/ask"
+SLOW = {"question": "Who put out the light?", "system": "naive+probe"}
+BUILD = {"system": "cogitorag", "accept": {"calls": 1000}}
+
+
+class SlowModel(OpenAIServer):
+    """Replies after half a second with a gist, which fits no other role."""
+
+    def __init__(self) -> None:
+        gist = json.dumps({"notes": "A meeting.", "memory": "Ada Marsh met the keeper."})
+        super().__init__(lambda _: reply_with(gist, delay=0.3))
+
+
+@pytest.fixture
+def model() -> Iterator[SlowModel]:
+    with SlowModel() as server:
+        yield server
+
+
+def words_for(model: OpenAIServer) -> tuple[str, ...]:
+    return ("novel.tome", "--model", "openai:test", "--base-url", model.url)
+
+
+def wait_until(holds, seconds: float = 10.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert holds()
+
+
+def make_long_tome(path: Path, documents: int = 40) -> None:
+    with Tome.open(path, embedder="hash") as tome:
+        tome.add(*(Document(id=f"d{n:02}", text=f"On day {n} Ada Marsh met the keeper.") for n in range(documents)))
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_client_that_leaves_ends_its_question(tmp_path: Path, model: SlowModel, accept: str):
+    make_tome(tmp_path / "novel.tome")
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k") as served:
+        body = json.dumps(SLOW).encode()
+        lines = [f"POST {ASK} HTTP/1.1", f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {TOKEN}"]
+        lines += ["Content-Type: application/json", f"Accept: {accept}", f"Content-Length: {len(body)}", "", ""]
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.sendall("\r\n".join(lines).encode() + body)
+            assert model.arrived.wait(10)
+        time.sleep(0.5)
+        sent = len(model.requests)
+        time.sleep(1.5)
+        assert len(model.requests) == sent
+        assert served.http.get("/api/health").json() == {"ok": True}
+
+
+def test_a_cancelled_build_ends_and_repeats_no_call(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome")
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k", TOMEWISE_LIMIT="2") as served:
+        job = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
+        wait_until(lambda: len(model.sent) >= 4)
+        finished = [request["messages"][-1]["content"] for request in model.sent]
+        time.sleep(0.1)  # for the last reply to be kept
+        assert served.http.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"
+        time.sleep(0.5)
+        before = len(model.requests)
+        time.sleep(0.8)
+        assert len(model.requests) == before
+        again = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
+        wait_until(lambda: len(model.requests) >= before + 4)
+        served.http.delete(f"/api/jobs/{again}")
+        repeated = [prompt for prompt in model.prompts[before:] if prompt in finished]
+        assert repeated == []
+
+
+def test_a_killed_job_is_offered_again(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome", 12)
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k", TOMEWISE_LIMIT="1") as served:
+        build = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
+        upload = served.http.post("/api/tomes/novel/documents", files={"files": ("new.txt", b"The smith sold it.")})
+        assert upload.json()["state"] == "queued"
+        wait_until(lambda: len(model.sent) >= 2)
+        served.end(signal.SIGKILL)
+    (tmp_path / "novel.tome-jobs" / "half").mkdir()  # an upload that was cut by the kill
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k") as served:
+        states = {job["id"]: job["state"] for job in served.http.get("/api/jobs").json()["jobs"]}
+        assert states == {build: "interrupted", upload.json()["id"]: "interrupted"}
+        assert not (tmp_path / "novel.tome-jobs" / "half").exists()
+        assert served.http.post(f"/api/jobs/{upload.json()['id']}/resume").status_code == 202
+        done = served.wait_for_job(upload.json()["id"])
+        assert (done["state"], done["report"]["added"]) == ("done", ["new.txt"])
+        assert served.http.post(f"/api/jobs/{upload.json()['id']}/resume").status_code == 400
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_streams_and_jobs_in_two_seconds(tmp_path: Path, model: SlowModel, sign: int):
+    make_long_tome(tmp_path / "novel.tome")
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k", TOMEWISE_LIMIT="2") as served:
+        job = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
+        wait_until(lambda: len(model.requests) >= 2)
+        url, headers = f"/api/jobs/{job}/events", {"authorization": f"Bearer {TOKEN}"}
+        client = httpx.Client(base_url=served.url, headers=headers, trust_env=False)
+        with client, client.stream("GET", url) as stream:
+            texts = stream.iter_text()
+            assert "event: job" in next(texts)
+            seconds = served.end(sign)
+            rest = "".join(texts)
+        assert "event: error" in rest or "interrupted" in rest
+        assert seconds < 2
+    record = json.loads((tmp_path / "novel.tome-jobs" / job / "job.json").read_text())
+    assert record["state"] == "interrupted"
+
+
+def test_a_job_waits_for_another_program_and_answers_see_what_it_added(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with serve(tmp_path, "novel.tome") as served, Tome.open(tmp_path / "novel.tome", embedder="hash") as neighbour:
+        assert served.post(ASK, {"question": "Who sold the horse?"}).json()["citations"] == []
+        with neighbour.store.alone("add"):
+            job = served.post("/api/tomes/novel/documents", {"id": "late", "text": "The widow kept the coin."}).json()
+            assert served.wait_for_job(job["id"], "waiting")["state"] == "waiting"
+            removal = served.http.delete("/api/tomes/novel/document", params={"id": "light"})
+            assert (removal.status_code, removal.json()["error"]["code"]) == (409, "locked")
+        assert served.wait_for_job(job["id"])["state"] == "done"
+        neighbour.add(Document(id="horse", text="Tom Reed sold the horse."))
+        answer = served.post(ASK, {"question": "Who sold the horse?"}).json()
+        assert answer["citations"][0]["document"] == "horse"
+
+
+def test_a_bound_of_a_question_holds_for_it_alone(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    answer = json.dumps({"reasoning": "It says so.", "answer": "Ada Marsh", "quotes": []})
+    model = OpenAIServer(lambda _: reply_with(answer))
+    with model, serve(tmp_path, *words_for(model), "--max-calls", "1", OPENAI_API_KEY="k") as served:
+        for number in range(3):
+            reply = served.post(ASK, {"question": f"Who put out light {number}?", "max_calls": 5})
+            assert reply.status_code == 200, reply.text
+        refused = served.post(ASK, {"question": "Who put out the last light?", "max_calls": 0})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (402, "budget")
+        assert served.http.get("/api/info").json()["spent"]["calls"] == 3

@@ -1,0 +1,140 @@
+"""OpenAI's protocol, with its own client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2 as httpx
+import openai
+import pytest
+from tests.server.served import TOKEN, Served
+
+from tomewise.server.chat_turns import answer_task
+from tomewise.server.openai_bodies import Message
+from tomewise.server.openai_replies import escape_markdown
+
+QUESTION = [{"role": "user", "content": "Who put out the light?"}]
+MODEL = "novel/hybrid"
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=0) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def test_models_are_tomes_with_systems_that_are_ready(client: openai.OpenAI):
+    names = [model.id for model in client.models.list()]
+    assert MODEL in names
+    assert "novel/comorag" not in names
+    assert client.models.retrieve(MODEL).id == MODEL
+
+
+def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
+    reply = client.chat.completions.create(model=MODEL, messages=QUESTION, temperature=0.3, max_tokens=5)
+    message = reply.choices[0].message
+    assert message.content.startswith("Ada Marsh [1]")
+    annotation = message.annotations[0].url_citation
+    assert message.content[annotation.start_index : annotation.end_index] == "[1]"
+    with httpx.Client(headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False) as reader:
+        assert "Ada Marsh" in reader.get(annotation.url).json()["text"]
+    own = reply.model_extra["tomewise"]
+    asked = served.post("/api/tomes/novel/ask", {"question": QUESTION[0]["content"]}).json()
+    for each in (own, asked):
+        each.pop("usage")
+        each.pop("trace")
+    assert own.pop("notes") == []
+    assert own == asked
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_a_stream_reasons_then_answers(client: openai.OpenAI):
+    stream = client.chat.completions.create(
+        model=MODEL, messages=QUESTION, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = list(stream)
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    assert any("retrieved" in (delta.model_extra or {}).get("reasoning_content", "") for delta in deltas)
+    assert "".join(delta.content or "" for delta in deltas).startswith("Ada Marsh [1]")
+    assert chunks[-1].usage is not None
+
+
+def test_a_stream_that_is_left_half_way(client: openai.OpenAI, served: Served):
+    with client.chat.completions.create(model=MODEL, messages=QUESTION, stream=True) as stream:
+        next(iter(stream))
+    assert served.http.get("/api/health").json() == {"ok": True}
+
+
+def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Served):
+    earlier = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    system = [{"role": "system", "content": "Answer in three words."}]
+    reply = client.chat.completions.create(model=MODEL, messages=[*system, *earlier, *QUESTION])
+    own = reply.model_extra["tomewise"]
+    assert own["notes"] == ["the earlier messages of this chat were not read: the last one alone is the question"]
+    trace = served.http.get(f"/api/tomes/novel/traces/{own['trace']}").json()
+    assert (trace["question"], trace["instructions"]) == (QUESTION[0]["content"], "Answer in three words.")
+
+
+def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Served):
+    with pytest.raises(openai.NotFoundError, match="did you mean 'novel'") as unknown:
+        client.chat.completions.create(model="novle/hybrid", messages=QUESTION)
+    assert (unknown.value.code, unknown.value.type) == ("unknown_name", "not_found_error")
+    with pytest.raises(openai.APIError, match="did you mean 'novel'"):
+        list(client.chat.completions.create(model="novle/hybrid", messages=QUESTION, stream=True))
+    bad = openai.OpenAI(base_url=f"{served.url}/v1", api_key="wrong", max_retries=0)
+    with pytest.raises(openai.AuthenticationError):
+        bad.models.list()
+    bad.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"n": 2}, "n is 2"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "image_url"),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "messages"),
+    ],
+)
+def test_what_a_tome_cannot_do_is_refused_by_name(client: openai.OpenAI, more: dict, name: str):
+    with pytest.raises(openai.BadRequestError, match=name):
+        client.chat.completions.create(**{"model": MODEL, "messages": QUESTION, **more})
+
+
+@pytest.mark.parametrize(
+    ("task", "reply"),
+    [
+        (
+            "### Task:\nGenerate a concise, 3-5 word title with an emoji.\n\n### Chat History:\n<chat_history>\n"
+            "USER: Who forged the letter?\n</chat_history>",
+            '{"title": "Who forged the letter?"}',
+        ),
+        ("### Task:\nGenerate 1-3 broad tags categorizing the main themes.\n<chat_history>x", '{"tags": []}'),
+        ("### Task:\nSuggest 3-5 relevant follow-up questions.\n<chat_history>x", '{"follow_ups": []}'),
+        ("Provide a concise, 5-word-or-less title for the conversation.\nUser: Who did it?", "Who did it?"),
+        ("What is the title of the third chapter?", None),
+    ],
+)
+def test_the_tasks_of_chat_clients_cost_nothing(task: str, reply: str | None):
+    assert answer_task([Message(role="user", content=task)]) == reply
+
+
+def test_signs_of_markdown_are_escaped():
+    assert escape_markdown("![x](http://evil.example) <b>") == r"\!\[x\](http://evil.example) \<b\>"
+
+
+def test_the_command_llm_can_ask(served: Served, tmp_path: Path):
+    llm = pytest.importorskip("llm")
+    from llm.default_plugins.openai_models import Chat
+
+    model = Chat(MODEL, model_name=MODEL, api_base=f"{served.url}/v1")
+    model.key = TOKEN
+    assert llm is not None
+    assert model.prompt(QUESTION[0]["content"], stream=False).text().startswith("Ada Marsh [1]")
