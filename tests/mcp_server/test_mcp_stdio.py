@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.mcp_server.mcp_tomes import QUESTION, call, start_command
@@ -22,6 +23,11 @@ from tomewise.tome.tome import Tome
 
 MODES = ("legacy", "2026-07-28")
 GARBAGE = "this is not what was asked for"  # a model that replies so is asked a second time
+
+
+def launch(parameters: StdioServerParameters) -> Any:
+    """The server as a process. It writes to the real standard error: the one of another test may be closed by now."""
+    return stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr)
 
 
 def serve_garbage() -> OpenAIServer:
@@ -41,7 +47,7 @@ async def test_a_client_asks_over_standard_input(story: Path, mode: str, command
     async def note(progress: float, total: float | None, message: str | None) -> None:
         steps.append(message)
 
-    async with Client(start_command(story), mode=mode) as client:
+    async with Client(launch(start_command(story)), mode=mode) as client:
         assert client.protocol_version == mode or mode == "legacy"
         assert len((await client.list_tools()).tools) == 6
         result = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
@@ -55,7 +61,7 @@ async def test_a_client_asks_over_standard_input(story: Path, mode: str, command
 async def test_a_cancelled_question_asks_the_model_no_more(story: Path, mode: str) -> None:
     with serve_garbage() as server:
         parameters = start_command(story, *name_model(server), OPENAI_API_KEY="test")
-        async with Client(parameters, mode=mode) as client:
+        async with Client(launch(parameters), mode=mode) as client:
             asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
             assert await asyncio.to_thread(server.arrived.wait, 20)
             asking.cancel()
@@ -118,7 +124,7 @@ def test_without_write_a_missing_tome_is_an_error(here: Path) -> None:
 
 async def test_write_makes_the_tome(here: Path) -> None:
     path = here / "new.tome"
-    async with Client(start_command(path, "--write", TOMEWISE_EMBEDDER="hash")) as client:
+    async with Client(launch(start_command(path, "--write", TOMEWISE_EMBEDDER="hash"))) as client:
         await call(client, "add_text", id="log", text="The keeper put out the light.")
     with Tome.open(path) as tome:
         assert tome.document("log").text == "The keeper put out the light."
@@ -132,7 +138,7 @@ async def test_config_prints_what_starts_the_server(story: Path, command: Callab
     assert entry["command"] == (shutil.which("tome") or sys.executable)
     parameters = start_command(story)
     parameters.args = ["-m", "tomewise", *entry["args"][entry["args"].index("mcp") :]]
-    async with Client(parameters) as client:
+    async with Client(launch(parameters)) as client:
         assert (await call(client, "overview"))["documents"] == 1
 
 

@@ -111,7 +111,7 @@ def test_files_are_added_under_their_names(served: Served):
     job = served.wait_for_job(reply.json()["id"])
     assert job["state"] == "done"
     assert sorted(job["report"]["added"]) == ["../x.txt", "/etc/x", "notes/one.md"]
-    assert list(job["report"]["skipped"]) == ["bad.pdf"]
+    assert list(job["report"]["failed"]) == ["bad.pdf"]
     assert served.http.get("/api/tomes/novel/text", params={"id": "../x.txt"}).json()["text"].startswith("The smith")
     removed = served.http.delete("/api/tomes/novel/document", params={"id": "/etc/x"}).json()
     assert removed["document"] == "/etc/x"

@@ -44,7 +44,7 @@ async def _add(tome: Tome, task: dict[str, Any], files: Path, on_progress: OnPro
     if text_file := task.get("document"):
         fields = await asyncio.to_thread(_read_json, files / text_file)
         sources.append(Document(**fields))
-    report = await tome.aadd(*sources, on_progress=on_progress)
+    report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):
         raise ReadingError(next(iter(report.skipped.values())))
     return Report(asdict(report))
