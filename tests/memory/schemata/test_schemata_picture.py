@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
-from tests.memory.schemata.test_schemata_layer import NAME, NAMES, RULES, build_layer, fill, make_model
+from tests.memory.schemata.test_schemata_layer import NAME, NAMES, RULES, TOPICS, build_layer, fill, make_model
 
 from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_names import SchemataNames
@@ -20,9 +20,11 @@ from tomewise.tome.pictures import draw_layer
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
-        fill(made, 40)
+        fill(made, 38)
+        for name in ("y", "z"):
+            put_document(made, HashEmbedder(32), document_of(name, f"{TOPICS[0]} and {TOPICS[1]} note {name}"))
         build_layer(made, make_model())
-        put_document(made, HashEmbedder(32), document_of("z", "It came after the build."))
+        put_document(made, HashEmbedder(32), document_of("zz", "It came after the build."))
         yield made
 
 
