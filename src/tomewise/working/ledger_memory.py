@@ -52,7 +52,7 @@ class LedgerMemory:
     def forget(self, nodes: Collection[NodeId]) -> tuple[str, ...]:
         """Remove the facts of these passages, and the inferences that rest on one of them. Returns their notes.
 
-        An inference that also rests on other passages goes too: it may state what only a removed one states.
+        An inference that also rests on other passages goes too: it may repeat what only a removed one states.
         """
         gone = frozenset(nodes)
         facts = (fact for fact in self._ledger.facts if fact.passage not in gone)

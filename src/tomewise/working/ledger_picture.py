@@ -29,15 +29,15 @@ def draw_entries(
     """
     uses = uses or Uses()
     facts = {fact.label: fact for inference in ledger.inferences for fact in inference.grounds}
-    kept = {fact.label: fact for fact in ledger.facts}
+    current = {fact.label: fact for fact in ledger.facts}
     questions = tuple(_make_questions(ledger, asked))
-    drawn = facts | kept
+    drawn = facts | current
     passages = dict.fromkeys(fact.passage for fact in drawn.values() if fact.passage)
     nodes = (
         PictureNode(id=_ASKED, label=shorten_label(about), group="question", text=outcome),
         *questions,
         *(_make_inference(inference, uses) for inference in ledger.inferences),
-        *(_make_fact(fact, "fact" if label in kept else "forgotten", uses) for label, fact in drawn.items()),
+        *(_make_fact(fact, "fact" if label in current else "forgotten", uses) for label, fact in drawn.items()),
         *(_make_passage(passage, uses) for passage in passages),
     )
     return Picture(

@@ -6,14 +6,14 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
-from tests.memory.schemata.test_schemata_layer import NAME, NAMES, RULES, build_layer, fill, make_model
+from tests.memory.schemata.test_schemata_layer import EMBEDDER, NAME, NAMES, RULES, build_layer, fill, make_model
 
 from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.pictures import Uses, read_picture
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.testing import HashEmbedder, document_of, put_document
+from tomewise.testing import document_of, put_document
 from tomewise.tome.pictures import draw_layer
 
 
@@ -21,8 +21,9 @@ from tomewise.tome.pictures import draw_layer
 def store(tmp_path_factory):
     with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
         fill(made, 40)
+        put_document(made, EMBEDDER, document_of("y", "Nothing else speaks of xylophones."))  # in two clusters
         build_layer(made, make_model())
-        put_document(made, HashEmbedder(32), document_of("z", "It came after the build."))
+        put_document(made, EMBEDDER, document_of("zz", "It came after the build."))
         yield made
 
 
@@ -39,8 +40,8 @@ def test_clusters_stand_above_their_members_which_may_be_in_several(store):
     levels = [node.level for node in picture.nodes]
     assert levels == sorted(levels, reverse=True)
     assert {node.group for node in picture.nodes} == {f"level {level}" for level in {*levels} - {0}} | {"passages"}
-    assert picture.missing == ("Not drawn, as they are in no cluster: 1 of 41 passages.",)
-    assert picture.shown == picture.total == len(picture.nodes) == len(nodes) + 40
+    assert picture.missing == ("Not drawn, as they are in no cluster: 1 of 42 passages.",)
+    assert picture.shown == picture.total == len(picture.nodes) == len(nodes) + 41
     assert read_picture(picture.as_json()) == picture
 
 
