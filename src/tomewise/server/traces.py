@@ -1,4 +1,4 @@
-"""Endpoints for traces: how questions were answered. Sessions and pictures have their places here, still empty."""
+"""Endpoints for traces, how questions were answered, and for sessions. Pictures have their place here, still empty."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Annotated, Any, NoReturn
 
 from fastapi import APIRouter, Query
 
+from tomewise.errors import UnknownName
+from tomewise.names import suggest
 from tomewise.server.errors import HttpError
 from tomewise.server.service import Wanted
+from tomewise.tome.session_memory import list_notes
+from tomewise.tome.tome import Tome
 
 router = APIRouter(prefix="/api/tomes/{tome}", tags=["traces"])
 _MOST_NUMBER = 2**62
@@ -38,11 +42,27 @@ async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any
     return {"deleted": number}
 
 
-@router.get("/sessions", include_in_schema=False, response_model=None)
-@router.get("/sessions/{rest:path}", include_in_schema=False, response_model=None)
-async def list_sessions(tome: str, rest: str = "") -> NoReturn:
-    """The place of sessions."""
-    raise HttpError(404, "unknown_name", "this version of the server serves no sessions: ask without one")
+@router.get("/sessions")
+async def list_sessions(tome: str, service: Wanted) -> dict[str, Any]:
+    """The sessions, sorted by name."""
+    opened = await service.library.open(tome)
+    records = await asyncio.to_thread(opened.sessions)
+    return {"sessions": [{"name": each.name, "system": each.system, "count": each.count} for each in records]}
+
+
+@router.get("/sessions/{name:path}")
+async def show_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+    """One session, whole: what `tome sessions NAME --json` prints."""
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_show_session, name, opened)
+
+
+@router.delete("/sessions/{name:path}")
+async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+    """Delete a session. One that is answering a question is locked."""
+    opened = await service.library.open(tome)
+    await asyncio.to_thread(opened.delete_session, name)
+    return {"deleted": name}
 
 
 @router.get("/pictures", include_in_schema=False, response_model=None)
@@ -54,3 +74,11 @@ async def list_pictures(tome: str, rest: str = "") -> NoReturn:
 
 def _bound(number: int) -> int:
     return number if 0 < number < _MOST_NUMBER else 0  # a larger number does not fit into a store, and names no trace
+
+
+def _show_session(name: str, tome: Tome) -> dict[str, Any]:
+    record = tome.session(name).read()
+    if record is None:
+        near = suggest(name, (known.name for known in tome.sessions()))
+        raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
+    return {**record.as_json(), "notes": list(list_notes(record, tome.kit))}
