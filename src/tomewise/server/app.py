@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
-from tomewise.server import asking, evaluations, job_endpoints, openai_api, tomes, traces
+from tomewise.server import asking, evaluations, job_endpoints, openai_api, pictures, tomes, traces
 from tomewise.server.errors import explain_error, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -44,7 +44,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
-    for module in (tomes, asking, job_endpoints, traces, evaluations, openai_api):
+    for module in (tomes, asking, job_endpoints, traces, pictures, evaluations, openai_api):
         app.include_router(module.router)
     app.add_api_route("/", _greet, include_in_schema=False)
     app.add_api_route("/api/health", _check_health, tags=["server"])

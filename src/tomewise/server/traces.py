@@ -1,15 +1,14 @@
-"""Endpoints for traces, how questions were answered, and for sessions. Pictures have their place here, still empty."""
+"""Endpoints for traces, how questions were answered, and for sessions."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from tomewise.errors import UnknownName
 from tomewise.names import suggest
-from tomewise.server.errors import HttpError
 from tomewise.server.service import Wanted
 from tomewise.tome.session_memory import list_notes
 from tomewise.tome.tome import Tome
@@ -31,14 +30,14 @@ async def list_traces(tome: str, service: Wanted, limit: Annotated[int, Query(ge
 async def show_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.trace, _bound(number))).as_json()
+    return (await asyncio.to_thread(opened.trace, bound_number(number))).as_json()
 
 
 @router.delete("/traces/{number}")
 async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """Delete a trace. Its number is not used again."""
     opened = await service.library.open(tome)
-    await asyncio.to_thread(opened.delete_trace, _bound(number))
+    await asyncio.to_thread(opened.delete_trace, bound_number(number))
     return {"deleted": number}
 
 
@@ -65,14 +64,8 @@ async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any
     return {"deleted": name}
 
 
-@router.get("/pictures", include_in_schema=False, response_model=None)
-@router.get("/pictures/{rest:path}", include_in_schema=False, response_model=None)
-async def list_pictures(tome: str, rest: str = "") -> NoReturn:
-    """The place of pictures."""
-    raise HttpError(404, "unknown_name", "this version of the server draws no pictures: GET the tome lists its layers")
-
-
-def _bound(number: int) -> int:
+def bound_number(number: int) -> int:
+    """The number of a trace, or 0 for one that no trace has."""
     return number if 0 < number < _MOST_NUMBER else 0  # a larger number does not fit into a store, and names no trace
 
 
