@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from tomewise.server.limits import QuestionQueue
 from tomewise.server.options import ServerOptions
 from tomewise.systems.spec import Variant
 from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
+from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
 
@@ -32,9 +33,16 @@ class Service:
         self.queue = QuestionQueue(options.questions, options.waiting)
 
     async def ask(
-        self, name: str, body: Ask, on_event: Callable[[Event, Spent], None] | None = None
+        self,
+        name: str,
+        body: Ask,
+        on_event: Callable[[Event, Spent], None] | None = None,
+        turns: Sequence[Turn] = (),
     ) -> tuple[Tome, Answer]:
-        """Answer a question within the bounds of the server and of the request, and within its seconds."""
+        """Answer a question within the bounds of the server and of the request, and within its seconds.
+
+        Earlier `turns` of a chat make the question stand alone. A session has its own turns.
+        """
         if body.session and self.options.read_only:
             raise HttpError(403, "read_only", "this server only reads (--read-only): ask without a session")
         bounds = self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
@@ -42,14 +50,15 @@ class Service:
         async with self.queue, asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
             variant = await find_variant(tome, body)
-            ask = tome.session(body.session).aask if body.session else tome.aask
             with self.library.budget(bounds) as budget:
 
                 def report(event: Event) -> None:
                     if on_event:
                         on_event(event, budget.spent)
 
-                return tome, await ask(question, system=variant, on_event=report)
+                if body.session:
+                    return tome, await tome.session(body.session).aask(question, system=variant, on_event=report)
+                return tome, await tome.aask(question, system=variant, on_event=report, turns=turns)
 
     async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
         """The object of `tome ask --json`, and the number of the trace."""
