@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
@@ -49,8 +50,9 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     app.add_api_route("/", _greet, include_in_schema=False)
     app.add_api_route("/api/health", _check_health, tags=["server"])
     app.add_api_route("/api/info", _show_info, tags=["server"])
-    app.state.mcp = McpMount(library)
-    app.mount("/mcp", app.state.mcp)
+    app.state.mcp = McpMount(library, app.state.service.admit)
+    for path in ("/mcp", "/mcp/"):
+        app.router.routes.append(Route(path, endpoint=app.state.mcp))  # a mount would redirect the first to the second
     for kind in (HTTPException, RequestValidationError, TomewiseError, TimeoutError, OSError, ClientLeft, Exception):
         app.add_exception_handler(kind, _reply_error)
     app.add_middleware(BodyLimits, max_upload=options.max_upload)

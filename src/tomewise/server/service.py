@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from tomewise.errors import TomewiseError
 from tomewise.server.bodies import Ask
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.errors import HttpError
@@ -59,6 +61,18 @@ class Service:
                 if body.session:
                     return tome, await tome.session(body.session).aask(question, system=variant, on_event=report)
                 return tome, await tome.aask(question, system=variant, on_event=report, turns=turns)
+
+    @asynccontextmanager
+    async def admit(self) -> AsyncIterator[None]:
+        """The queue, the seconds and the budget of a question that MCP asks. Raises TomewiseError if too many wait."""
+        async with AsyncExitStack() as inside:
+            try:
+                await inside.enter_async_context(self.queue)
+            except HttpError as error:
+                raise TomewiseError(error.message) from None
+            async with asyncio.timeout(self.options.seconds):
+                with self.library.budget(self.options.bounds):
+                    yield
 
     async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
         """The object of `tome ask --json`, and the number of the trace."""
