@@ -10,7 +10,7 @@ import openai
 import pytest
 from tests.server.served import TOKEN, Served
 
-from tomewise.server.chat_turns import answer_task
+from tomewise.server.chat_turns import answer_task, read_chat
 from tomewise.server.openai_bodies import Message
 from tomewise.server.openai_replies import escape_markdown
 
@@ -49,7 +49,6 @@ def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     for each in (own, asked):
         each.pop("usage")
         each.pop("trace")
-    assert own.pop("notes") == []
     assert own == asked
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
@@ -72,13 +71,26 @@ def test_a_stream_that_is_left_half_way(client: openai.OpenAI, served: Served):
 
 
 def test_the_system_message_and_earlier_turns(client: openai.OpenAI, served: Served):
-    earlier = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    earlier = [*QUESTION, {"role": "assistant", "content": "Ada Marsh [1]"}]
     system = [{"role": "system", "content": "Answer in three words."}]
-    reply = client.chat.completions.create(model=MODEL, messages=[*system, *earlier, *QUESTION])
-    own = reply.model_extra["tomewise"]
-    assert own["notes"] == ["the earlier messages of this chat were not read: the last one alone is the question"]
+    asked = "And where had she gone?"
+    messages = [*system, *earlier, {"role": "user", "content": asked}]
+    own = client.chat.completions.create(model=MODEL, messages=messages).model_extra["tomewise"]
     trace = served.http.get(f"/api/tomes/novel/traces/{own['trace']}").json()
-    assert (trace["question"], trace["instructions"]) == (QUESTION[0]["content"], "Answer in three words.")
+    assert (trace["question"], trace["instructions"]) == (asked, "Answer in three words.")
+    assert (trace["events"][0]["name"], trace["events"][0]["detail"]["asked"]) == ("rephrased", asked)
+    assert "Ada Marsh" in trace["events"][0]["detail"]["question"]
+    assert own["usage"]["calls"] == 2  # one to rephrase, one to answer
+    chunks = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
+    reasoning = [(chunk.choices[0].delta.model_extra or {}).get("reasoning_content", "") for chunk in chunks]
+    assert next(line for line in reasoning if line).startswith("rephrased: ")
+
+
+def test_messages_become_turns():
+    roles = ("assistant", "user", "user", "assistant", "assistant", "user", "user")
+    chat = read_chat([Message(role=role, content=str(number)) for number, role in enumerate(roles)])
+    assert [(turn.asked, turn.answer) for turn in chat.turns] == [("1", ""), ("2", "3"), ("5", "")]
+    assert chat.question == "6"
 
 
 def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Served):

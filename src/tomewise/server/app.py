@@ -14,10 +14,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
-from tomewise.server import asking, evaluations, job_endpoints, openai_api, tomes, traces
+from tomewise.server import asking, evaluations, job_endpoints, openai_api, pictures, tomes, traces
 from tomewise.server.errors import explain_error, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -44,13 +45,14 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
-    for module in (tomes, asking, job_endpoints, traces, evaluations, openai_api):
+    for module in (tomes, asking, job_endpoints, traces, pictures, evaluations, openai_api):
         app.include_router(module.router)
     app.add_api_route("/", _greet, include_in_schema=False)
     app.add_api_route("/api/health", _check_health, tags=["server"])
     app.add_api_route("/api/info", _show_info, tags=["server"])
-    app.state.mcp = McpMount(library)
-    app.mount("/mcp", app.state.mcp)
+    app.state.mcp = McpMount(library, app.state.service.admit)
+    for path in ("/mcp", "/mcp/"):
+        app.router.routes.append(Route(path, endpoint=app.state.mcp))  # a mount would redirect the first to the second
     for kind in (HTTPException, RequestValidationError, TomewiseError, TimeoutError, OSError, ClientLeft, Exception):
         app.add_exception_handler(kind, _reply_error)
     app.add_middleware(BodyLimits, max_upload=options.max_upload)

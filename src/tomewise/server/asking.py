@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.errors import explain_error, make_body
-from tomewise.server.service import Service, Wanted
+from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import evidence_json
 from tomewise.types import Event, Spent
@@ -65,8 +65,9 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
         emit(write_event("usage", asdict(spent)))
 
     try:
+        system = (await find_variant(await service.library.open(name), body)).label if body.session else body.system
         service.library.find_path(name)
-        emit(write_event("started", {"tome": name, "system": body.system, "model": service.library.model_name}))
+        emit(write_event("started", {"tome": name, "system": system, "model": service.library.model_name}))
         emit(write_event("answer", await service.answer_json(*await service.ask(name, body, report))))
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
         emit(write_event("error", make_body(explain_error(error), service.library.clean)))

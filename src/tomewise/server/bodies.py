@@ -64,11 +64,12 @@ class Search(ChosenSystem):
 
 
 class Ask(ChosenSystem):
-    """A question, and what it may cost."""
+    """A question, and what it may cost. Later questions of a session may leave out its system."""
 
     question: Text
     options: Annotated[list[Text], Field(max_length=26)] = Field(default_factory=list)
     instructions: Text = ""
+    session: Name | None = None
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Cost | None = None

@@ -1,14 +1,15 @@
-"""From the messages of a chat to one question; and the prompts of chat clients that are no questions at all."""
+"""From the messages of a chat to a question with earlier turns; and prompts of chat clients that are no questions."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tomewise.server.openai_bodies import Message
+from tomewise.tome.session_record import Turn
 
 _TITLE = 40  # characters of the title of a chat
 # The tasks that Open WebUI and LibreChat send beside each message: what they ask for, and the empty reply.
@@ -23,30 +24,33 @@ _FIRST_TURN = re.compile(r"^(?:USER|Human|User): *(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A question with the instructions for its answer; `notes` say what of the chat was not used."""
+class ChatQuestion:
+    """A question, the instructions for its answer, and the earlier turns of the chat."""
 
     question: str
     instructions: str = ""
-    notes: tuple[str, ...] = ()
+    turns: tuple[Turn, ...] = ()
 
 
-def read_turn(messages: Sequence[Message]) -> Turn:
-    """The question of the last message, and the system messages as its instructions. Raises UsageError."""
+def read_chat(messages: Sequence[Message]) -> ChatQuestion:
+    """The question of the last message, with the system messages as its instructions. Raises UsageError."""
     instructions = "\n\n".join(each.text for each in messages if each.role in ("system", "developer"))
-    earlier = [each for each in messages[:-1] if each.role in ("user", "assistant")]
-    question, notes = make_standalone(messages[-1].text, earlier)
-    return Turn(question, instructions, notes)
+    return ChatQuestion(messages[-1].text, instructions, tuple(_read_turns(messages[:-1])))
 
 
-def make_standalone(question: str, earlier: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
-    """A question that can be understood without the earlier turns.
-
-    The place of the role `rephrase`. Until there is one, the question stays as it is, and a note says so.
-    """
-    if not earlier:
-        return question, ()
-    return question, ("the earlier messages of this chat were not read: the last one alone is the question",)
+def _read_turns(messages: Sequence[Message]) -> Iterator[Turn]:
+    """Each message of the user with the reply to it, empty where the chat has none."""
+    asked: str | None = None
+    for message in messages:
+        if message.role == "user":
+            if asked is not None:
+                yield Turn(asked=asked, question=asked, answer="")
+            asked = message.text
+        elif message.role == "assistant" and asked is not None:
+            yield Turn(asked=asked, question=asked, answer=message.text)
+            asked = None
+    if asked is not None:
+        yield Turn(asked=asked, question=asked, answer="")
 
 
 def answer_task(messages: Sequence[Message]) -> str | None:

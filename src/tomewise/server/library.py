@@ -190,6 +190,7 @@ class Library:
             read_memory=settings.read_memory,
             read_characters=settings.read_characters,
             trace_bytes=settings.trace_bytes,
+            session_limit=settings.session_limit,
         )
 
     def _share_embedder(self, name: str) -> Embedder:

@@ -1,4 +1,4 @@
-"""The place of MCP below `/mcp`: its code is imported with the first request, since the library takes half a second."""
+"""The place of MCP at `/mcp`: its code is imported with the first request, since the library takes half a second."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tomewise.server.errors import HttpError, send_error
 from tomewise.server.library import Library
+from tomewise.server.mcp_library import Admit
 
 _MODULE = "tomewise.server.mcp_app"
 
 
 class McpMount:
-    """Passes requests on to the MCP app of the library, which it makes when it is first wanted."""
+    """Passes requests on to the MCP app of the library, which it makes when it is first wanted.
 
-    def __init__(self, library: Library) -> None:
+    Each question and search runs inside a context of `admit`.
+    """
+
+    def __init__(self, library: Library, admit: Admit) -> None:
+        self._admit = admit
         self._library = library
         self._app: ASGIApp | None = None
         self._making = asyncio.Lock()
@@ -41,6 +46,6 @@ class McpMount:
         async with self._making:
             if self._app is None and find_spec(_MODULE) is not None:
                 module = await asyncio.to_thread(import_module, _MODULE)
-                make: Callable[[Library], ASGIApp] = module.make_mcp_app
-                self._app = make(self._library)
+                make: Callable[..., ASGIApp] = module.make_mcp_app
+                self._app = make(self._library, admit=self._admit)
             return self._app

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Request, Response
 
 from tomewise.errors import UnknownName
 from tomewise.server.bodies import Ask
-from tomewise.server.chat_turns import Turn, answer_task, read_turn
+from tomewise.server.chat_turns import answer_task, read_chat
 from tomewise.server.errors import explain_error
 from tomewise.server.openai_bodies import Chat
 from tomewise.server.openai_replies import Completion, Written, make_error_body, write_answer, write_data
 from tomewise.server.ready_models import list_models
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected
+from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Event, Spent, Usage
 
 router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
@@ -60,9 +61,9 @@ async def complete(body: Chat, request: Request, service: Wanted) -> Response | 
 
 
 async def _answer(service: Service, body: Chat, completion: Completion, address: str) -> dict[str, Any]:
-    name, ask, turn = _read_request(body)
-    tome, answer = await service.ask(name, ask)
-    data = {**await service.answer_json(tome, answer), "notes": list(turn.notes)}
+    name, ask, turns = _read_request(body)
+    tome, answer = await service.ask(name, ask, turns=turns)
+    data = await service.answer_json(tome, answer)
     return completion.whole(write_answer(answer, name, address), answer.usage, data)
 
 
@@ -73,13 +74,11 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
         emit(completion.chunk({"reasoning_content": f"{event.name}: {event.summary}\n"}))
 
     try:
-        name, ask, turn = _read_request(body)
+        name, ask, turns = _read_request(body)
         service.library.find_path(name)
         emit(completion.chunk({"role": "assistant", "content": ""}))
-        for note in turn.notes:
-            emit(completion.chunk({"reasoning_content": f"note: {note}\n"}))
-        tome, answer = await service.ask(name, ask, report)
-        data = {**await service.answer_json(tome, answer), "notes": list(turn.notes)}
+        tome, answer = await service.ask(name, ask, report, turns)
+        data = await service.answer_json(tome, answer)
         _emit_answer(completion, body, write_answer(answer, name, address), answer, data, emit)
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
         emit(write_data(make_error_body(explain_error(error), service.library.clean)))
@@ -94,12 +93,12 @@ def _emit_answer(
         emit(completion.usage_chunk(answer.usage))
 
 
-def _read_request(body: Chat) -> tuple[str, Ask, Turn]:
+def _read_request(body: Chat) -> tuple[str, Ask, tuple[Turn, ...]]:
     name, slash, system = body.model.partition("/")
     if not slash or not system:
         raise UnknownName(f"{body.model[:200]!a} is not TOME/SYSTEM: GET /v1/models lists the models")
-    turn = read_turn(body.messages)
-    return name, Ask(question=turn.question, instructions=turn.instructions, system=system), turn
+    chat = read_chat(body.messages)
+    return name, Ask(question=chat.question, instructions=chat.instructions, system=system), chat.turns
 
 
 def _describe_model(name: str) -> dict[str, Any]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from tomewise.errors import TomewiseError
 from tomewise.server.bodies import Ask
 from tomewise.server.choosing import choose_bounded
+from tomewise.server.errors import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
 from tomewise.server.options import ServerOptions
+from tomewise.systems.spec import Variant
 from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
+from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
 
@@ -30,21 +35,44 @@ class Service:
         self.queue = QuestionQueue(options.questions, options.waiting)
 
     async def ask(
-        self, name: str, body: Ask, on_event: Callable[[Event, Spent], None] | None = None
+        self,
+        name: str,
+        body: Ask,
+        on_event: Callable[[Event, Spent], None] | None = None,
+        turns: Sequence[Turn] = (),
     ) -> tuple[Tome, Answer]:
-        """Answer a question within the bounds of the server and of the request, and within its seconds."""
-        variant = choose_bounded(body.system, body.settings)
+        """Answer a question within the bounds of the server and of the request, and within its seconds.
+
+        Earlier `turns` of a chat make the question stand alone. A session has its own turns.
+        """
+        if body.session and self.options.read_only:
+            raise HttpError(403, "read_only", "this server only reads (--read-only): ask without a session")
         bounds = self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
         question = Question(text=body.question, options=tuple(body.options), instructions=body.instructions)
         async with self.queue, asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
+            variant = await find_variant(tome, body)
             with self.library.budget(bounds) as budget:
 
                 def report(event: Event) -> None:
                     if on_event:
                         on_event(event, budget.spent)
 
-                return tome, await tome.aask(question, system=variant, on_event=report)
+                if body.session:
+                    return tome, await tome.session(body.session).aask(question, system=variant, on_event=report)
+                return tome, await tome.aask(question, system=variant, on_event=report, turns=turns)
+
+    @asynccontextmanager
+    async def admit(self) -> AsyncIterator[None]:
+        """The queue, the seconds and the budget of a question that MCP asks. Raises TomewiseError if too many wait."""
+        async with AsyncExitStack() as inside:
+            try:
+                await inside.enter_async_context(self.queue)
+            except HttpError as error:
+                raise TomewiseError(error.message) from None
+            async with asyncio.timeout(self.options.seconds):
+                with self.library.budget(self.options.bounds):
+                    yield
 
     async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
         """The object of `tome ask --json`, and the number of the trace."""
@@ -59,6 +87,16 @@ class Service:
             tome = await self.library.open(name)
             estimates = await tome.aestimate(variant)
             return await asyncio.to_thread(costs_json, estimates, variant, tome.kit.model.name)
+
+
+async def find_variant(tome: Tome, body: Ask) -> Variant:
+    """The system that a question is for, within bounds. A session that has begun supplies what the request leaves out.
+
+    The session may have been begun elsewhere, so the bounds hold for its own settings too.
+    """
+    record = await asyncio.to_thread(tome.session(body.session).read) if body.session else None
+    is_named = record is None or "system" in body.model_fields_set
+    return choose_bounded(body.system if record is None or is_named else record.system, body.settings)
 
 
 def _find_service(request: Request) -> Service:

@@ -1,14 +1,17 @@
-"""Endpoints for traces: how questions were answered. Sessions and pictures have their places here, still empty."""
+"""Endpoints for traces, how questions were answered, and for sessions."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from tomewise.server.errors import HttpError
+from tomewise.errors import UnknownName
+from tomewise.names import suggest
 from tomewise.server.service import Wanted
+from tomewise.tome.session_memory import list_notes
+from tomewise.tome.tome import Tome
 
 router = APIRouter(prefix="/api/tomes/{tome}", tags=["traces"])
 _MOST_NUMBER = 2**62
@@ -27,30 +30,48 @@ async def list_traces(tome: str, service: Wanted, limit: Annotated[int, Query(ge
 async def show_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.trace, _bound(number))).as_json()
+    return (await asyncio.to_thread(opened.trace, bound_number(number))).as_json()
 
 
 @router.delete("/traces/{number}")
 async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """Delete a trace. Its number is not used again."""
     opened = await service.library.open(tome)
-    await asyncio.to_thread(opened.delete_trace, _bound(number))
+    await asyncio.to_thread(opened.delete_trace, bound_number(number))
     return {"deleted": number}
 
 
-@router.get("/sessions", include_in_schema=False, response_model=None)
-@router.get("/sessions/{rest:path}", include_in_schema=False, response_model=None)
-async def list_sessions(tome: str, rest: str = "") -> NoReturn:
-    """The place of sessions."""
-    raise HttpError(404, "unknown_name", "this version of the server serves no sessions: ask without one")
+@router.get("/sessions")
+async def list_sessions(tome: str, service: Wanted) -> dict[str, Any]:
+    """The sessions, sorted by name."""
+    opened = await service.library.open(tome)
+    records = await asyncio.to_thread(opened.sessions)
+    return {"sessions": [{"name": each.name, "system": each.system, "count": each.count} for each in records]}
 
 
-@router.get("/pictures", include_in_schema=False, response_model=None)
-@router.get("/pictures/{rest:path}", include_in_schema=False, response_model=None)
-async def list_pictures(tome: str, rest: str = "") -> NoReturn:
-    """The place of pictures."""
-    raise HttpError(404, "unknown_name", "this version of the server draws no pictures: GET the tome lists its layers")
+@router.get("/sessions/{name:path}")
+async def show_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+    """One session, whole: what `tome sessions NAME --json` prints."""
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_show_session, name, opened)
 
 
-def _bound(number: int) -> int:
+@router.delete("/sessions/{name:path}")
+async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+    """Delete a session. One that is answering a question is locked."""
+    opened = await service.library.open(tome)
+    await asyncio.to_thread(opened.delete_session, name)
+    return {"deleted": name}
+
+
+def bound_number(number: int) -> int:
+    """The number of a trace, or 0 for one that no trace has."""
     return number if 0 < number < _MOST_NUMBER else 0  # a larger number does not fit into a store, and names no trace
+
+
+def _show_session(name: str, tome: Tome) -> dict[str, Any]:
+    record = tome.session(name).read()
+    if record is None:
+        near = suggest(name, (known.name for known in tome.sessions()))
+        raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
+    return {**record.as_json(), "notes": list(list_notes(record, tome.kit))}

@@ -26,9 +26,10 @@ from tomewise.systems.spec import Choice
 from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.inputs import check_question, make_question
 from tomewise.tome.ready_systems import ReadySystems, choose_system
+from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, SessionTools
-from tomewise.tome.session_record import SessionRecord, read_session
+from tomewise.tome.session_record import SessionRecord, Turn, read_session
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import Trace, delete_trace, find_trace, find_traces, make_record
 from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, Question
@@ -124,16 +125,27 @@ class Questions:
         system: Choice | System = DEFAULT,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
+        turns: Sequence[Turn] = (),
         **narrowing: Unpack[Narrowing],
     ) -> Answer:
-        """See `ask`."""
+        """See `ask`. Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked."""
         question = make_question(question, options=options, instructions=instructions, force=force)
         question = await narrow(question, self._store, **narrowing)
         name, choice = choose_system(system, settings)
         with use_own_queue(), meter() as used, ask_anew(token_hex(8) if fresh else ""):
-            answer = await answer_question(await self._systems.prepare(choice), question, on_event)
+            answer = await self._answer_after(turns, question, await self._systems.prepare(choice), on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         return replace(answer, trace=await asyncio.to_thread(self._save_trace, question, answer))
+
+    async def _answer_after(
+        self, turns: Sequence[Turn], question: Question, system: System, on_event: OnEvent | None
+    ) -> Answer:
+        """The answer, whose events begin with those of the rephrasing."""
+        text, opening = await rephrase(self._kit.model, question.text, turns)
+        for event in opening if on_event else ():
+            on_event(event)  # type: ignore[misc]
+        answer = await answer_question(system, replace(question, text=text), on_event)
+        return replace(answer, events=(*opening, *answer.events))
 
     def astream(
         self,
