@@ -29,8 +29,8 @@ def test_questions_that_follow_one_another(served: Served):
     shown = served.http.get(f"{url}/sessions/a%2Fb").json()
     assert [turn["asked"] for turn in shown["turns"]] == [FIRST, "And when did she do it?"]
     assert shown["notes"] == []
-    other = served.post(f"{url}/ask", {"question": FIRST, "session": "a/b", "system": "hybrid"})
-    assert (other.status_code, other.json()["error"]["code"]) == (400, "usage")
+    refused = served.post(f"{url}/ask", {"question": FIRST, "session": "a/b", "system": "hybrid"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "usage")
     assert served.http.delete(f"{url}/sessions/a%2Fb").json() == {"deleted": "a/b"}
     assert served.http.get(f"{url}/sessions/a%2Fb").status_code == 404
     assert served.http.delete(f"{url}/sessions/a%2Fb").status_code == 404
