@@ -178,4 +178,4 @@ def test_threads_share_a_budget() -> None:
                 done.result(30)
     finally:
         sys.setswitchinterval(interval)
-    assert (budgeted.spent.calls, budgeted._reserved.calls) == (3200, 0)
+    assert (budgeted.spent.calls, budgeted._budget._reserved.calls) == (3200, 0)
