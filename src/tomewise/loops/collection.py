@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tomewise.loops.events import as_event_detail, list_facts
-from tomewise.loops.selection import take_turns
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, NodeId
 
 

@@ -34,10 +34,11 @@ from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
 from tomewise.loops.pictures import draw_hypergraph
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.points import fit_points, list_rows, measure_points, rank_points
-from tomewise.loops.selection import drop_repeats, take_turns
+from tomewise.loops.selection import drop_repeats
 from tomewise.loops.skipped import Skipped
 from tomewise.pictures import Picture
 from tomewise.recall.entity_graph import FoundEntity
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint

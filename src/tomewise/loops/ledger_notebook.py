@@ -40,9 +40,9 @@ from tomewise.loops.citing import locate
 from tomewise.loops.events import list_facts
 from tomewise.loops.evidence import Count, Shelf, find_labelled
 from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
-from tomewise.loops.selection import take_turns
 from tomewise.loops.skipped import Skipped
 from tomewise.reading.chunks import Chunk
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Event, Evidence, LanguageModel, Passage, PassageId, Question, Retriever, content_id
 from tomewise.working.ledger import (
     Fact,

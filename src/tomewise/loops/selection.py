@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Protocol
 
 from tomewise.recall.layered import Found
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Evidence, NodeId
 from tomewise.working.pool import Pool, Unit
 
@@ -112,12 +113,6 @@ class NewestFirst:
         """New evidence, best first from each search in turn; then the rest of the pool."""
         fresh = [unit.evidence for unit in units if unit.layer == layer]
         return drop_repeats(chain(take_turns(fresh), pool.gather(layer)))
-
-
-def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
-    """The first of each list, then the second of each, and so on."""
-    deepest = max(map(len, lists), default=0)
-    return (pieces[rank] for rank in range(deepest) for pieces in lists if rank < len(pieces))
 
 
 def _find_support(unit: Unit) -> list[Evidence]:

@@ -20,8 +20,8 @@ from tomewise.loops.answering import Answering
 from tomewise.loops.collection import Collection
 from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
 from tomewise.loops.repeats import fold
-from tomewise.loops.selection import take_turns
 from tomewise.loops.skipped import Skipped
+from tomewise.recall.ranking import take_turns
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Retriever
 
 STEPS = 5

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount
@@ -153,13 +153,14 @@ class PagesLayer:
         touched = {passage.document for passage in self._store.passages(change.added).values()}
         found = self._store.passages_of(sorted(touched))
         keys = {passage.id: key for key, passage in found.items()}
-        pages = [page for document in sorted(touched) for page in self._cut(document, list(found.values()))]
+        # In document order, so each document is read once, however many there are.
+        by_document = groupby(found.values(), key=lambda passage: passage.document)
+        pages = [page for document, passages in by_document for page in self._cut(document, list(passages))]
         above = self._store.find_derived(found, f"made-of:{self.name}").values()
         return _Base(pages, keys, self._store.nodes_at(sorted({key for parents in above for key in parents})))
 
-    def _cut(self, document: str, found: Sequence[Passage]) -> Iterator[_Page]:
+    def _cut(self, document: str, passages: Sequence[Passage]) -> Iterator[_Page]:
         """The pages of one document."""
-        passages = [passage for passage in found if passage.document == document]
         text = self._store.document(document).text
         gaps = [text[left.end : right.start] for left, right in pairwise(passages)]
         cuts = cut_pages(passages, gaps, self._words)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NOT_SELECTED, record_fallback
 from tomewise.language.roles import SELECT_NODES, SelectIn
 from tomewise.language.usage import estimate_tokens
+from tomewise.recall.ranking import take_turns
 from tomewise.recall.schemata_nodes import SchemataNodes, Scores
 from tomewise.types import Evidence, LanguageModel, Scope
 
@@ -52,9 +53,8 @@ class PruneAndGrow:
         rounds = await self._explore(query, scores, seeds)
         if not rounds:
             return sorted(seeds.values(), key=lambda piece: (-piece.score, piece.node))[:limit]
-        turns = zip_longest(*rounds[::-1])
-        kept = [piece for turn in turns for piece in turn if piece is not None]
-        return [replace(piece, score=1 / rank) for rank, piece in enumerate(kept[:limit], start=1)]
+        kept = islice(take_turns(rounds[::-1]), limit)
+        return [replace(piece, score=1 / rank) for rank, piece in enumerate(kept, start=1)]
 
     async def _explore(self, query: str, scores: Scores, seeds: Mapping[int, Evidence]) -> list[list[Evidence]]:
         """What the model keeps, round by round, the most useful first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tomewise.store.nearest import DECIMALS
@@ -34,3 +34,9 @@ def as_evidence(passage: Passage, score: float) -> Evidence:
         title=passage.title,
         place=passage.place,
     )
+
+
+def take_turns(lists: Sequence[Sequence[Evidence]]) -> Iterator[Evidence]:
+    """The first of each list, then the second of each, and so on."""
+    deepest = max(map(len, lists), default=0)
+    return (pieces[rank] for rank in range(deepest) for pieces in lists if rank < len(pieces))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tomewise.memory.schemata.network import Network, find_changes
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from tomewise.memory.schemata.network import Network
 
 NO_LABEL = -1
 _SWEEPS = 20
@@ -73,7 +73,7 @@ def _inherit_labels(
     old = labels != NO_LABEL
     order = np.lexsort((labels[old], replicas[old]))
     owners, shared = replicas[old][order], labels[old][order]
-    starts = np.flatnonzero(_find_changes(owners, shared))
+    starts = np.flatnonzero(find_changes(owners, shared))
     counts = np.diff(np.append(starts, len(owners)))
     owners, shared = owners[starts], shared[starts]
     order = np.lexsort((shared, -counts, owners))
@@ -135,15 +135,8 @@ def _sort_members(labels: NDArray[np.int64], owners: NDArray[np.int64]) -> tuple
     """Each pair of a label and a vertex once, ascending."""
     order = np.lexsort((owners, labels))
     labels, owners = labels[order], owners[order]
-    is_new = _find_changes(labels, owners)
+    is_new = find_changes(labels, owners)
     return labels[is_new], owners[is_new]
-
-
-def _find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these sorted pairs differ from the pair before."""
-    is_new = np.ones(len(a), np.bool_)
-    is_new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    return is_new
 
 
 def mix_bits(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:

@@ -55,8 +55,7 @@ class Links:
         low, high = np.minimum(a, b), np.maximum(a, b)
         order = np.lexsort((high, low))
         low, high, weights = low[order], high[order], weights[order]
-        is_first = np.ones(len(low), np.bool_)
-        is_first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        is_first = find_changes(low, high)
         return cls(low[is_first], high[is_first], weights[is_first])
 
 
@@ -176,3 +175,10 @@ def _number_pairs(
         known_a, known_b, a, b = np.split(places.astype(np.int64), ends)
         width = len(every)
     return known_a * width + known_b, a * width + b
+
+
+def find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these sorted pairs differ from the pair before."""
+    is_new = np.ones(len(a), np.bool_)
+    is_new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    return is_new
