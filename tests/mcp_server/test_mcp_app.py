@@ -38,9 +38,9 @@ async def serve(app: McpApp) -> AsyncIterator[str]:
 
     outer = Starlette(routes=[Route("/mcp", endpoint=app)], lifespan=close_at_end)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(outer, log_level="error", timeout_graceful_shutdown=2)
+        # Setting up logging closes the handlers of other libraries, and one of these closes pytest's own stream.
+        config = uvicorn.Config(outer, log_config=None, timeout_graceful_shutdown=2)
         server = uvicorn.Server(config)
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         serving = asyncio.create_task(server.serve([listener]))
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
