@@ -379,11 +379,14 @@ def test_several_questions_keep_their_order_and_the_limit(here):
             async with limit:
                 running += 1
                 most = max(most, running)
+                if running == 4:
+                    full.set()
+                await asyncio.wait_for(full.wait(), 30)  # on a busy machine the fourth question may start late
                 await asyncio.sleep(0.005 * (10 - int(given.question)))
                 running -= 1
             return await super().ask(role, given)
 
-    limit = asyncio.Semaphore(4)
+    limit, full = asyncio.Semaphore(4), asyncio.Event()
     model = Watched({"answer": lambda given: {"answer": f"answer {given.question}"}})
     with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
         tome.add(LOG)
