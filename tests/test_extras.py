@@ -60,8 +60,8 @@ def test_flat_systems_and_loops_need_no_extra(here):
         *(["build", "--system", system] for system in ("hgmem", "read_agent")),
         *(["ask", "Who put out the light?", "--system", system] for system in ("hgmem", "read_agent")),
     ]
-    for words, said in zip(commands, run_light(here, *commands), strict=True):
-        assert said.endswith("exit code 0"), (words, said)
+    for words, reply in zip(commands, run_light(here, *commands), strict=True):
+        assert reply.endswith("exit code 0"), (words, reply)
 
 
 def test_a_system_with_a_graph_or_a_tree_names_the_extra(here):
@@ -71,8 +71,8 @@ def test_a_system_with_a_graph_or_a_tree_names_the_extra(here):
     added, *refused = run_light(here, ["add", "novel.txt", "--embedder", "hash"], *builds, *estimates)
     assert added.endswith("exit code 0")
     remedy = 'needs numba, scipy, threadpoolctl, which the extra `graph` installs: run `pip install "tomewise[graph]"`'
-    for words, said in zip([*builds, *estimates], refused, strict=True):
-        assert said.endswith(f"{remedy} exit code {MissingDependency.exit_code}"), (words, said)
+    for words, reply in zip([*builds, *estimates], refused, strict=True):
+        assert reply.endswith(f"{remedy} exit code {MissingDependency.exit_code}"), (words, reply)
 
 
 def test_a_build_without_the_extra_asks_no_model(here, monkeypatch):

@@ -1,4 +1,4 @@
-"""The extras of Tomewise that its own parts need: packages that `pip install tomewise` leaves out because they are large.
+"""The extras that parts of Tomewise need: large packages that `pip install tomewise` leaves out.
 
 A part that needs one states it as `extra`, so that it is missed before the first model call and not after the last.
 """

@@ -81,4 +81,4 @@ def _load_messages() -> Mapping[str, Any]:
     # A pool of its own: the package `onnx`, where it is installed, registers messages in the common one.
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClassesForFiles([file.name], pool)
+    return dict(message_factory.GetMessageClassesForFiles([file.name], pool))
