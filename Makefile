@@ -2,13 +2,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-wheel check bench clean
 
 demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/python -m tomewise.sample.demo
 
 test: $(READY)  ## all tests, offline, without keys
 	$(BIN)/python -m pytest
+
+test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
+	$(BIN)/python tools/test_wheel.py
 
 check: $(READY)  ## style, types, imports and their picture, wording, the README's snippets
 	$(BIN)/ruff check .
