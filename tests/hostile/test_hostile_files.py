@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
+import socket
 import subprocess
 import sys
 import zipfile
@@ -38,6 +40,11 @@ REASONS = {
     "encrypted.eml": "is an encrypted message",
     "deep.html": "nested too deep",
     "pipe.txt": "is neither a file nor a folder",
+    "socket.txt": "is neither a file nor a folder",
+    "locked.epub": "needs a password, because it is encrypted",
+    "locked.docx": "is encrypted, password required",
+    "overlapping.epub": "could not be converted",
+    "squeezed.log": "is binary, not text",
     "loop-a.txt": "",
     "sparse.log": "holds more than 2,000,000 characters",
     r"two\nlines.pdf": "could not be converted",
@@ -83,6 +90,8 @@ def make_texts(folder: Path) -> dict[str, bytes]:
         "nested.epub": nested.getvalue(),
         "nested.zip": nested.getvalue(),
         "archive.txt": nested.getvalue(),
+        "squeezed.log": gzip.compress(bytes(10**7)),
+        "no-mark.txt": "Regen fällt auf Öl. ".encode("utf-16-le") * 9,
         "binary.html": b"\x00\x01" * 500,
         "damaged.md": "Über Öl und Käse. ".encode() * 9 + b"\xff\xfe broken",
         "half-pair.json": b"\xff\xfe\x3d\xd8",
@@ -133,8 +142,42 @@ def make_archives(folder: Path) -> None:
     write_zip(folder / "ok-climbing.epub", {**EPUB, "../../../climbed": "rain", "/climbed": "rain"})
     write_zip(folder / "missing.epub", {**EPUB, "o.opf": EPUB["o.opf"].replace("c.xhtml", "../../secret")})
     write_zip(folder / "spaces.docx", {"word/document.xml": " " * 110 * 2**20})
+    for name in ("locked.epub", "locked.docx"):
+        write_zip(folder / name, EPUB if name.endswith("epub") else read_zip(docx(folder / name)))
+        lock_entries(folder / name)
+    overlap_entries(folder / "overlapping.epub")
     workbook = {"xl/workbook.xml": entities + "<workbook>&l9;</workbook>", "[Content_Types].xml": entities + "<a/>"}
     write_zip(folder / "laughs.xlsx", workbook)
+
+
+def lock_entries(path: Path) -> None:
+    """Mark every entry of an archive as encrypted with a password."""
+    raw = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = raw.find(signature)
+        while at >= 0:
+            raw[at + place] |= 1
+            at = raw.find(signature, at + 4)
+    path.write_bytes(raw)
+
+
+def overlap_entries(path: Path) -> None:
+    """An archive in which a thousand entries share the bytes of one, after Fifield, "A better zip bomb", 2019."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        chapters = "".join(
+            f'<item id="i{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>' for n in range(1000)
+        )
+        order = "".join(f'<itemref idref="i{n}"/>' for n in range(1000))
+        book = EPUB["o.opf"].replace("</manifest>", f"{chapters}</manifest>").replace("</spine>", f"{order}</spine>")
+        for name, content in {**EPUB, "o.opf": book}.items():
+            archive.writestr(name, content)
+        archive.writestr("c0.xhtml", "<p>" + " " * 2**24)
+        whole = archive.infolist()[-1]
+        for number in range(1, 1000):
+            copy = zipfile.ZipInfo(f"c{number}.xhtml")
+            for part in ("header_offset", "CRC", "compress_size", "file_size", "compress_type"):
+                setattr(copy, part, getattr(whole, part))
+            archive.filelist.append(copy)
 
 
 def read_zip(path: Path) -> dict[str, str]:
@@ -142,11 +185,21 @@ def read_zip(path: Path) -> dict[str, str]:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
+def bind(server: socket.socket, path: Path) -> None:
+    """Bind a socket to a path that may be longer than the address of a socket can be."""
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    server.bind(f"/proc/self/fd/{descriptor}/{path.name}")
+    os.close(descriptor)
+
+
 def make_odd_entries(folder: Path) -> None:
     """Files that are no files, links, and names that are no names."""
     os.mkfifo(folder / "pipe.txt")
+    with socket.socket(socket.AF_UNIX) as server:
+        bind(server, folder / "socket.txt")
     for name, target in (("zero.txt", "/dev/zero"), ("random.csv", "/dev/random"), ("terminal.html", "/dev/tty")):
         (folder / name).symlink_to(target)
+    (folder / "memory.html").symlink_to("/proc/self/mem")
     (folder / "loop-a.txt").symlink_to("loop-b.txt")
     (folder / "loop-b.txt").symlink_to("loop-a.txt")
     (folder / "up").symlink_to(folder)
@@ -191,7 +244,7 @@ def run_tome(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("follow", [(), ("--follow",)], ids=["", "follow"])
 def test_each_hostile_file_is_read_or_is_one_line(folder: Path, follow: tuple[str, ...], tmp_path: Path) -> None:
     entries = list(os.scandir(folder))
-    assert len(entries) >= 60
+    assert len(entries) >= 80
     memory = tmp_path / "a.tome"
     ran = run_tome(folder, "-m", str(memory), "add", str(folder), "--embedder", "hash", *follow)
     assert ran.returncode == 0, ran.stderr
@@ -213,3 +266,23 @@ def test_each_hostile_file_is_read_or_is_one_line(folder: Path, follow: tuple[st
     for name, document in documents:
         if name.startswith("ok-"):
             assert re.search("rain|Rain|word|a|x", document.text), name
+
+
+def test_hostile_files_that_are_named_one_by_one_are_one_line_each(folder: Path, tmp_path: Path) -> None:
+    """An endless device that is named is read until its bound, and no file stops the others."""
+    suffixes = (".txt", ".log", ".csv", ".html", ".epub", ".md")
+    bad = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes and not path.name.startswith("ok-")]
+    bad = [path for path in bad if path.name not in ("outside.txt", "terminal.html", "unknown.html", "no-mark.txt")]
+    memory = tmp_path / "a.tome"
+    good = folder / "ok-stars.txt"
+    ran = run_tome(folder, "-m", str(memory), "add", *map(str, bad), str(good), "--embedder", "hash")
+    assert ran.returncode == 3, ran.stderr
+    assert "Traceback" not in ran.stderr
+    with Tome.open(memory, embedder="hash") as tome:
+        read_names = {record.source.rsplit("/", 1)[1] for record in tome.store.documents()}
+    assert good.name in read_names
+    refused = [path for path in bad if path.name not in read_names]
+    *lines, last = ran.stderr.splitlines()
+    assert len(refused) == len(lines) >= 20, ran.stderr
+    assert all(line.startswith("tome: failed ") for line in lines)
+    assert last == f"tome: {len(refused)} of {len(bad) + 1} sources failed; the others are added"

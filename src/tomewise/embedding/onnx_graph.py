@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+
+from tomewise.embedding.onnx_messages import FLOAT, INT32, make_message, make_node, make_tensor, make_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FUSED = "com.microsoft"
+_VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
 Weights = Mapping[str, "NDArray[np.float32]"]
 
 
-def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> onnx.ModelProto:
+def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> Any:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
     `weights` have the names of a BertModel of Hugging Face Transformers.
@@ -37,7 +38,7 @@ def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) 
     return graph.model(states)
 
 
-def write(model: onnx.ModelProto, path: Path) -> None:
+def write(model: Any, path: Path) -> None:
     """Write the model under a temporary name, then rename it, so that readers of `path` find all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".partial", delete=False) as file:
@@ -59,8 +60,8 @@ class _Graph:
         self._weights = weights
         self._heads = heads
         self._epsilon = epsilon
-        self._nodes: list[onnx.NodeProto] = []
-        self._tensors: list[onnx.TensorProto] = []
+        self._nodes: list[Any] = []
+        self._tensors: list[Any] = []
 
     def embeddings(self) -> str:
         prefix = "embeddings"
@@ -88,13 +89,18 @@ class _Graph:
         active = self._node("BiasGelu", [wide, bias], f"{prefix}.active")  # with erf, as in training
         return self._residual(f"{prefix}.output", active, states)
 
-    def model(self, states: str) -> onnx.ModelProto:
+    def model(self, states: str) -> Any:
         dimensions = self._weights["embeddings.LayerNorm.weight"].shape[0]
-        ids = helper.make_tensor_value_info("ids", TensorProto.INT32, ["texts", "tokens"])
-        out = helper.make_tensor_value_info(states, TensorProto.FLOAT, ["texts", "tokens", dimensions])
-        graph = helper.make_graph(self._nodes, "bert", [ids], [out], self._tensors)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(FUSED, 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        graph = make_message(
+            "Graph",
+            name="bert",
+            node=self._nodes,
+            initializer=self._tensors,
+            input=[make_value("ids", INT32, ["texts", "tokens"])],
+            output=[make_value(states, FLOAT, ["texts", "tokens", dimensions])],
+        )
+        versions = [make_message("OperatorSetId", domain=name, version=number) for name, number in _VERSIONS.items()]
+        return make_message("Model", ir_version=9, opset_import=versions, graph=graph)
 
     def _residual(self, prefix: str, inner: str, states: str) -> str:
         weight, bias = self._dense(f"{prefix}.dense")
@@ -112,12 +118,12 @@ class _Graph:
         )
 
     def _tensor(self, name: str, values: NDArray[np.float32]) -> str:
-        self._tensors.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
+        self._tensors.append(make_tensor(name, values))
         return name
 
     def _node(
         self, kind: str, inputs: list[str], output: str, *, also: str = "", domain: str = FUSED, **attributes: Any
     ) -> str:
         outputs = [output, also] if also else [output]
-        self._nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **attributes))
+        self._nodes.append(make_node(kind, inputs, outputs, domain, attributes))
         return output

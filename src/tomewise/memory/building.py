@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
+from tomewise.extras import require_extra
 from tomewise.language.cached import ask_anew
 from tomewise.language.repairs import collect_repairs
 from tomewise.memory.needs import find_node_layers, find_providers
@@ -28,10 +29,12 @@ async def build(
 
     `provide` may supply a layer with results that the layer would otherwise ask a model for. It runs once the layers
     that this layer needs are built.
+    A layer may state the `extra` of Tomewise that it needs; MissingDependency is raised before any layer begins.
     Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
     running layers still end by themselves, so that no reply that was paid for is lost.
     """
     order = _sort_layers(layers)
+    _require_extras(layers)
     providers = {layer.name: [below.name for below in find_providers(layer, layers)] for layer in layers}
     tasks: dict[str, asyncio.Task[LayerReport | None]] = {}
     budget_errors: list[BudgetExceeded] = []
@@ -63,8 +66,9 @@ async def build(
 
 
 async def estimate(layers: Sequence[Layer], store: Store) -> list[Estimate]:
-    """Estimate the model calls of a build, layer by layer, without asking the model."""
+    """Estimate the model calls of a build, layer by layer, without asking the model. Raises MissingDependency."""
     order = _sort_layers(layers)
+    _require_extras(layers)
     estimates = []
     for layer in order.values():
         change = await run_in_thread(find_changes, layer, store, layers)
@@ -130,6 +134,12 @@ def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> b
         bool(find_changes(below, store, layers)) or _has_changes_below(below, layers, store)
         for below in find_providers(layer, layers)
     )
+
+
+def _require_extras(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        if extra := getattr(layer, "extra", ""):
+            require_extra(extra, f"the layer {layer.name}")
 
 
 def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:

@@ -23,13 +23,14 @@ _PAGES = frozenset({  # old books use several media types for their pages
     "", "application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document", "application/xml",
     "text/xml",
 })  # fmt: skip
+_LOCKED = 1  # the flag of an entry of an archive that is encrypted
 _MOST_LISTED = 3  # missing chapters that an error lists
 
 
 def read_epub(path: Path) -> tuple[Document]:
     """The book in an EPUB file; its title comes from its metadata.
 
-    Raises `ReadingError` if the file is damaged, protected by DRM, or lacks chapters that it lists.
+    Raises `ReadingError` if the file is damaged, encrypted, protected by DRM, or lacks chapters that it lists.
     """
     try:
         with ZipFile(path) as archive:
@@ -41,6 +42,8 @@ def read_epub(path: Path) -> tuple[Document]:
 
 def _read_book(path: Path, archive: ZipFile) -> Document:
     names = frozenset(archive.namelist())
+    if any(part.flag_bits & _LOCKED for part in archive.infolist()):
+        raise ReadingError(f"{path} needs a password, because it is encrypted: save a copy without it, or leave it out")
     if _ENCRYPTION in names:
         _refuse_protected(path, archive)
     package = _find_package(path, archive)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tomewise.extras import GRAPH, require_extra
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.walk import Walk
 
@@ -62,7 +63,8 @@ class GraphIndexes:
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
 
     def current(self) -> GraphIndex:
-        """The index of what is stored now."""
+        """The index of what is stored now. Raises MissingDependency without the extra that walks need."""
+        require_extra(GRAPH, "a walk over a graph")
         with self._guard:
             versions = self._store.versions(self._names)
             if self._cache is None or self._cache[0] != versions:

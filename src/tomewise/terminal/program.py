@@ -25,6 +25,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     serve,
     sessions,
     systems,
+    weights,
 )
 from tomewise.terminal.commands import app
 from tomewise.terminal.log import log

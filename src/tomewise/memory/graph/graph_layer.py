@@ -12,6 +12,7 @@ import numpy as np
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import ModelError, UsageError
+from tomewise.extras import GRAPH
 from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import (
@@ -106,6 +107,11 @@ class GraphLayer:
     @property
     def name(self) -> str:
         return self.names.layer
+
+    @property
+    def extra(self) -> str:
+        """A graph of triples is made for walks, which need the extra. One of relations can be searched without it."""
+        return GRAPH if self.style == "triples" else ""
 
     @property
     def source(self) -> str:

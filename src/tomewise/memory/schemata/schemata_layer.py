@@ -13,6 +13,7 @@ import numpy as np
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.concurrency import gather_calls, run_in_thread
 from tomewise.errors import BadReply
+from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
@@ -64,6 +65,8 @@ class SchemataLayer:
 
     Unlike the other layers, the result depends on the order in which passages came; equal histories give equal results.
     """
+
+    extra = GRAPH
 
     def __init__(
         self,

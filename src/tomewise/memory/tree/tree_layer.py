@@ -10,6 +10,7 @@ import numpy as np
 
 from tomewise.calls import CallCount
 from tomewise.concurrency import run_in_thread
+from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
@@ -87,6 +88,7 @@ class TreeLayer:
     name = NAME
     needs = (_GROUND,)
     writes = (NAME,)
+    extra = GRAPH
     # Every level has fewer nodes than the one below it.
     calls = CallCount(f"1 a summary, at most {_LEVELS} a passage", _LEVELS)
 

@@ -1,0 +1,142 @@
+"""The commands of a first day: with the light installation, then with everything, and in a notebook."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from importlib.metadata import Distribution
+from pathlib import Path
+
+import pytest
+from tests.newcomer.conftest import REPOSITORY, Installed, everything, light, makers
+
+STORY = (REPOSITORY / "src" / "tomewise" / "sample" / "story.md").read_text(encoding="utf-8")
+LETTER = "Ada Marsh forged the letter in May. The keeper, Tom Hale, put out the light at nine.\n"
+LEFT_OUT = {
+    "numba",
+    "llvmlite",
+    "scipy",
+    "onnx",
+    "scikit-learn",
+    "umap-learn",
+    "pandas",
+    "fastapi",
+    "pypdfium2",
+    "torch",
+}
+
+
+def run_all(machine: Installed, *lines: str) -> list[str]:
+    """Run lines as a shell would; returns what each wrote to standard output."""
+    written = []
+    for line in lines:
+        ran = machine.run(*shlex.split(line)[1:])
+        assert ran.returncode == 0, (line, ran.stderr)
+        assert "Traceback" not in ran.stderr
+        written.append(ran.stdout)
+    return written
+
+
+def list_packages(machine: Installed) -> set[str]:
+    site = next((machine.python.parents[1] / "lib").glob("python3*/site-packages"))
+    return {Distribution.at(folder).metadata["Name"].lower() for folder in site.glob("*.dist-info")}
+
+
+@pytest.mark.parametrize("machine", ["LIGHT", "ALL"], indirect=True)
+def test_the_environment_is_whole(machine: Installed):
+    ran = machine.call(machine.python, "-m", "pip", "check")
+    assert (ran.returncode, ran.stdout) == (0, "No broken requirements found.\n")
+
+
+@light
+def test_the_light_installation_is_light(machine: Installed):
+    assert not list_packages(machine) & LEFT_OUT
+    assert len(list_packages(machine)) <= 60
+
+
+@everything
+def test_the_first_screen_of_the_readme_ends_in_a_cited_answer(machine: Installed):
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```console\n(.*?)```", readme, re.DOTALL)
+    first, *others = [line.removeprefix("$ ") for line in block[1].splitlines()]
+    assert first.split(" && ") == ['pip install "tomewise[all]"', "tome weights"]
+    assert len(others) == 2
+    (machine.here / "novel.txt").write_text(STORY + LETTER, encoding="utf-8")
+    *_, answer = run_all(machine, "tome weights", *others)
+    assert "Ada Marsh" in answer
+    assert "novel.txt" in answer
+
+
+@light
+def test_a_day_with_the_light_installation(machine: Installed):
+    notes = machine.here / "notes"
+    notes.mkdir()
+    (notes / "one.md").write_text("# One\n\nThe doctor was away in May.")
+    (notes / "two.md").write_text("# Two\n\nThe clerk kept the coin.")
+    (machine.here / "novel.txt").write_text(STORY + LETTER, encoding="utf-8")
+    run_all(machine, "tome --version", "tome --help", "tome systems", "tome systems comorag", "tome models")
+    run_all(machine, "tome add novel.txt notes/", 'tome ask "Who forged the letter?"', 'tome search "the coin"')
+    answer = json.loads(run_all(machine, 'tome ask "Who put out the light?" --system naive --json')[0])
+    assert answer["citations"][0]["document"] == str(machine.here / "novel.txt")
+    assert answer["citations"][0]["quote"] in STORY + LETTER
+    (notes / "one.md").rename(notes / "moved.md")
+    (notes / "two.md").unlink()
+    run_all(machine, "tome add --sync notes/", "tome clean", "tome log", "tome log 1 --again", "tome sessions")
+    documents = {each["id"] for each in json.loads(run_all(machine, "tome show --json")[0])["documents"]}
+    assert {Path(name).name for name in documents} == {"novel.txt", "moved.md"}
+    run_all(machine, "tome build --system hybrid", 'tome ask --system hybrid+probe "Who put out the light?" --trace')
+    run_all(machine, "tome remove notes --yes", "tome eval run naive hybrid --data sample --out eval")
+    table = run_all(machine, "tome eval report eval --format markdown --baseline naive")[0]
+    assert "hybrid" in table
+    ran = machine.run("ask", "-", stdin="Who forged the letter?\n")
+    assert "Ada Marsh" in ran.stdout
+
+
+@light
+def test_what_is_left_out_is_asked_for_by_name(machine: Installed):
+    (machine.here / "a.pdf").write_bytes(b"%PDF-1.7")
+    (machine.here / "novel.txt").write_text(LETTER)
+    run_all(machine, "tome add novel.txt")
+    for line, extra in (
+        ("tome build --system raptor", "graph"),
+        ("tome build --system hipporag2", "graph"),
+        ("tome add a.pdf", "documents"),
+        ("tome serve memory.tome", "server"),
+        ("tome mcp", "server"),
+        ("tome ask who --model anthropic:claude-sonnet-4-5", "anthropic"),
+    ):
+        ran = machine.run(*shlex.split(line)[1:], ANTHROPIC_API_KEY="a-key-for-this-test")
+        assert ran.returncode != 0, line
+        assert re.search(rf"pip install ['\"]tomewise\[{extra}\]['\"]", ran.stderr), (line, ran.stderr)
+        assert len(ran.stderr.strip().splitlines()) == 1, (line, ran.stderr)
+
+
+@everything
+def test_graphs_and_trees_with_everything(machine: Installed):
+    (machine.here / "story.md").write_text(STORY[:12_000], encoding="utf-8")
+    run_all(machine, "tome add story.md", "tome build --system comorag --estimate", "tome build --system comorag")
+    run_all(machine, 'tome ask "Who found the body?" --system comorag --trace --picture pool.html')
+    assert "</html>" in (machine.here / "pool.html").read_text(encoding="utf-8")
+    run_all(machine, "tome build --system cam", 'tome ask "Who found the body?" --system cam')
+    run_all(
+        machine, "tome mcp -m memory.tome --config", "tome eval run naive --data sample --retrieval-only --out eval"
+    )
+    run_all(machine, "tome eval report eval --plots plots")
+    assert list((machine.here / "plots").iterdir())
+    ran = machine.call(machine.python, "-m", "tomewise", "show")
+    assert "story.md" in ran.stdout
+
+
+@makers
+def test_a_notebook(machine: Installed):
+    ran = machine.call(machine.python, REPOSITORY / "tests" / "newcomer" / "run_notebook.py")
+    assert ran.returncode == 0, ran.stderr
+    outputs = json.loads(ran.stdout.splitlines()[-1])
+    written = ["".join(output.get("text", "") for output in cell) for cell in outputs]
+    assert not [output for cell in outputs for output in cell if output["output_type"] == "error"]
+    assert "Ada Marsh" in written[2]
+    assert written[3] == "hybrid+probe\n"
+    assert written[4] == "Answer\n"
+    assert outputs[5][0]["output_type"] == "execute_result"
+    assert "Ada Marsh" in written[6]
