@@ -42,11 +42,15 @@ class Library:
     """Opens tomes by name, keeps them open, and closes them and the models at the end.
 
     `files` are served by their stems. With `root`, so are all tomes of that folder that are not links, and new ones are
-    made there. A client names a tome, never a path: a name is only looked up among those that exist.
+    made there. A client names a tome, never a path: a name is only looked up among those that exist. With `read_only`
+    answers leave nothing in the tomes.
     """
 
-    def __init__(self, settings: Settings, files: Sequence[Path] = (), root: Path | None = None) -> None:
+    def __init__(
+        self, settings: Settings, files: Sequence[Path] = (), root: Path | None = None, *, read_only: bool = False
+    ) -> None:
         self._settings = settings
+        self._read_only = read_only
         self._files: dict[str, Path] = {}
         for file in files:
             path = file.absolute()
@@ -174,7 +178,7 @@ class Library:
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
-        name = embedder or (settings.embedder or "bundled" if create else read_embedder(path))
+        name = embedder or (settings.embedder or "bundled" if create else read_embedder(path, read_only=self._read_only))
         with self._making:
             shared = self._share_embedder(name)
             model = self._share_model(shared)
@@ -185,6 +189,7 @@ class Library:
             passage_tokens=passage_tokens or (settings.passage_tokens if create else None),
             overlap=settings.overlap if create else None,
             create=create,
+            read_only=self._read_only,
             prompts=settings.prompts,
             read_seconds=settings.read_seconds,
             read_memory=settings.read_memory,
