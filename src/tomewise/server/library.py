@@ -178,7 +178,9 @@ class Library:
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
-        name = embedder or (settings.embedder or "bundled" if create else read_embedder(path, read_only=self._read_only))
+        name = embedder or (
+            settings.embedder or "bundled" if create else read_embedder(path, read_only=self._read_only)
+        )
         with self._making:
             shared = self._share_embedder(name)
             model = self._share_model(shared)
