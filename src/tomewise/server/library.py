@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -147,6 +148,13 @@ class Library:
             if identity is None:
                 raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
             self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
+
+    async def import_client(self) -> None:
+        """Import what asks a model, in a thread: it takes a second, and others are answered meanwhile."""
+        from tomewise.language.choose_model import EXTRACTIVE
+
+        if self._settings.model != EXTRACTIVE or self._settings.models:
+            await asyncio.to_thread(import_module, "tomewise.language.provider")
 
     async def close(self) -> None:
         """Close all tomes, then the models."""

@@ -51,6 +51,7 @@ class Service:
         question = Question(text=body.question, options=tuple(body.options), instructions=body.instructions)
         async with self.queue, asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
+            await self.library.import_client()
             variant = await find_variant(tome, body)
             with self.library.budget(bounds) as budget:
 
@@ -72,6 +73,7 @@ class Service:
             except HttpError as error:
                 raise TomewiseError(error.message) from None
             async with asyncio.timeout(self.options.seconds):
+                await self.library.import_client()
                 with self.library.budget(self.options.bounds):
                     yield
 
