@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -65,6 +64,7 @@ class Library:
         self._embedders: dict[str, Embedder] = {}
         self._models: dict[str, LanguageModel] = {}
         self._making = Lock()  # tomes are opened in threads
+        self._imported = False
         self.spent = Spent()
 
     def paths(self) -> Mapping[str, Path]:
@@ -153,8 +153,10 @@ class Library:
         """Import what asks a model, in a thread: it takes a second, and others are answered meanwhile."""
         from tomewise.language.choose_model import EXTRACTIVE
 
-        if self._settings.model != EXTRACTIVE or self._settings.models:
-            await asyncio.to_thread(import_module, "tomewise.language.provider")
+        names = {self._settings.model, *self._settings.models.values()} - {EXTRACTIVE}
+        if names and not self._imported:
+            await asyncio.to_thread(_import_providers, {name.partition(":")[0] for name in names})
+            self._imported = True
 
     async def close(self) -> None:
         """Close all tomes, then the models."""
@@ -236,6 +238,13 @@ class Library:
                 **prompts,
             )
         return self._models[key]
+
+
+def _import_providers(names: Collection[str]) -> None:
+    from tomewise.language.provider import import_provider
+
+    for name in names:
+        import_provider(name)
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
