@@ -85,7 +85,8 @@ class Service:
         except NotBuilt as error:
             refusal = explain_error(error)
             with suppress(TomewiseError):  # what was asked for matters more than its price
-                refusal.more = {"estimate": await self._estimate(tome, variant)}
+                costs = await self._estimate(tome, variant)
+                refusal.more = {"estimate": costs} if costs["layers"] else {}
             raise refusal from None
 
     async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
