@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tomewise.concurrency import gather_calls, gather_pair, run_in_thread
+from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, take_turn
 from tomewise.errors import BudgetExceeded
 
 
@@ -64,3 +64,24 @@ async def test_a_function_in_a_thread_returns_and_raises():
     assert await run_in_thread(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         await run_in_thread(divmod, 7, 0)
+
+
+async def test_turns_let_others_come_between() -> None:
+    order: list[str] = []
+
+    async def work(number: int) -> None:
+        await take_turn()
+        order.append(str(number))
+
+    async def come_between() -> None:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        order.append("other")
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work(number)) for number in range(5)]
+        group.create_task(come_between())
+        tasks[3].cancel()
+    assert [each for each in order if each != "other"] == ["0", "1", "2", "4"]
+    assert order.index("other") < 3
+    await take_turn()  # nobody waits any more

@@ -1,19 +1,50 @@
-"""Waiting for several coroutines at once, and for threads. What is cancelled has ended before the caller goes on."""
+"""Waiting for several coroutines at once, for threads, and for a turn of the event loop.
+
+What is cancelled has ended before the caller goes on.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from tomewise.errors import BudgetExceeded
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None]]] = WeakKeyDictionary()
+
+
+async def take_turn() -> None:
+    """Go on when all who came before have gone on: one in each round of the event loop.
+
+    Replies to many calls often arrive at the same moment. If all were worked on in one round, everything else in the
+    loop would wait for the sum of them.
+    """
+    loop = asyncio.get_running_loop()
+    waiting = _turns.setdefault(loop, deque())
+    turn = loop.create_future()
+    waiting.append(turn)
+    if len(waiting) == 1:
+        loop.call_soon(_give_turn, loop, waiting)
+    await turn
+
+
+def _give_turn(loop: asyncio.AbstractEventLoop, waiting: deque[asyncio.Future[None]]) -> None:
+    turn = waiting.popleft()
+    if not turn.done():  # it was not cancelled
+        turn.set_result(None)
+    if waiting:
+        loop.call_soon(_give_turn, loop, waiting)
 
 
 async def run_in_thread(function: Callable[..., A], *arguments: Any) -> A:

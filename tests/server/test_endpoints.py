@@ -129,3 +129,16 @@ def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
     assert followed[-1][1]["report"]["layers"][0]["added"] >= 1
     assert "cogitorag" in served.http.get("/api/tomes/novel").json()["ready"]
     assert served.http.get("/api/jobs").json()["jobs"][0]["id"] == accepted.json()["id"]
+
+
+def test_lists_come_in_pages(served: Served):
+    url = "/api/tomes/novel"
+    numbers = [served.post(f"{url}/ask", {"question": QUESTION, "session": f"p{n}"}).json()["trace"] for n in range(3)]
+    page = served.http.get(f"{url}/traces", params={"limit": 2}).json()
+    assert ([row["number"] for row in page["traces"]], page["next"]) == (numbers[:0:-1], numbers[1])
+    following = served.http.get(f"{url}/traces", params={"limit": 1, "before": page["next"]}).json()
+    assert [row["number"] for row in following["traces"]] == numbers[:1]
+    names = served.http.get(f"{url}/sessions", params={"after": "p0", "limit": 1}).json()
+    assert ([row["name"] for row in names["sessions"]], names["next"]) == (["p1"], "p1")
+    assert served.http.get("/api/evaluations").json() == {"evaluations": [], "total": 0}
+    assert served.http.head("/api/health").status_code == 200

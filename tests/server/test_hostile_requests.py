@@ -6,12 +6,14 @@ import json
 import os
 import resource
 import socket
+import sqlite3
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, Served, serve
 
@@ -48,6 +50,11 @@ def send_json(served: Served, text: str, path: str = ASK) -> tuple[int, str]:
         ("{}", "question"),
         ('{"question": "x", "max_calls": -1}', "max_calls"),
         ('["question"]', "body"),
+        ('{"question": "x", "settings": {"limit": %s}}' % ("[" * 10_000 + "]" * 10_000), "body"),
+        ('{"question": "x", "settings": {"limit": NaN}}', "limit"),
+        ('{"question": "x", "system": "hgmem", "settings": {"rounds": 1000}}', "rounds"),
+        ('{"question": "x", "system": "auto", "settings": {"ladder": "naive, hybrid+probe cycles=1000"}}', "cycles"),
+        (json.dumps({"question": "x", "settings": {"limit": [1] * 100_000}}), "settings.limit is too long"),
     ],
     ids=lambda value: value[:40],
 )
@@ -76,6 +83,20 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
 def test_unknown_names(served: Served, method: str, path: str, body: object, status: int, words: str):
     reply = served.http.request(method, path, json=body)
     assert (reply.status_code, words in reply.json()["error"]["message"]) == (status, True), reply.text
+
+
+def test_layers_that_are_not_built_are_answered_with_the_estimate(served: Served):
+    wanted = served.post("/api/tomes/novel/estimate", {"system": "comorag"}).json()
+    for path, body in ((ASK, {"question": "x"}), ("/api/tomes/novel/search", {"query": "x"})):
+        reply = served.post(path, {**body, "system": "comorag"})
+        assert (reply.status_code, reply.json()["error"]["code"]) == (409, "not_built")
+        assert reply.json()["estimate"] == wanted
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_a_foreign_form_cannot_speak_mcp(served: Served, kind: str):
+    reply = served.http.post("/mcp", content=b"{}", headers={"content-type": kind})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (415, "media_type")
 
 
 def test_a_link_out_of_the_root_is_not_served(tmp_path: Path):
@@ -151,27 +172,33 @@ def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
         assert own.http.get("/api/jobs").json()["total"] == 0
 
 
-def test_too_many_questions_are_refused_and_slow_connections_hold_up_nobody(tmp_path: Path):
+def test_of_200_questions_at_once_those_past_the_queue_are_refused(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     answer = json.dumps({"answer": "Ada", "quotes": []})
-    with OpenAIServer(lambda _: reply_with(answer, delay=1.0)) as model:
-        words = ("novel.tome", "--model", "openai:test", "--base-url", model.url, "--questions", "2")
-        with serve(tmp_path, *words, OPENAI_API_KEY="k") as own:
-            slow = [socket.create_connection(("127.0.0.1", own.port)) for _ in range(300)]
-            for connection in slow:
-                connection.sendall(b"P")
-
-            def ask(number: int):
-                return own.post(ASK, {"question": f"{QUESTION} {number}"})
-
-            with ThreadPoolExecutor(30) as pool:
-                replies = list(pool.map(ask, range(30)))
+    hold = threading.Event()
+    with OpenAIServer(lambda _: reply_with(answer, delay=0.0 if hold.is_set() else 6.0)) as model:
+        words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
+        with serve(tmp_path, *words, OPENAI_API_KEY="k") as own, ThreadPoolExecutor(200) as pool:
+            asked = [pool.submit(own.post, ASK, {"question": f"{QUESTION} {number}"}) for number in range(200)]
+            wait(asked, timeout=5)
+            hold.set()
+            replies = [reply.result() for reply in asked]
             statuses = [reply.status_code for reply in replies]
-            assert statuses.count(200) == 10  # two at once and eight that wait
-            assert statuses.count(429) == 20
+            assert (statuses.count(200), statuses.count(429)) == (40, 160)  # eight at once, and 32 that wait
             assert replies[statuses.index(429)].headers["retry-after"] == "5"
+
+
+def test_500_connections_that_send_a_byte_a_second_hold_up_nobody(served: Served):
+    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(500)]
+    try:
+        for byte in b"POS":
             for connection in slow:
-                connection.close()
+                connection.sendall(bytes([byte]))
+            assert served.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+            threading.Event().wait(1.0)
+    finally:
+        for connection in slow:
+            connection.close()
 
 
 @pytest.mark.parametrize(
@@ -191,6 +218,29 @@ def test_a_model_that_does_not_answer(tmp_path: Path, words: tuple[str, ...], st
         assert (reply.status_code, sentence in reply.json()["error"]["message"]) == (status, True), reply.text
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "words", "status", "sentence"),
+    [
+        (Behaviour({}, delay=60.0), (), 502, "reply within 1 s"),
+        (fail_with(401, "wrong key"), (), 502, "401"),
+        (reply_with(None, refusal="I will not."), (), 502, "I will not."),
+        (fail_with(429, "too many"), (), 502, "429"),
+        (reply_with("{}"), ("--max-cost", "1"), 402, "the price of openai:test is unknown"),
+    ],
+    ids=["hangs", "wrong key", "refuses", "overloaded", "no price"],
+)
+def test_a_model_that_does_not_help(
+    tmp_path: Path, behaviour: Behaviour, words: tuple[str, ...], status: int, sentence: str
+):
+    make_tome(tmp_path / "novel.tome")
+    with OpenAIServer(lambda _: behaviour) as model:
+        asking = ("--model", "openai:test", "--base-url", model.url, *words)
+        with serve(tmp_path, "novel.tome", *asking, OPENAI_API_KEY="k", TOMEWISE_TIMEOUT="1") as own:
+            reply = own.post(ASK, {"question": QUESTION, "system": "naive"})
+            assert (reply.status_code, sentence in reply.json()["error"]["message"]) == (status, True), reply.text
+            assert own.http.get("/api/health").json() == {"ok": True}
+
+
 def test_a_tome_that_is_damaged_removed_or_replaced(tmp_path: Path):
     (tmp_path / "lib").mkdir()
     path = tmp_path / "lib" / "novel.tome"
@@ -199,6 +249,12 @@ def test_a_tome_that_is_damaged_removed_or_replaced(tmp_path: Path):
     with serve(tmp_path, "--root", "lib") as own:
         damaged = own.post("/api/tomes/bad/ask", {"question": QUESTION})
         assert (damaged.status_code, "not a tome" in damaged.text) == (409, True)
+        make_tome(tmp_path / "lib" / "newer.tome")
+        with closing(sqlite3.connect(tmp_path / "lib" / "newer.tome")) as connection:
+            connection.execute("PRAGMA user_version = 999")
+        newer = own.post("/api/tomes/newer/ask", {"question": QUESTION})
+        assert (newer.status_code, "written by a newer Tomewise" in newer.text) == (409, True)
+        assert str(tmp_path) not in newer.text
         assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
         path.rename(tmp_path / "lib" / "away.tome")
         assert own.post(ASK, {"question": QUESTION}).status_code == 404

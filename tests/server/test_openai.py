@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx2 as httpx
 import openai
@@ -140,13 +139,3 @@ def test_the_tasks_of_chat_clients_cost_nothing(task: str, reply: str | None):
 
 def test_signs_of_markdown_are_escaped():
     assert escape_markdown("![x](http://evil.example) <b>") == r"\!\[x\](http://evil.example) \<b\>"
-
-
-def test_the_command_llm_can_ask(served: Served, tmp_path: Path):
-    llm = pytest.importorskip("llm")
-    from llm.default_plugins.openai_models import Chat
-
-    model = Chat(MODEL, model_name=MODEL, api_base=f"{served.url}/v1")
-    model.key = TOKEN
-    assert llm is not None
-    assert model.prompt(QUESTION[0]["content"], stream=False).text().startswith("Ada Marsh [1]")

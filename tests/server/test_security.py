@@ -81,7 +81,9 @@ def test_every_reply_forbids_what_a_page_does_not_need(served: Served):
 def test_read_only_answers_and_changes_nothing(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with serve(tmp_path, "novel.tome", "--read-only") as served:
-        assert served.post(ASK, BODY).json()["answer"] == "Ada Marsh"
+        answer = served.post(ASK, BODY).json()
+        assert (answer["answer"], answer["trace"]) == ("Ada Marsh", None)
+        assert served.http.get("/api/tomes/novel/traces").json()["traces"] == []
         for method, path in (
             ("POST", "/api/tomes"),
             ("POST", "/api/tomes/novel/documents"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
+from tomewise.concurrency import take_turn
 from tomewise.errors import ModelError, ModelUnavailable, Refused
 from tomewise.language.places import Places
 from tomewise.language.price import find_price
@@ -64,6 +65,7 @@ class Channel:
 
     async def send(self, request: ChatRequest, bill: Bill) -> ChargedReply:
         """Make one attempt. Raises `Failure`, or the error of a permit."""
+        await take_turn()  # to make a request takes milliseconds
         prompt_tokens = sum(map(estimate_tokens, (request.system, *request.turns)))
         most_tokens = self.connection.most_tokens(request)
         async with announce_request(Request(prompt_tokens, most_tokens, self._price)) as own:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tomewise.language.spec import ModelSpec
 
 
@@ -10,14 +12,23 @@ def price(model_spec: str, input_tokens: int, output_tokens: int) -> float | Non
     return find_price(ModelSpec.parse(model_spec), input_tokens, output_tokens)
 
 
+@cache
+def _has_price(provider: str, model: str) -> bool:
+    """Whether the list has the model: to look for one that it does not have takes a walk through the whole list."""
+    from genai_prices import Usage, calc_price
+
+    try:
+        calc_price(Usage(input_tokens=1), model, provider_id=provider)
+    except LookupError:
+        return False
+    return True
+
+
 def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
     """As `price`."""
     from genai_prices import Usage, calc_price
 
-    try:
-        calculation = calc_price(
-            Usage(input_tokens=input_tokens, output_tokens=output_tokens), spec.model, provider_id=spec.provider
-        )
-    except LookupError:
+    if not _has_price(spec.provider, spec.model):
         return None
-    return float(calculation.total_price)
+    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)

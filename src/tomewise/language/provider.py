@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import httpx2
@@ -156,6 +158,14 @@ def connect(spec: ModelSpec, api_key: str | None, limit: int) -> Connection:
             f"the provider {spec.provider!r} needs a package that is not installed: "
             f"pip install '{package}[{spec.provider}]' ({error})"
         ) from error
+
+
+def import_provider(name: str) -> None:
+    """Import the code of a provider, which takes a second. One that cannot be imported fails when it is asked."""
+    with suppress(ValueError, ImportError):
+        infer_provider_class(name)
+    if name == "openai":
+        import_module("pydantic_ai.models.openai")
 
 
 def classify_error(error: Exception, spec: ModelSpec) -> Failure:

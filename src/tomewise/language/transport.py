@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import httpx2
 
+from tomewise.concurrency import take_turn
+
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
 _LONG = 100_000  # bytes from which a body is repaired in a thread
@@ -43,6 +45,7 @@ class BoundedClient(httpx2.AsyncClient):
             body = await _read(response)
         finally:
             await response.aclose()
+        await take_turn()  # to parse a reply takes milliseconds
         repaired = await self._repair_body(body) if response.is_success else None
         headers = httpx2.Headers(response.headers)
         for name in _BODY_HEADERS if repaired else _BODY_HEADERS[:-1]:  # without a repair the content type stays

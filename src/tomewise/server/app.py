@@ -48,7 +48,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     for module in (tomes, asking, job_endpoints, traces, pictures, evaluations, openai_api):
         app.include_router(module.router)
     app.add_api_route("/", _greet, include_in_schema=False)
-    app.add_api_route("/api/health", _check_health, tags=["server"])
+    app.add_api_route("/api/health", _check_health, methods=["GET", "HEAD"], tags=["server"])
     app.add_api_route("/api/info", _show_info, tags=["server"])
     app.state.mcp = McpMount(library, app.state.service.admit)
     for path in ("/mcp", "/mcp/"):

@@ -26,6 +26,7 @@ _KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.MissingDependency, 501, "missing_dependency"),
     (errors.ModelError, 502, "model"),
 )
+_LONGEST = 2000  # characters of a message, which may repeat what a request holds
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -64,13 +65,17 @@ def explain_error(error: BaseException) -> HttpError:
         return HttpError(507, "disk_full", "the disk of the server is full: free some space, then try again")
     for kind, status, code in _KINDS:
         if isinstance(error, kind):
-            return HttpError(status, code, hide_credentials(str(error)))
+            return HttpError(status, code, _shorten(hide_credentials(str(error))))
     return HttpError(500, "internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
 
 
 def make_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
     """The JSON of a refusal; `clean` takes paths out of the message."""
     return {"error": {"code": error.code, "message": clean(error.message)}, **error.more}
+
+
+def _shorten(message: str) -> str:
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
 async def send_error(send: Send, error: HttpError) -> None:

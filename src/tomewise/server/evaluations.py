@@ -10,16 +10,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from tomewise.errors import UnknownName
+from tomewise.server.paging import PAGE, Limit
 from tomewise.server.service import Wanted
 
 router = APIRouter(prefix="/api/evaluations", tags=["evaluations"])
 
 
 @router.get("")
-async def list_evaluations(service: Wanted) -> dict[str, Any]:
-    """The experiments in the folder that the server was given."""
+async def list_evaluations(
+    service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = PAGE
+) -> dict[str, Any]:
+    """The experiments in the folder that the server was given, the latest first."""
     folder = service.options.evaluations
-    return {"evaluations": await asyncio.to_thread(_list, folder) if folder else []}
+    found = await asyncio.to_thread(_list, folder) if folder else []
+    return {"evaluations": found[start : start + limit], "total": len(found)}
 
 
 @router.get("/{name}")
@@ -27,7 +31,7 @@ async def show_evaluation(
     name: str,
     service: Wanted,
     start: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    limit: Limit = PAGE,
 ) -> dict[str, Any]:
     """The table of one experiment, as `tome eval report --json` prints it, and a page of its rows."""
     return await asyncio.to_thread(_show, service.options.evaluations, name, start, limit)

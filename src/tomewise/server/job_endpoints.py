@@ -6,8 +6,8 @@ import asyncio
 import json
 import math
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from tomewise.errors import UsageError
 from tomewise.server.bodies import Accepted, Build, NewDocument
 from tomewise.server.errors import HttpError, make_body
 from tomewise.server.jobs import JobList
+from tomewise.server.paging import PAGE, Limit
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
 from tomewise.server.uploads import check_name, receive_files
@@ -47,7 +48,7 @@ _FORM = {
 async def add_documents(tome: str, request: Request, service: Wanted) -> dict[str, Any]:
     """Add documents: files of a form, each under the relative path that it is sent with, or one text as JSON."""
     await service.library.open(tome)
-    with _keep_if_done(service.jobs.make_folder(tome)) as folder:
+    async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         files = folder / "files"
         files.mkdir()
         if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
@@ -68,14 +69,12 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> di
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
     task = {"system": body.system, "settings": body.settings, "bounds": asdict(bounds)}
-    with _keep_if_done(service.jobs.make_folder(tome)) as folder:
+    async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).as_json()
 
 
 @router.get("/jobs")
-async def list_jobs(
-    service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> dict[str, Any]:
+async def list_jobs(service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """All jobs, the newest first."""
     jobs = service.jobs.list_all()
     return {"jobs": [job.as_json() for job in jobs[start : start + limit]], "total": len(jobs)}
@@ -144,11 +143,11 @@ def _check_costs(costs: dict[str, Any], accept: Accepted) -> None:
         raise HttpError(409, "estimate", message, more={"estimate": costs})
 
 
-@contextmanager
-def _keep_if_done(folder: Path) -> Iterator[Path]:
+@asynccontextmanager
+async def _keep_if_done(folder: Path) -> AsyncIterator[Path]:
     """Deletes the folder of a job that does not come about."""
     try:
         yield folder
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise

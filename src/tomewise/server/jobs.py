@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -158,7 +159,7 @@ class JobList:
             async with self._queues[job.tome]:
                 job.started = job.started or _now()
                 report = await self._work(job)
-            job.report = report.report
+            job.report = _map_texts(report.report, self._clean(job))
             job.usage = report.usage
             self._end(job, "done")
         except asyncio.CancelledError:
@@ -217,7 +218,7 @@ class JobList:
             shutil.rmtree(self._folders.pop(job.id), ignore_errors=True)
             del self._jobs[job.id]
 
-    def _clean(self, job: Job) -> Any:
+    def _clean(self, job: Job) -> Callable[[str], str]:
         """Takes the paths of tomes and of uploads out of a message: an upload goes by the name that it came with."""
         names = {
             str((self._folders[job.id] / "files" / file).resolve()): name for file, name in job.task.get("files", ())
@@ -229,6 +230,15 @@ class JobList:
             return self._library.clean(text)
 
         return clean
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Plain data with each text changed, except for the keys."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _map_texts(item, change) for key, item in value.items()}
+    return [_map_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _find_folder(tome: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +42,15 @@ class Library:
     """Opens tomes by name, keeps them open, and closes them and the models at the end.
 
     `files` are served by their stems. With `root`, so are all tomes of that folder that are not links, and new ones are
-    made there. A client names a tome, never a path: a name is only looked up among those that exist.
+    made there. A client names a tome, never a path: a name is only looked up among those that exist. With `read_only`
+    answers leave nothing in the tomes.
     """
 
-    def __init__(self, settings: Settings, files: Sequence[Path] = (), root: Path | None = None) -> None:
+    def __init__(
+        self, settings: Settings, files: Sequence[Path] = (), root: Path | None = None, *, read_only: bool = False
+    ) -> None:
         self._settings = settings
+        self._read_only = read_only
         self._files: dict[str, Path] = {}
         for file in files:
             path = file.absolute()
@@ -60,6 +64,7 @@ class Library:
         self._embedders: dict[str, Embedder] = {}
         self._models: dict[str, LanguageModel] = {}
         self._making = Lock()  # tomes are opened in threads
+        self._imported = False
         self.spent = Spent()
 
     def paths(self) -> Mapping[str, Path]:
@@ -144,6 +149,15 @@ class Library:
                 raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
             self._open[name] = OpenTome(tome, path, identity, Readiness(tome))
 
+    async def import_client(self) -> None:
+        """Import what asks a model, in a thread: it takes a second, and others are answered meanwhile."""
+        from tomewise.language.choose_model import EXTRACTIVE
+
+        names = {self._settings.model, *self._settings.models.values()} - {EXTRACTIVE}
+        if names and not self._imported:
+            await asyncio.to_thread(_import_providers, {name.partition(":")[0] for name in names})
+            self._imported = True
+
     async def close(self) -> None:
         """Close all tomes, then the models."""
         tomes = [known.tome for known in self._open.values()]
@@ -174,7 +188,9 @@ class Library:
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
-        name = embedder or (settings.embedder or "bundled" if create else read_embedder(path))
+        name = embedder or (
+            settings.embedder or "bundled" if create else read_embedder(path, read_only=self._read_only)
+        )
         with self._making:
             shared = self._share_embedder(name)
             model = self._share_model(shared)
@@ -185,6 +201,7 @@ class Library:
             passage_tokens=passage_tokens or (settings.passage_tokens if create else None),
             overlap=settings.overlap if create else None,
             create=create,
+            read_only=self._read_only,
             prompts=settings.prompts,
             read_seconds=settings.read_seconds,
             read_memory=settings.read_memory,
@@ -221,6 +238,13 @@ class Library:
                 **prompts,
             )
         return self._models[key]
+
+
+def _import_providers(names: Collection[str]) -> None:
+    from tomewise.language.provider import import_provider
+
+    for name in names:
+        import_provider(name)
 
 
 def _identify(path: Path) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tomewise.server.errors import HttpError, send_error
 
 JSON_BYTES = 4_000_000  # of a body that is not an upload
+MCP_BYTES = 8_000_000  # of a request of MCP; a text to add is the largest
 IDLE_SECONDS = 30.0  # between two pieces of a body
 _DRAIN_SECONDS = 2.0
 _UPLOAD = "/documents"
@@ -28,12 +29,12 @@ class BodyLimits:
         self._max_upload = max_upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].startswith("/mcp"):
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         is_upload = scope["path"].endswith(_UPLOAD)
-        limit = self._max_upload if is_upload else JSON_BYTES
+        limit = self._find_limit(scope["path"])
         left = limit
         whole = False
 
@@ -68,6 +69,11 @@ class BodyLimits:
             await send_error(send_and_close, fault)
             return
         await self._app(scope, receive_within, send_and_close)
+
+    def _find_limit(self, path: str) -> int:
+        if path.endswith(_UPLOAD):
+            return self._max_upload
+        return MCP_BYTES if path.startswith("/mcp") else JSON_BYTES
 
 
 def _find_fault(headers: Headers, is_upload: bool, limit: int) -> HttpError | None:

@@ -17,6 +17,7 @@ from pydantic import Field
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
 from tomewise.server.mcp_entities import FoundEntity, find_entity
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
@@ -44,7 +45,6 @@ from tomewise.server.mcp_shown import (
     write_text,
 )
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import parse_variant
 from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_json
 from tomewise.types import Question
 
@@ -114,7 +114,7 @@ class ReadingTools:
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
-            answer = await book.aask(asked, system=parse_variant(system), on_event=on_event)
+            answer = await book.aask(asked, system=choose_bounded(system, {}), on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
         whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))

@@ -12,13 +12,13 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from tomewise.errors import UsageError
+from tomewise.server.choosing import choose_bounded
 from tomewise.server.mcp_documents import find_document, show_name, show_plain
 from tomewise.server.mcp_library import Library, find_tome
 from tomewise.server.mcp_progress import send_progress
 from tomewise.server.mcp_replies import make_reply
 from tomewise.server.mcp_results import AddResult, BuildResult, RemoveResult
 from tomewise.server.mcp_tools import Name, TomeName, report_errors
-from tomewise.systems.spec import parse_variant
 from tomewise.tome.reports import build_json, costs_json
 from tomewise.types import Document
 
@@ -75,7 +75,7 @@ class WritingTools:
     ) -> Annotated[CallToolResult, BuildResult]:
         """Build the memory layers that a system needs; without accepted calls return what that would cost."""
         _, book = find_tome(tome, self.library)
-        variant = parse_variant(system)
+        variant = choose_bounded(system, {})
         estimates = await book.aestimate(variant)
         estimate = await asyncio.to_thread(costs_json, estimates, variant, book.kit.model.name)
         calls = estimate["total"]["calls"]

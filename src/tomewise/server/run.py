@@ -17,6 +17,7 @@ from fastapi import FastAPI
 
 from tomewise.errors import UsageError
 from tomewise.server.app import make_app
+from tomewise.server.connection import Connection
 from tomewise.server.library import Library
 from tomewise.server.options import ServerOptions
 
@@ -57,7 +58,7 @@ def serve(library: Library, options: ServerOptions, announce: Callable[[str], No
     app = make_app(library, options)
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         log_level="warning",
         access_log=False,  # an address may hold the token

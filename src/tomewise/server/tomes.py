@@ -14,6 +14,7 @@ from tomewise.errors import UnknownName
 from tomewise.place import as_plain_data
 from tomewise.server.bodies import MOST_ID, NewTome
 from tomewise.server.library import OpenTome
+from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.service import Wanted
 from tomewise.store.contract import Store
 from tomewise.tome.inputs import suggest_document
@@ -21,14 +22,12 @@ from tomewise.tome.reports import contents_json
 
 router = APIRouter(prefix="/api/tomes", tags=["tomes"])
 _MOST_CHARACTERS = 100_000  # of a text in one reply
-_PAGE = 100
 Id = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
-Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
 @router.get("")
 async def list_tomes(
-    service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = _PAGE
+    service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The tomes that are served, sorted by name."""
     names = await asyncio.to_thread(service.library.names)
@@ -51,17 +50,17 @@ async def show_tome(tome: str, service: Wanted) -> dict[str, Any]:
 
 @router.get("/{tome}/documents")
 async def list_documents(
-    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = _PAGE
+    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The documents of a tome, sorted by id."""
     opened = await service.library.open(tome)
     records = await asyncio.to_thread(lambda: contents_json(opened)["documents"])
-    return _page([_clean(record) for record in records], after, limit)
+    return make_page("documents", [_clean(record) for record in records], "id", after, limit)
 
 
 @router.get("/{tome}/document")
 async def show_document(
-    tome: str, id: Id, service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = _PAGE
+    tome: str, id: Id, service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = PAGE
 ) -> dict[str, Any]:
     """The record of a document, by its exact id, with its passages from position `start` on."""
     store = (await service.library.open(tome)).store
@@ -95,18 +94,12 @@ async def read_text(
 
 def _show(name: str, known: OpenTome) -> dict[str, Any]:
     contents = contents_json(known.tome)
-    page = _page([_clean(record) for record in contents.pop("documents")], "", _PAGE)
+    page = make_page("documents", [_clean(record) for record in contents.pop("documents")], "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())
     for layers in known.readiness.find_lag().values():
         lag |= Counter({layer: count for layer, count in layers.items() if layer in built})
     return {**contents, "tome": name, **page, "ready": known.readiness.list_ready(), "lag": dict(lag)}
-
-
-def _page(records: list[dict[str, Any]], after: str, limit: int) -> dict[str, Any]:
-    rest = [record for record in records if record["id"] > after]
-    following = rest[limit - 1]["id"] if len(rest) > limit else None
-    return {"documents": rest[:limit], "total": len(records), "next": following}
 
 
 def _clean(record: dict[str, Any]) -> dict[str, Any]:

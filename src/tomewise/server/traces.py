@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from tomewise.errors import UnknownName
 from tomewise.names import suggest
+from tomewise.server.bodies import MOST_ID
+from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.service import Wanted
 from tomewise.tome.session_memory import list_notes
 from tomewise.tome.tome import Tome
@@ -18,12 +21,18 @@ _MOST_NUMBER = 2**62
 
 
 @router.get("/traces")
-async def list_traces(tome: str, service: Wanted, limit: Annotated[int, Query(ge=1, le=200)] = 20) -> dict[str, Any]:
-    """The latest questions with their answers, newest first."""
+async def list_traces(
+    tome: str,
+    service: Wanted,
+    before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> dict[str, Any]:
+    """The latest questions with their answers, newest first; `next` is the `before` of the following page."""
     opened = await service.library.open(tome)
-    traces = await asyncio.to_thread(opened.traces, limit)
-    rows = [trace.as_json() for trace in traces]
-    return {"traces": [{name: value for name, value in row.items() if name != "events"} for row in rows]}
+    traces = await asyncio.to_thread(partial(opened.traces, limit + 1, before=min(before, _MOST_NUMBER)))
+    rows = [trace.as_json() for trace in traces[:limit]]
+    shown = [{name: value for name, value in row.items() if name != "events"} for row in rows]
+    return {"traces": shown, "next": rows[-1]["number"] if len(traces) > limit else None}
 
 
 @router.get("/traces/{number}")
@@ -42,11 +51,14 @@ async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any
 
 
 @router.get("/sessions")
-async def list_sessions(tome: str, service: Wanted) -> dict[str, Any]:
+async def list_sessions(
+    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
+) -> dict[str, Any]:
     """The sessions, sorted by name."""
     opened = await service.library.open(tome)
     records = await asyncio.to_thread(opened.sessions)
-    return {"sessions": [{"name": each.name, "system": each.system, "count": each.count} for each in records]}
+    rows = [{"name": each.name, "system": each.system, "count": each.count} for each in records]
+    return make_page("sessions", rows, "name", after, limit)
 
 
 @router.get("/sessions/{name:path}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -35,7 +36,7 @@ async def receive_files(request: Request, folder: Path) -> list[tuple[str, str]]
     boundary = options.get(b"boundary")
     if not boundary:
         raise _refuse("its content type names no boundary")
-    form = _Form(folder)
+    form = _Form(folder, frozenset(await asyncio.to_thread(list_suffixes)))  # it looks for plugins
     parser = MultipartParser(boundary, form.callbacks)
     try:
         async for chunk in request.stream():
@@ -64,17 +65,13 @@ def check_name(name: str) -> str:
     return name
 
 
-def name_file(number: int, name: str) -> str:
-    """The name on the disk: a number, and the suffix by which readers know the format."""
-    suffix = PurePosixPath(name).suffix.lower()
-    return f"{number:04}{suffix if suffix in list_suffixes() else '.txt'}"
-
-
 class _Form:
-    """Takes the calls of the parser of a form."""
+    """Takes the calls of the parser of a form. `suffixes` are those of the formats that can be read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suffixes: Collection[str]) -> None:
         self.files: list[tuple[str, str]] = []
+        self._suffixes = suffixes
+        self._names: set[str] = set()
         self.ended = False
         self._folder = folder
         self._file: BinaryIO | None = None
@@ -126,11 +123,17 @@ class _Form:
             name = check_name(options[b"filename"].decode("utf-8"))
         except UnicodeDecodeError:
             raise _refuse("the name of a file is not UTF-8") from None
-        if any(name == known for _, known in self.files):
+        if name in self._names:
             raise _refuse(f"two files are named {name[:60]!a}")
-        file = name_file(len(self.files) + 1, name)
+        self._names.add(name)
+        file = self._name_file(name)
         self.files.append((file, name))
         self._file = (self._folder / file).open("xb")
+
+    def _name_file(self, name: str) -> str:
+        """The name on the disk: a number, and the suffix by which readers know the format."""
+        suffix = PurePosixPath(name).suffix.lower()
+        return f"{len(self.files) + 1:04}{suffix if suffix in self._suffixes else '.txt'}"
 
     def _write(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:

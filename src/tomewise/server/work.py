@@ -52,6 +52,7 @@ async def _add(tome: Tome, task: dict[str, Any], files: Path, on_progress: OnPro
 
 async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress: OnProgress) -> Report:
     bounds = Bounds(**task["bounds"])
+    await library.import_client()
     with library.budget(bounds):
         built = await tome.abuild(choose_bounded(task["system"], task["settings"]), on_progress=on_progress)
     return Report(build_json(built), usage_json(built.usage))

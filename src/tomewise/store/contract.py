@@ -229,8 +229,8 @@ class Records(Protocol):
         """Store the record of how a question was answered, and return its number."""
         ...
 
-    def traces(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The latest traces, newest first, each with its number."""
+    def traces(self, limit: int = 20, *, before: int | None = None) -> list[dict[str, Any]]:
+        """The latest traces, newest first, each with its number; with `before`, those with a lower number."""
         ...
 
     def trace(self, number: int) -> dict[str, Any] | None:

@@ -86,4 +86,4 @@ def serve(
         evaluations=evaluations,
         bounds=bounds,
     )
-    run_server(Library(chosen, files, root), options, typer.echo, browse=open_browser)
+    run_server(Library(chosen, files, root, read_only=read_only), options, typer.echo, browse=open_browser)

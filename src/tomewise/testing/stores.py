@@ -172,6 +172,9 @@ def check_records(store: Store) -> None:
     assert not store.delete_trace(latest["number"])
     assert store.trace(latest["number"]) is None
     store.save_trace(asked="now", question="third", record={})
+    assert [row["number"] for row in store.traces(before=latest["number"])] == [earliest["number"]], (
+        "before: lower numbers"
+    )
     assert store.traces(1)[0]["number"] > latest["number"], "the number of a trace must never be used again"
 
 

@@ -11,9 +11,12 @@ from tomewise.store.sqlite.store import SqliteStore
 from tomewise.trust import refuse_folder
 
 
-def open_store(path: Path, *, create: bool = True) -> Store:
-    """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked."""
-    return SqliteStore.open(path, create=create)
+def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> Store:
+    """Open the store at a path; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
+
+    With `read_only` nothing is written to it: no trace and no reply is kept.
+    """
+    return SqliteStore.open(path, create=create, read_only=read_only)
 
 
 def delete_empty_store(path: Path) -> None:
@@ -37,9 +40,9 @@ def delete_empty_store(path: Path) -> None:
     shutil.rmtree(store.cache_folder, ignore_errors=True)
 
 
-def read_embedder(path: Path) -> str:
+def read_embedder(path: Path, *, read_only: bool = False) -> str:
     """The name of the embedder that the tome at a path was made with. Raises StoreError, UsageError."""
-    store = open_store(path, create=False)
+    store = open_store(path, create=False, read_only=read_only)
     try:
         name = store.meta("embedder") or "bundled"
     finally:

@@ -288,9 +288,9 @@ class Questions:
 
     # ------------------------------------------------------------ traces
 
-    def traces(self, limit: int = 20) -> list[Trace]:
-        """How the latest questions were answered, newest first."""
-        return find_traces(self._store, limit)
+    def traces(self, limit: int = 20, *, before: int | None = None) -> list[Trace]:
+        """How the latest questions were answered, newest first; with `before`, those with a lower number."""
+        return find_traces(self._store, limit, before)
 
     def trace(self, number: int) -> Trace:
         """One trace by its number. Raises UnknownName."""

@@ -90,6 +90,7 @@ class Tome(Drawings):
         passage_tokens: int | None = None,
         overlap: int | None = None,
         create: bool = True,
+        read_only: bool = False,
         embedder_base_url: str | None = None,
         prompts: str | Path | None = None,
         read_seconds: float | None = None,
@@ -103,6 +104,7 @@ class Tome(Drawings):
 
         `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
+        With `read_only` the file stays as it is: no trace and no reply is kept, and what would change it is refused.
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
         `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
@@ -125,7 +127,7 @@ class Tome(Drawings):
         check_models(model, models or {}, model_settings.get("base_url"))
         if embedder_base_url:
             check_address(embedder_base_url)
-        store = open_store(Path(path), create=create)
+        store = open_store(Path(path), create=create and not read_only, read_only=read_only)
         try:
             recorded_embedder = store.meta("embedder")
             if embedder is None and recorded_embedder:

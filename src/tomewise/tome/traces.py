@@ -70,9 +70,9 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     return {**record, **asked, "within": within, "cut": cut}
 
 
-def find_traces(store: Store, limit: int) -> list[Trace]:
-    """The latest traces, newest first."""
-    return [_read_trace(row) for row in store.traces(limit)]
+def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
+    """The latest traces, newest first; with `before`, those with a lower number."""
+    return [_read_trace(row) for row in store.traces(limit, before=before)]
 
 
 def find_trace(number: int, store: Store) -> Trace:

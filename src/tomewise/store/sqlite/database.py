@@ -25,8 +25,11 @@ _LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
 _JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
 
 
-def connect(path: Path, *, create: bool) -> Engine:
-    """Open the file as a tome; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome."""
+def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
+    """Open the file as a tome; create or migrate it if needed. Raises Locked, and StoreError if it is not a tome.
+
+    With `read_only`, a tome of an older format is refused and not migrated.
+    """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a tome: name a file, such as -m {path.name}.tome")
     if not path.exists() or path.stat().st_size == 0:
@@ -41,7 +44,7 @@ def connect(path: Path, *, create: bool) -> Engine:
     engine = _engine(path)
     try:
         with translate_errors(path):
-            _prepare(engine, path, create=create)
+            _prepare(engine, path, create=create, read_only=read_only or is_read_only(path))
     except BaseException:
         engine.dispose()
         raise
@@ -84,7 +87,7 @@ def _as_store_error(path: Path, cause: str) -> StoreError:
     return StoreError(f"{path} could not be read or written ({cause}): check the disk and the permissions")
 
 
-def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
+def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> None:
     with engine.connect() as connection:
         application, version = _marks(connection)
         if version > LATEST and application == APPLICATION_ID:
@@ -95,7 +98,7 @@ def _prepare(engine: Engine, path: Path, *, create: bool) -> None:
         if application != APPLICATION_ID and not (create and _is_blank(connection)):
             raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
     if application != APPLICATION_ID or version < LATEST:
-        if is_read_only(path):
+        if read_only:
             raise StoreError(
                 f"{path} was written by an older Tomewise (format {version}, this one has {LATEST}) and may only be "
                 "read: open it once where it can be written, to upgrade it"

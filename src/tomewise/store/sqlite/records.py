@@ -94,10 +94,11 @@ class StoredRecords(Session):
             row = insert(traces).values(asked=asked, question=question, record=json.dumps(record))
             return int(connection.execute(row.returning(traces.c.key)).scalar_one())
 
-    def traces(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The latest traces, newest first, each with its number."""
+    def traces(self, limit: int = 20, *, before: int | None = None) -> list[dict[str, Any]]:
+        """The latest traces, newest first, each with its number; with `before`, those with a lower number."""
+        query = select(traces).order_by(traces.c.key.desc()).limit(limit)
         with self.read() as connection:
-            rows = connection.execute(select(traces).order_by(traces.c.key.desc()).limit(limit)).mappings()
+            rows = connection.execute(query if before is None else query.where(traces.c.key < before)).mappings()
             return [_trace(row) for row in rows]
 
     def trace(self, number: int) -> dict[str, Any] | None:

@@ -29,19 +29,23 @@ from tomewise.types import Scope
 class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
     """See `store.contract.Store`. Arrays are cached in a folder beside the file."""
 
-    def __init__(self, path: Path, engine: Engine, identity: str) -> None:
+    def __init__(self, path: Path, engine: Engine, identity: str, *, read_only: bool = False) -> None:
         super().__init__(path, engine)
+        self.read_only = self.read_only or read_only
         self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
         self._scopes = ScopeKeys(self.read, self.edges)
         self.calls = StoredCalls(self.read, None if self.read_only else self._begin_write)
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = True) -> SqliteStore:
-        """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked."""
+    def open(cls, path: Path, *, create: bool = True, read_only: bool = False) -> SqliteStore:
+        """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
+
+        With `read_only` nothing is written to the file: no trace and no reply is kept.
+        """
         path = Path(path).absolute()
-        engine = connect(path, create=create)
+        engine = connect(path, create=create, read_only=read_only)
         try:
-            return cls(path, engine, _identity(engine, path))
+            return cls(path, engine, _identity(engine, path), read_only=read_only)
         except BaseException:
             engine.dispose()
             raise

@@ -1,0 +1,17 @@
+"""Lists in pages: a reply has some rows, how many there are, and what to ask for next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Query
+
+PAGE = 100
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+def make_page(name: str, rows: Sequence[dict[str, Any]], key: str, after: str, limit: int) -> dict[str, Any]:
+    """The rows, sorted by `key`, that come after a value of it. `next` is the `after` of the following page."""
+    rest = [row for row in rows if row[key] > after]
+    return {name: rest[:limit], "total": len(rows), "next": rest[limit - 1][key] if len(rest) > limit else None}
