@@ -102,7 +102,7 @@ class ReadingTools:
         context: Context[Any, Any],
         options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
         instructions: Annotated[Text, Field(description="How to answer.")] = "",
-        system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = DEFAULT,
+        system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
         documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
         where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
@@ -114,7 +114,7 @@ class ReadingTools:
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
-            answer = await book.aask(asked, system=parse_variant(system), on_event=on_event)
+            answer = await book.aask(asked, system=parse_variant(system) if system else None, on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
         whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))

@@ -14,6 +14,7 @@ import typer
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
+from tomewise.terminal.completion import complete_documents
 from tomewise.terminal.options import Json, TomeFile
 from tomewise.terminal.render import escape, name_document
 from tomewise.terminal.screen import console, print_json, show_progress
@@ -92,6 +93,7 @@ def remove(
         typer.Argument(
             metavar="DOCUMENT...",
             help="Ids, paths, titles, unique parts of ids, folders, or patterns such as '*.md'.",
+            autocompletion=complete_documents,
         ),
     ],
     tome: TomeFile = None,
