@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class TomeRetriever(BaseRetriever):
     """Finds evidence in an open tome: `TomeRetriever(tome=tome, limit=5).invoke("Who forged the letter?")`.
 
-    `system` names the system that searches, else the default of the tome does; `limit` bounds the documents; `documents`
-    and `where` narrow the search, all as in `Tome.search`. Each document has the text of a piece of evidence, its node as
-    `id`, and the metadata that `adapters.searching.Search` describes. Raises what `Tome.search` raises.
+    `system` names the system that searches; without it, the default of the tome does. `limit` bounds the documents;
+    `documents` and `where` narrow the search, all as in `Tome.search`. Each document has the text of a piece of
+    evidence, its node as `id`, and the metadata that `adapters.searching.Search` describes. Raises what `Tome.search`
+    raises.
     """
 
     tome: Tome

@@ -27,10 +27,10 @@ _SHOWN = ("source",)  # metadata that a model reads beside the text
 class TomeRetriever(BaseRetriever):
     """Finds evidence in an open tome: `TomeRetriever(tome, limit=5).retrieve("Who forged the letter?")`.
 
-    `system` names the system that searches, else the default of the tome does; `limit` bounds the nodes; `documents` and
-    `where` narrow the search, all as in `Tome.search`. Each node has the text of a piece of evidence, its own id, and the
-    metadata that `adapters.searching.Search` describes, of which models are shown `source` alone. Raises what
-    `Tome.search` raises.
+    `system` names the system that searches; without it, the default of the tome does. `limit` bounds the nodes;
+    `documents` and `where` narrow the search, all as in `Tome.search`. Each node has the text of a piece of evidence,
+    its own id, and the metadata that `adapters.searching.Search` describes, of which models are shown `source` alone.
+    Raises what `Tome.search` raises.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ class Search:
     """A search in a tome, as `Tome.search` takes it.
 
     A piece of evidence has a `node` (its id), a `text`, a `score` and `metadata`: `source` (its name and its place, for
-    people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and `position`
-    of the first passage that it rests on. `sources` has these three for all of its passages.
+    people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
+    `position` of the first passage that it rests on. `sources` has these three for all of its passages.
     """
 
     tome: Tome

@@ -18,7 +18,6 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
 from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
-from tomewise.server.mcp_entities import FoundEntity, find_entity
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
 from tomewise.server.mcp_overview import describe_tome, write_overview
 from tomewise.server.mcp_progress import ClientLeft, send_progress
@@ -45,6 +44,7 @@ from tomewise.server.mcp_shown import (
 )
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import parse_variant
+from tomewise.tome.entities import FoundEntity, find_entity
 from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_json
 from tomewise.types import Question
 

@@ -182,12 +182,21 @@ def show(
         typer.Argument(help="Show one document instead of the whole tome.", autocompletion=complete_documents),
     ] = None,
     tome: TomeFile = None,
+    entity: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Show what the graphs hold on this person, place or thing instead."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a tome holds: its documents, its layers, its settings; or the text of one document."""
+    """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity."""
     from tomewise.terminal import render
     from tomewise.tome import reports
 
+    if entity is not None:
+        if document is not None:
+            raise UsageError("give either a document or --entity: each is shown alone")
+        show_entity(entity, tome, as_json)
+        return
     with open_tome(tome, create=False) as book:
         if document is not None:
             whole = book.document(document)
@@ -264,6 +273,16 @@ def open_tome(
         chosen = replace(chosen, tome=named)
     with Tome.from_settings(chosen, create=create) as book:
         yield book
+
+
+def show_entity(name: str, tome: str | None, as_json: bool) -> None:
+    """What `tome show --entity NAME` prints."""
+    from tomewise.terminal.entity import print_entity
+    from tomewise.tome.entities import entity_json
+
+    with open_tome(tome, create=False) as book:
+        found = book.entity(name)
+    print_json(entity_json(found)) if as_json else print_entity(found, console())
 
 
 def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:

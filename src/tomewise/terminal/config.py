@@ -69,7 +69,7 @@ def set_setting(
     if name == "prompts" and not here:
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
     trusted = setting_files.put_setting(name, parsed, here=here)
-    _report(name, hide_credentials(_write_value(parsed)), here, trusted, as_json)
+    _report(name, parsed, here, trusted, as_json)
 
 
 @config.command(name="unset", epilog="Example: tome config unset model")
@@ -106,13 +106,14 @@ def _write_value(value: object) -> str:
     return str(value) if isinstance(value, str) else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
-def _report(name: str, value: str | None, here: bool, trusted: bool, as_json: bool) -> None:
+def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> None:
     """Say what was changed, and what has an effect that the user may not expect."""
     path = setting_files.find_file(here=here)
+    value = hide_credentials(value) if isinstance(value, str) else value
     if as_json:
         print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted})
         return
-    verb, change = ("unset", name) if value is None else ("set", f"{name} = {value}")
+    verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
     console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
     if trusted:
         console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")

@@ -18,6 +18,7 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
     config,
+    demo,
     documents,
     keeping,
     mcp,

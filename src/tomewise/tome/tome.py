@@ -28,6 +28,7 @@ from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant, parse_variant
 from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import remember_address, reopen_embedder
+from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
@@ -273,6 +274,13 @@ class Tome(Drawings):
     def document(self, document: str) -> Document:
         """One document with its text."""
         return self._store.document(find_document(document, self._store).id)
+
+    def entity(self, name: str) -> FoundEntity:
+        """What the graphs of this tome hold on a person, a place or a thing: its facts, passages and gists.
+
+        Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
+        """
+        return read_entity(name, self._store)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
