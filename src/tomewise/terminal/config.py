@@ -16,6 +16,7 @@ from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
 from tomewise.terminal.render import escape
 from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.setting_checks import check_meaning
 from tomewise.terminal.state import State
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def set_setting(
 ) -> None:
     """Give a setting a value, in your own settings file or in that of the current folder."""
     parsed = setting_files.parse_setting(name, value)
-    _check_meaning(name, parsed)
+    check_meaning(name, parsed)
     if name == "prompts" and not here:
         parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
     trusted = setting_files.put_setting(name, parsed, here=here)
@@ -121,29 +122,3 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> 
         if row.name == name and row.origin not in (str(path), "default"):
             shown = _write_value(_prepare_row(row)["value"])
             console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
-
-
-def _check_meaning(name: str, value: Any) -> None:
-    """Raise UsageError, which names what is nearest, for a value that no command could use."""
-    from tomewise.language.choose_model import check_models, list_roles
-    from tomewise.language.spec import check_address
-
-    table, dot, role = name.partition(".")
-    if name == "system":
-        from tomewise.systems.spec import parse_variant
-
-        parse_variant(value)
-    elif name == "model":
-        check_models(value, {}, None)
-    elif table == setting_files.MODELS:
-        check_models("extractive", {role: value} if dot else value, None)
-    elif name == "embedder":
-        from tomewise.embedding.choose_embedder import choose_embedder
-
-        choose_embedder(value)
-    elif name.endswith("base_url"):
-        check_address(value)
-    elif name == "prompts":
-        from tomewise.language.prompts import Prompts
-
-        Prompts(Path(value).expanduser()).check_files(list_roles())
