@@ -170,7 +170,9 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             message = f"the account of {spec} has no quota left: {_server_message(error)}"
             return Failure(ModelUnavailable(message), answered=True)
         case exceptions.ModelConnectionError():
-            unreached = ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network")
+            unreached = ModelUnavailable(
+                f"{spec.place} cannot be reached: {_shorten(error).rstrip('.')}; check address and network"
+            )
             return PassingFailure(unreached, sent=error.phase not in ("pool", "connect"))
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {_shorten(error)}"))
