@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,9 +56,9 @@ def put_setting(name: str, value: Any, *, here: bool) -> bool:
     path = find_file(here=here)
     before = settings.read_file(path)
     document = _parse(before, path)
-    table, dot, role = name.partition(".")
+    _, dot, role = name.partition(".")
     if dot:
-        document.setdefault(table, {})[role] = value
+        _open_models(document, path)[role] = value
     else:
         document[name] = value
     raw = document.as_string().encode("utf-8")
@@ -81,13 +81,13 @@ def remove_setting(name: str, *, here: bool) -> bool:
     before = settings.read_file(path)
     document = _parse(before, path)
     table, dot, role = name.partition(".")
-    names: Mapping[str, Any] = document.get(table, {}) if dot else document
-    if (role if dot else name) not in names:
-        near = suggest(name, _list_names_in(document))
+    models = _open_models(document, path) if dot and table == MODELS and MODELS in document else {}
+    if name not in document and role not in models:
+        near = suggest(name, [*document, *(f"{MODELS}.{role}" for role in models)])
         raise UsageError(f"{path} does not set {name!r}: {near}`tome config` says where each value comes from")
-    if dot:
-        del document[table][role]
-    if not dot or not document[table]:
+    if role in models and models.keys() != {role}:
+        del models[role]
+    else:
         del document[table]
     was_usable = here and _is_usable(path, before)
     raw = document.as_string().encode("utf-8")
@@ -102,9 +102,13 @@ def _describe_unknown(name: str) -> str:
     return f"{name!r} is not a setting: {near}known are {', '.join(sorted(list_names()))}, and models.ROLE"
 
 
-def _list_names_in(document: TOMLDocument) -> list[str]:
-    models = document.get(MODELS)
-    return [*document, *(f"{MODELS}.{role}" for role in models if isinstance(models, dict))] if models else [*document]
+def _open_models(document: TOMLDocument, path: Path) -> MutableMapping[str, str]:
+    """The table of the models by role, to change in place; one text, which a file may have instead, becomes a table."""
+    models = settings.check_value(MODELS, document.get(MODELS, {}), str(path))
+    if not isinstance(document.get(MODELS), dict):
+        document[MODELS] = models
+    table: MutableMapping[str, str] = document[MODELS]
+    return table
 
 
 def _parse(raw: bytes, path: Path) -> TOMLDocument:

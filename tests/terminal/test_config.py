@@ -50,17 +50,35 @@ def test_a_model_from_a_nearer_place_replaces_the_models_by_role(command, own, m
 
 def test_set_keeps_the_comments_of_the_file_and_unset_takes_a_value_back(command, own):
     own.parent.mkdir(parents=True)
-    own.write_text('# mine\nlimit = 2  # slow machine\n\n[models]\nprobe = "openai:a"\n')
+    own.write_text('# mine\nlimit = 2  # slow machine\n\n[models]  # by role\nprobe = "openai:a"  # cheap\n')
     assert command("config", "set", "system", "naive").code == 0
     assert command("config", "set", "models.answer", "openai:gpt-4o").code == 0
     text = own.read_text()
     assert "# mine\nlimit = 2  # slow machine" in text
+    assert '[models]  # by role\nprobe = "openai:a"  # cheap' in text
     assert (load().system, load().models) == ("naive", {"probe": "openai:a", "answer": "openai:gpt-4o"})
     assert command("config", "unset", "models.probe").code == 0
     assert command("config", "unset", "models.answer").code == 0
     assert command("config", "unset", "system").code == 0
     assert load() == Settings(limit=2)
     assert "models" not in own.read_text()
+
+
+def test_models_that_are_written_as_one_text_are_changed_too(command, own):
+    own.parent.mkdir(parents=True)
+    own.write_text('models = "answer=openai:a probe=openai:b"\n')
+    assert command("config", "set", "models.gist", "openai:c").code == 0
+    assert command("config", "unset", "models.answer").code == 0
+    assert load().models == {"probe": "openai:b", "gist": "openai:c"}
+
+
+@pytest.mark.parametrize("name", ["limit.x", "models.answer", "models.", "models", "x.y", ""])
+def test_what_is_not_there_cannot_be_unset(command, own, name):
+    own.parent.mkdir(parents=True)
+    own.write_text("limit = 2\n")
+    ran = command("config", "unset", name)
+    assert (ran.code, own.read_text()) == (2, "limit = 2\n")
+    assert "does not set" in ran.err
 
 
 def test_models_of_several_roles_are_set_at_once(command, own):
