@@ -46,9 +46,15 @@ def test_the_demo_keeps_its_tome_where_you_say(command, here):
     assert "tome ask --tome kept.tome" in ran.out
     assert "retrieved" in ran.out
     assert "story.md" in command("show", "-m", "kept.tome").out
-    again = command("demo", "-m", "kept.tome")
-    assert (again.code, again.out) == (2, "")
-    assert "kept.tome exists already" in again.err
+    again = command("demo", "-m", "kept.tome", "--system", "naive")
+    assert again.code == 0
+    assert "unchanged 1 document" in again.out
+    assert "In all 0 calls" in again.out, "the replies were kept"
+    (here / "mine.txt").write_text("My own text.")
+    command("add", "mine.txt", "-m", "kept.tome")
+    refused = command("demo", "-m", "kept.tome")
+    assert (refused.code, refused.out) == (2, "")
+    assert "kept.tome holds other documents" in refused.err
 
 
 def test_a_misspelt_system_is_refused_before_anything_is_added(command):

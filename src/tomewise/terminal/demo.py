@@ -34,7 +34,7 @@ _SIMPLE, _OF_THE_STORY = "f6", "i6"  # questions of the sample
 @app.command(epilog="Example: tome demo --model openai:gpt-4o-mini")
 def demo(
     tome: Annotated[
-        str | None, typer.Option("--tome", "-m", metavar="FILE", help="Keep the memory in this new file.")
+        str | None, typer.Option("--tome", "-m", metavar="FILE", help="Keep the memory in this file.")
     ] = None,
     system: Annotated[
         str,
@@ -54,7 +54,7 @@ def demo(
     bounds = {"base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     asked = {question.id: question for question in questions()}
     kept = tome or State.tome
-    with _open_new_tome(kept, model or ["extractive"], bounds) as book:
+    with _open_demo_tome(kept, model or ["extractive"], bounds) as book:
         _add_story(book)
         spent = _ask(book, asked[_SIMPLE], None, trace)
         spent += _build(book, system)
@@ -63,17 +63,20 @@ def demo(
 
 
 @contextmanager
-def _open_new_tome(kept: str | None, model: Sequence[str], bounds: dict[str, Any]) -> Iterator[Tome]:
-    """A new tome, in a folder that is deleted at the end unless a file is named. Raises UsageError if that exists."""
+def _open_demo_tome(kept: str | None, model: Sequence[str], bounds: dict[str, Any]) -> Iterator[Tome]:
+    """A tome for the story alone, in a folder that is deleted at the end unless a file is named.
+
+    The tome of an earlier demo, perhaps interrupted, is used again. Raises UsageError for a tome with other documents.
+    """
     from tomewise.tome.tome import Tome
 
-    if kept and Path(kept).exists():
-        raise UsageError(f"{kept} exists already: name a new file for the demo, or leave --tome out")
     stated = {name: value for name, value in bounds.items() if value is not None}
     settings = replace(configuration.with_models(configuration.load(), model), embedder=None, system="hybrid", **stated)
     with TemporaryDirectory() as folder:
         path = kept or str(Path(folder) / "demo.tome")
         with Tome.from_settings(replace(settings, tome=path)) as book:
+            if any(record.source != str(STORY) for record in book.documents()):
+                raise UsageError(f"{path} holds other documents: name a new file for the demo, or leave --tome out")
             yield book
 
 
@@ -136,6 +139,6 @@ def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive:
     if is_extractive:
         out.print("  tome demo --model openai:gpt-4o-mini    the same with a language model; `tome models` lists them")
     if kept:
-        out.print(f'  tome ask{escape(options)} "Who was Jenny Wick?"    another question about the story')
+        out.print(f'  tome ask{escape(options)} "Who pleaded guilty?"    another question about the story')
     out.print("  tome add YOUR-FILES                     then ask about your own documents")
     out.print("  tome systems                            other ways to answer, and what each needs")
