@@ -44,6 +44,7 @@ def test_the_demo_keeps_its_tome_where_you_say(command, here):
     ran = command("demo", "-m", "kept.tome", "--trace", "--system", "naive")
     assert ran.code == 0
     assert "tome ask --tome kept.tome" in ran.out
+    assert "needs tomewise[server]" in ran.out
     assert "retrieved" in ran.out
     assert "story.md" in command("show", "-m", "kept.tome").out
     again = command("demo", "-m", "kept.tome", "--system", "naive")

@@ -11,10 +11,9 @@ import typer
 from tomewise import setting_files
 from tomewise.credentials import hide_credentials
 from tomewise.setting_origins import SettingOrigin, find_origins
-from tomewise.terminal.commands import app
+from tomewise.terminal.commands import app, escape_text
 from tomewise.terminal.completion import complete_settings, complete_values
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.render import escape
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.setting_checks import check_meaning
 from tomewise.terminal.state import State
@@ -54,7 +53,7 @@ def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json =
         return
     _print_rows(shown)
     for reason in refused:
-        console().print(f"[yellow]not used:[/yellow] {escape(hide_credentials(reason))}")
+        console().print(f"[yellow]not used:[/yellow] {escape_text(hide_credentials(reason))}")
 
 
 @config.command(name="set", epilog="Example: tome config set models.answer openai:gpt-4o")
@@ -94,8 +93,8 @@ def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
 
     table = Table("setting", "value", "from", box=None, pad_edge=False)
     for row in rows:
-        origin = escape(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
-        table.add_row(f"[bold]{row['name']}[/bold]", escape(_write_value(row["value"])), origin)
+        origin = escape_text(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
+        table.add_row(f"[bold]{row['name']}[/bold]", escape_text(_write_value(row["value"])), origin)
     console().print(table)
 
 
@@ -115,10 +114,10 @@ def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> 
         print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted})
         return
     verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
-    console().print(f"[bold]{verb}[/bold] {escape(change)} [dim]in {escape(str(path))}[/dim]")
+    console().print(f"[bold]{verb}[/bold] {escape_text(change)} [dim]in {escape_text(str(path))}[/dim]")
     if trusted:
-        console().print(f"[dim]trusted {escape(str(path.parent))}, as by `tome trust`[/dim]")
+        console().print(f"[dim]trusted {escape_text(str(path.parent))}, as by `tome trust`[/dim]")
     for row in find_origins()[0]:
         if row.name == name and row.origin not in (str(path), "default"):
             shown = _write_value(_prepare_row(row)["value"])
-            console().print(f"[yellow]{escape(f'{row.origin} comes first and says {shown}')}[/yellow]")
+            console().print(f"[yellow]{escape_text(f'{row.origin} comes first and says {shown}')}[/yellow]")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ import typer
 from tomewise import settings as configuration
 from tomewise.errors import UsageError
 from tomewise.sample import STORY, SampleQuestion, questions
-from tomewise.terminal.commands import _show_event, app, repeat_options
+from tomewise.terminal.commands import app, escape_text, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
 from tomewise.terminal.options import BaseUrl, MaxCalls, MaxCost, MaxTokens, Model
@@ -112,21 +113,18 @@ def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> 
     named = ("--system", system) if system else ()
     _print_command("ask", asked.question, *named, *(word for option in options for word in ("--option", option)))
     with show_status("asking"):
-        answer = book.ask(asked.question, options=options, system=system, on_event=_show_event if trace else None)
+        on_event = partial(render.print_event, out=console()) if trace else None
+        answer = book.ask(asked.question, options=options, system=system, on_event=on_event)
     render.print_answer(answer, find_nearest(answer, book.store), console())
     return answer.usage.total
 
 
 def _print_command(*words: str) -> None:
-    from tomewise.terminal.render import escape
-
-    console().print(f"\n[bold]$ tome {escape(' '.join(quote(word) for word in words))}[/bold]")
+    console().print(f"\n[bold]$ tome {escape_text(' '.join(quote(word) for word in words))}[/bold]")
 
 
 def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive: bool) -> None:
     """What the demo cost, and what to try next."""
-    from tomewise.terminal.render import escape
-
     out = console()
     cost = "price unknown" if spent.cost is None else f"${spent.cost:.4f}"
     out.print(
@@ -136,9 +134,21 @@ def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive:
     if is_extractive:
         out.print("These answers are from the extractive model, which only quotes; nothing left this machine.")
     out.print("[bold]Next[/bold]")
-    if is_extractive:
-        out.print("  tome demo --model openai:gpt-4o-mini    the same with a language model; `tome models` lists them")
-    if kept:
-        out.print(f'  tome ask{escape(options)} "Who pleaded guilty?"    another question about the story')
-    out.print("  tome add YOUR-FILES                     then ask about your own documents")
-    out.print("  tome systems                            other ways to answer, and what each needs")
+    commands = _list_next(kept, options, is_extractive)
+    width = max(len(command) for command, _ in commands)
+    for command, purpose in commands:
+        out.print(escape_text(f"  {command:<{width}}  {purpose}"))
+
+
+def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tuple[str, str]]:
+    """Commands to try, each with what it does."""
+    again = [("tome demo --model openai:gpt-4o-mini", "the same with a language model (`tome models` lists them)")]
+    story = [
+        (f'tome ask{options} "Who pleaded guilty?"', "another question about the story"),
+        (f"tome serve {quote(kept or '')} --open", "ask in a browser (needs tomewise[server])"),
+    ]
+    own = [
+        ("tome add YOUR-FILES", "then ask about your own documents"),
+        ("tome systems", "other ways to answer, and what each needs"),
+    ]
+    return [*(again if is_extractive else []), *(story if kept else []), *own]
