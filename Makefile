@@ -5,7 +5,7 @@ READY := .venv/ready
 .PHONY: demo test test-wheel check bench clean
 
 demo: $(READY)  ## the main job on the bundled sample story
-	$(BIN)/python -m tomewise.sample.demo
+	$(BIN)/tome demo --system comorag --trace
 
 test: $(READY)  ## all tests, offline, without keys
 	$(BIN)/python -m pytest

@@ -33,7 +33,7 @@ def every_command(commands):
 def list_names(words):
     """The command that a line names, and what follows."""
     command, rest = COMMANDS[words[0]], words[1:]
-    while hasattr(command, "commands"):
+    while rest and hasattr(command, "commands"):
         command, rest = command.commands[rest[0]], rest[1:]
     return command, rest
 
@@ -155,11 +155,11 @@ def test_every_command_and_option_in_the_text_exists():
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_and_option_has_help(name):
-    command = COMMANDS[name]
-    assert command.help
-    assert command.help.strip().endswith((".", ")"))
-    for parameter in command.params:
-        assert getattr(parameter, "help", None), f"tome {name}: {parameter.name} has no help"
+    for command in every_command({name: COMMANDS[name]}):
+        assert command.help
+        assert command.help.strip().endswith((".", ")"))
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), f"tome {name}: {parameter.name} has no help"
     assert program.run([name, "--help"]) == 0
 
 

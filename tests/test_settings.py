@@ -97,8 +97,8 @@ def test_nobody_else_reads_the_environment():
         for path in home.rglob("*.py")
         if re.search(r"\bos\.environ|\bgetenv", path.read_text(encoding="utf-8"))
     }
-    # The demo hands it on to the commands that it runs.
-    assert reads == {"settings.py", "sample/demo.py"}
+
+    assert reads == {"settings.py"}
 
 
 @pytest.mark.parametrize("name", ["base_url", "embedder_base_url"])

@@ -1,4 +1,4 @@
-"""The only reader of environment variables and configuration files.
+"""The only reader of environment variables and configuration files. `setting_files` writes the files.
 
 A value comes from the first of these places that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
 `tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A place that names the model
@@ -47,6 +47,7 @@ class Settings:
     """The settings that apply to all commands."""
 
     tome: str = "memory.tome"
+    system: str = "hybrid"  # the system that answers where a command or a method names none
     model: str = "extractive"
     models: Mapping[str, str] = field(default_factory=dict)  # other models by role; in a file the table [models]
     base_url: str | None = None
@@ -68,21 +69,57 @@ class Settings:
     session_limit: int = 50  # entries of the working memory that a session keeps, and turns
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Settings that stand in one place: in the file at `path`, or in the environment."""
+
+    values: Mapping[str, Any]
+    path: Path | None = None
+
+
 def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path] | None = None) -> Settings:
     """Load the settings; `folders` are the user's configuration folder and the current folder.
 
     Raises UsageError that names the file or variable with a bad value, or the settings that need `tome trust` first.
     """
+    values: dict[str, Any] = {}
+    for place in find_places(environment, folders):
+        values = _overlay(values, place.values)
+    return Settings(**values)
+
+
+def find_places(
+    environment: Mapping[str, str] | None = None,
+    folders: tuple[Path, Path] | None = None,
+    *,
+    refused: list[str] | None = None,
+) -> list[Place]:
+    """The places that have settings, the nearest last: the user's file, that of the current folder, the environment.
+
+    Raises what `load` raises. With a list `refused`, the reason why the file of the current folder may not be used goes
+    into it, and the file is left out.
+    """
     environment = os.environ if environment is None else environment
     own, current = folders or (find_user_folder(environment), Path.cwd())
-    values = _parse_values(_read_file(own / FILE), own / FILE)
+    places = [Place(parse_values(read_file(own / FILE), own / FILE), own / FILE)]
     if current.resolve() != own.resolve():
-        values = _overlay(values, _load_project(current, TrustedFolders(own), values))
+        try:
+            values = load_project(current / FILE, read_file(current / FILE), TrustedFolders(own), places[0].values)
+            places.append(Place(values, current / FILE))
+        except UsageError as error:
+            if refused is None:
+                raise
+            refused.append(str(error))
     nearest: dict[str, Any] = {}
     for setting in fields(Settings):
-        if text := environment.get(variable := f"TOMEWISE_{setting.name.upper()}"):
-            nearest[setting.name] = _check_value(setting.name, text, variable)
-    return Settings(**_overlay(values, nearest))
+        if text := environment.get(variable := name_variable(setting.name)):
+            nearest[setting.name] = check_value(setting.name, text, variable)
+    return [*places, Place(nearest)]
+
+
+def name_variable(setting: str) -> str:
+    """The environment variable of a setting."""
+    return f"TOMEWISE_{setting.upper()}"
 
 
 def with_models(settings: Settings, words: Sequence[str]) -> Settings:
@@ -112,18 +149,23 @@ def _overlay(values: Mapping[str, Any], nearer: Mapping[str, Any]) -> dict[str, 
 def trust(folder: Path) -> Mapping[str, Any]:
     """Confirm the settings that `folder` has now, and return them. Raises UsageError if they cannot be used."""
     path = folder / FILE
-    raw = _read_file(path)
+    raw = read_file(path)
     if not raw:
         raise UsageError(f"{path} does not exist or is empty: there is nothing to trust")
-    values = _parse_values(raw, path)
-    _refuse_unsafe(values, path)
+    values = parse_values(raw, path)
+    refuse_unsafe(values, path)
     load_trusted_folders().add(folder, raw)
     return values
 
 
 def load_trusted_folders() -> TrustedFolders:
     """The folders that this user has confirmed."""
-    return TrustedFolders(find_user_folder(os.environ))
+    return TrustedFolders(find_own_folder())
+
+
+def find_own_folder() -> Path:
+    """The configuration folder of this user, see `find_user_folder`."""
+    return find_user_folder(os.environ)
 
 
 def find_user_folder(environment: Mapping[str, str]) -> Path:
@@ -160,26 +202,30 @@ def find_cache_folder() -> Path:
     return Path(read_variable("XDG_CACHE_HOME") or Path.home() / ".cache") / "tomewise"
 
 
-def _load_project(folder: Path, trusted: TrustedFolders, own: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the current folder, if it may make them. It may lower the user's limits (`own`), not raise them.
+def load_project(path: Path, raw: bytes, trusted: TrustedFolders, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a folder's file with the content `raw`, if it may make them.
 
-    Raises UsageError for settings that need `tome trust` first.
+    It may lower the user's limits (`own`), not raise them. Raises UsageError for settings that need `tome trust` first.
     """
-    path = folder / FILE
-    raw = _read_file(path)
-    values = _parse_values(raw, path)
-    _refuse_unsafe(values, path)
-    raised = {name for name in values if name.startswith("max_") and values[name] > own.get(name, float("inf"))}
-    waiting = sorted(raised | values.keys() - _FREE)
-    if waiting and not trusted.holds(folder, raw):
+    values = parse_values(raw, path)
+    refuse_unsafe(values, path)
+    waiting = find_waiting(values, own)
+    if waiting and not trusted.holds(path.parent, raw):
         raise UsageError(
             f"{path} sets {', '.join(waiting)}, and you have not confirmed it as it is now: "
-            f"read it, then run `tome trust {quote(str(folder))}`, or delete these lines"
+            f"read it, then run `tome trust {quote(str(path.parent))}`, or delete these lines"
         )
     return values
 
 
-def _refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
+def find_waiting(values: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """The settings of a folder's file that need `tome trust`, beside the user's `own`."""
+    raised = {name for name in values if name.startswith("max_") and values[name] > own.get(name, float("inf"))}
+    return sorted(raised | values.keys() - _FREE)
+
+
+def refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
+    """Raise UsageError for what the file of a folder may never set."""
     # A folder from elsewhere must not send the user's key to its own address, and must not bring a model with code.
     for name in _ADDRESSES:
         if name in values:
@@ -190,7 +236,8 @@ def _refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
     refuse_folder(values.get("embedder", ""), str(path))
 
 
-def _read_file(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """The content of a configuration file, empty if it does not exist. Raises UsageError if it cannot be read."""
     if not path.exists():
         return b""
     if not path.is_file():  # reading a pipe could block forever
@@ -205,15 +252,17 @@ def _read_file(path: Path) -> bytes:
     return raw
 
 
-def _parse_values(raw: bytes, path: Path) -> dict[str, Any]:
+def parse_values(raw: bytes, path: Path) -> dict[str, Any]:
+    """The settings that a configuration file holds. Raises UsageError that names the file and the bad value."""
     try:
         table = tomllib.loads(raw.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    return {name: _check_value(name, value, str(path)) for name, value in table.items()}
+    return {name: check_value(name, value, str(path)) for name, value in table.items()}
 
 
-def _check_value(name: str, value: Any, place: str) -> Any:
+def check_value(name: str, value: Any, place: str) -> Any:
+    """The value of a setting in its type; numbers may be texts. Raises UsageError, which names the `place`."""
     kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(Settings)}
     if name not in kinds:
         hint = suggest(name, kinds)

@@ -76,6 +76,8 @@ def test_a_misspelt_role_or_model_is_named() -> None:
         check_models("extractive", {"anwser": "openai:b"}, None)
     with pytest.raises(UsageError, match="does not name a model"):
         check_models("extractive", {"answer": "b"}, None)
+    with pytest.raises(UsageError, match="did you mean 'openai:gpt-4o'"):
+        check_models("openai/gpt-4o", {}, None)
 
 
 def test_a_tome_asks_the_model_of_the_role_and_records_it(here: Path) -> None:

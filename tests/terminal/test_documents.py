@@ -35,6 +35,12 @@ def test_one_source_that_fails_does_not_stop_the_others(command, files):
     assert (len(report["unchanged"]), list(report["failed"])) == (1, ["nowhere.txt"])
 
 
+def test_where_all_fail_nothing_else_is_said(command, files):
+    ran = command("add", "nowhere.txt", "no.txt")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.splitlines()[-1] == "tome: all 2 sources failed; nothing was added"
+
+
 @pytest.mark.parametrize("words", [["nowhere.txt"], ["nowhere.txt", "no.txt"], ["a.txt", "--embedder", "hsah"]])
 def test_a_first_add_that_fails_leaves_no_file(command, files, words):
     assert command("add", *words).code in (2, 3)

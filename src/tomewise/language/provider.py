@@ -37,8 +37,9 @@ from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Ref
 from tomewise.language.envelope import repair_completion
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
 from tomewise.language.retry import Failure, PassingFailure
-from tomewise.language.spec import EXAMPLES, OPENAI_PROTOCOL, ModelSpec
+from tomewise.language.spec import EXAMPLES, OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseTooLong
+from tomewise.names import suggest
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
@@ -179,7 +180,9 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             message = f"the account of {spec} has no quota left: {_server_message(error)}"
             return Failure(ModelUnavailable(message), answered=True)
         case exceptions.ModelConnectionError():
-            unreached = ModelUnavailable(f"{spec.place} cannot be reached: {error}; check address and network")
+            unreached = ModelUnavailable(
+                f"{spec.place} cannot be reached: {_shorten(error).rstrip('.')}; check address and network"
+            )
             return PassingFailure(unreached, sent=error.phase not in ("pool", "connect"))
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {_shorten(error)}"))
@@ -229,13 +232,19 @@ def _repair(spec: ModelSpec, body: bytes) -> bytes | None:
     return repair_completion(body, spec.model)
 
 
-def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) -> Provider[Any]:
+def find_provider_class(provider: str) -> type[Provider[Any]]:
+    """The class of Pydantic AI for a provider. Raises UsageError, and ImportError if its package is not installed."""
     try:
-        kind = infer_provider_class(spec.provider)
+        return infer_provider_class(provider)
     except ValueError as error:
+        near = suggest(provider, sorted({*PROVIDERS, "ollama"}))
         raise UsageError(
-            f"Pydantic AI has no provider {spec.provider!r}: write provider:model, such as {EXAMPLES}"
+            f"Pydantic AI has no provider {provider!r}: {near}write provider:model, such as {EXAMPLES}"
         ) from error
+
+
+def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) -> Provider[Any]:
+    kind = find_provider_class(spec.provider)
     api_key = spec.key(api_key)
     if spec.address:
         api_key = api_key or "none"  # the clients require a key, the server may not

@@ -101,7 +101,10 @@ class ModelSpec:
 
 
 def _suggest_provider(model: str) -> str:
-    """`did you mean 'PROVIDER:MODEL'? ` if the price list knows who offers a model of this name."""
+    """`did you mean 'PROVIDER:MODEL'? ` for `PROVIDER/MODEL`, and if the price list knows who offers that model."""
+    provider_name, slash, rest = model.partition("/")
+    if slash and rest and provider_name in _KEYS:
+        return f"did you mean '{provider_name}:{rest}'? "
     from genai_prices.data_snapshot import get_snapshot
 
     try:

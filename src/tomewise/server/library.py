@@ -208,6 +208,7 @@ class Library:
             read_characters=settings.read_characters,
             trace_bytes=settings.trace_bytes,
             session_limit=settings.session_limit,
+            system=settings.system,
         )
 
     def _share_embedder(self, name: str) -> Embedder:

@@ -19,7 +19,6 @@ from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
-from tomewise.server.mcp_entities import FoundEntity, find_entity
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
 from tomewise.server.mcp_overview import describe_tome, write_overview
 from tomewise.server.mcp_progress import ClientLeft, send_progress
@@ -45,6 +44,7 @@ from tomewise.server.mcp_shown import (
     write_text,
 )
 from tomewise.systems.registry import DEFAULT
+from tomewise.tome.entities import FoundEntity, find_entity
 from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_json
 from tomewise.types import Question
 
@@ -102,7 +102,7 @@ class ReadingTools:
         context: Context[Any, Any],
         options: Annotated[list[Text], Field(max_length=26)] = [],  # noqa: B006 - pydantic copies it
         instructions: Annotated[Text, Field(description="How to answer.")] = "",
-        system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = DEFAULT,
+        system: Annotated[Name, Field(description="How to answer: the name of a system with its settings.")] = "",
         documents: Annotated[Names, Field(description="Look only into these documents.")] = [],  # noqa: B006
         where: Annotated[Names, Field(description="Tests of metadata such as year>=1911; all must hold.")] = [],  # noqa: B006
         force: Annotated[bool, Field(description="Guess where the memory lacks the answer.")] = False,
@@ -114,7 +114,8 @@ class ReadingTools:
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
-            answer = await book.aask(asked, system=choose_bounded(system, {}), on_event=on_event)
+            variant = choose_bounded(system, {}) if system else None
+            answer = await book.aask(asked, system=variant, on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
         whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))

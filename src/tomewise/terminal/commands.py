@@ -14,6 +14,7 @@ import typer
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError
+from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.options import (
     BaseUrl,
@@ -24,6 +25,7 @@ from tomewise.terminal.options import (
     MaxTokens,
     Model,
     PictureFile,
+    SessionName,
     SessionSystem,
     System,
     TomeFile,
@@ -71,7 +73,7 @@ def common(
 @app.command(epilog="Example: tome build --system comorag --estimate")
 def build(
     tome: TomeFile = None,
-    system: System = "hybrid",
+    system: System = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Print what it would cost, and spend nothing.")] = False,
     extractions: Annotated[
         str | None,
@@ -80,7 +82,9 @@ def build(
     again: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LAYER|PASSAGE", help="Forget this layer, or all that rests on this passage (an id), and ask again."
+            metavar="LAYER|PASSAGE",
+            help="Forget this layer, or all that rests on this passage (an id), and ask again.",
+            autocompletion=complete_layers,
         ),
     ] = None,
     model: Model = None,
@@ -95,7 +99,7 @@ def build(
     from tomewise.terminal import render
     from tomewise.tome import reports
 
-    variant = parse_variant(system)
+    variant = parse_variant(system or find_system())
     promise_to_resume()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
@@ -116,10 +120,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,
     system: SessionSystem = None,
-    session: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Ask in this session: start from what its earlier questions found."),
-    ] = None,
+    session: SessionName = None,
     option: Annotated[
         list[str] | None, typer.Option(help="One option of a multiple-choice question; give it again for each.")
     ] = None,
@@ -142,12 +143,11 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
-    from tomewise.systems.registry import DEFAULT
     from tomewise.systems.spec import parse_variant
     from tomewise.terminal import render
     from tomewise.tome import reports, scopes
 
-    variant = parse_variant(system or DEFAULT)
+    variant = parse_variant(system or find_system())
     text = read_question(question)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
@@ -177,14 +177,26 @@ def ask(
 
 @app.command()
 def show(
-    document: Annotated[str | None, typer.Argument(help="Show one document instead of the whole tome.")] = None,
+    document: Annotated[
+        str | None,
+        typer.Argument(help="Show one document instead of the whole tome.", autocompletion=complete_documents),
+    ] = None,
     tome: TomeFile = None,
+    entity: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Show what the graphs hold on this person, place or thing instead."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a tome holds: its documents, its layers, its settings; or the text of one document."""
+    """Show what a tome holds: its documents, its layers, its settings; or the text of one document, or an entity."""
     from tomewise.terminal import render
     from tomewise.tome import reports
 
+    if entity is not None:
+        if document is not None:
+            raise UsageError("give either a document or --entity: each is shown alone")
+        show_entity(entity, tome, as_json)
+        return
     with open_tome(tome, create=False) as book:
         if document is not None:
             whole = book.document(document)
@@ -238,6 +250,11 @@ def repeat_options(tome: str | None, models: Sequence[str] | None = None, base_u
     return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options if value)
 
 
+def find_system() -> str:
+    """The system that the environment or a configuration file names, or the default."""
+    return configuration.load().system
+
+
 def find_tome(tome: str | None) -> str:
     """The tome that an option, the environment or a configuration file names."""
     return tome or State.tome or configuration.load().tome
@@ -256,6 +273,16 @@ def open_tome(
         chosen = replace(chosen, tome=named)
     with Tome.from_settings(chosen, create=create) as book:
         yield book
+
+
+def show_entity(name: str, tome: str | None, as_json: bool) -> None:
+    """What `tome show --entity NAME` prints."""
+    from tomewise.terminal.entity import print_entity
+    from tomewise.tome.entities import entity_json
+
+    with open_tome(tome, create=False) as book:
+        found = book.entity(name)
+    print_json(entity_json(found)) if as_json else print_entity(found, console())
 
 
 def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:

@@ -14,6 +14,7 @@ import typer
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
+from tomewise.terminal.completion import complete_documents
 from tomewise.terminal.options import Json, TomeFile
 from tomewise.terminal.render import escape, name_document
 from tomewise.terminal.screen import console, print_json, show_progress
@@ -78,8 +79,9 @@ def add(
     if as_json:
         print_json(asdict(report))
     else:
-        _print_report(report, len(paths), time.perf_counter() - started, console())
-        console().print(f'[dim]next: tome ask{escape(repeat_options(tome))} "your question"[/dim]')
+        if len(report.failed) < len(paths):
+            print_add_report(report, len(paths), time.perf_counter() - started, console())
+            console().print(f'[dim]next: tome ask{escape(repeat_options(tome))} "your question"[/dim]')
     if report.failed:
         _print_failures(report, len(paths))
         raise typer.Exit(ReadingError.exit_code)
@@ -92,6 +94,7 @@ def remove(
         typer.Argument(
             metavar="DOCUMENT...",
             help="Ids, paths, titles, unique parts of ids, folders, or patterns such as '*.md'.",
+            autocompletion=complete_documents,
         ),
     ],
     tome: TomeFile = None,
@@ -133,7 +136,8 @@ def _put_on_one_line(text: str) -> str:
     return "\\n".join(text.splitlines())  # the name of a file may have several lines
 
 
-def _print_report(report: AddReport, sources: int, seconds: float, out: Console) -> None:
+def print_add_report(report: AddReport, sources: int, seconds: float, out: Console) -> None:
+    """What `tome add` prints of this many sources, added in so many seconds."""
     most = max(_NAMES, sources)
     for word in ("added", "replaced", "moved", "unchanged", "removed"):
         if documents := getattr(report, word):
@@ -151,7 +155,10 @@ def _print_failures(report: AddReport, sources: int) -> None:
     err = console(stderr=True)
     for reason in report.failed.values():
         err.print(f"tome: [red]failed[/red] {escape(' '.join(reason.split()))}")
-    err.print(f"tome: {len(report.failed)} of {sources} sources failed; the others are added")
+    if len(report.failed) == sources:
+        err.print(f"tome: all {sources} sources failed; nothing was added")
+    else:
+        err.print(f"tome: {len(report.failed)} of {sources} sources failed; the others are added")
 
 
 def _confirm(documents: list[str]) -> None:

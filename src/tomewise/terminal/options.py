@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tomewise.terminal.completion import complete_documents, complete_sessions, complete_systems
+
 TomeFile = Annotated[
     str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
 ]
@@ -31,6 +33,7 @@ Documents = Annotated[
         "--document",
         metavar="ID",
         help="Look only into this document (id, title, file name); give it again for more.",
+        autocompletion=complete_documents,
     ),
 ]
 Where = Annotated[
@@ -45,17 +48,36 @@ PictureFile = Annotated[
         "--picture", metavar="FILE.html", help="Draw the working memory of the answer: one page, without network."
     ),
 ]
+SessionName = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        help="Ask in this session: start from what its earlier questions found.",
+        autocompletion=complete_sessions,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 _SYSTEM = (
     "How to answer; `tome systems` lists them. With settings: 'NAME key=value', with a part left out: 'NAME:ABLATION'."
 )
-System = Annotated[str, typer.Option("--system", "-s", metavar="NAME", help=_SYSTEM)]
+System = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        "-s",
+        metavar="NAME",
+        help=f"{_SYSTEM} [dim]Default: hybrid, or the setting system[/dim]",
+        autocompletion=complete_systems,
+    ),
+]
 SessionSystem = Annotated[
     str | None,
     typer.Option(
         "--system",
         "-s",
         metavar="NAME",
-        help=f"{_SYSTEM} [dim]Default: hybrid; in a session, that of its first question[/dim]",
+        help=f"{_SYSTEM} [dim]Default: hybrid, or the setting system; in a session, that of its first question[/dim]",
+        autocompletion=complete_systems,
     ),
 ]

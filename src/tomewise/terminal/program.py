@@ -17,6 +17,8 @@ import typer
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
+    config,
+    demo,
     documents,
     keeping,
     mcp,

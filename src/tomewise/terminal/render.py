@@ -217,8 +217,8 @@ def print_costs(costs: dict[str, Any], out: Console) -> None:
     out.print(f"[dim]{escape(costs['system'])} with {escape(costs['model'])}; nothing was asked yet[/dim]")
 
 
-def print_build(report: BuildReport, variant: Variant, options: str, out: Console) -> None:
-    """What `tome build` prints; `options` name the same memory and model in the next command."""
+def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:
+    """What `tome build` prints; `options` name the same memory and model in the next command, None leaves it out."""
     if not report.layers:
         out.print(f"{escape(variant.name)} needs no layers beyond the passages: ask right away")
         return
@@ -232,7 +232,8 @@ def print_build(report: BuildReport, variant: Variant, options: str, out: Consol
         if layer.failed:
             out.print("  [dim]the next build tries these again; you can use the rest[/dim]")
     out.print(f"[dim]{usage_line(report.usage)}[/dim]")
-    out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
+    if options is not None:
+        out.print(f'[dim]next: tome ask{escape(options)} --system {escape(quote(variant.name))} "your question"[/dim]')
 
 
 def print_contents(contents: dict[str, Any], out: Console) -> None:

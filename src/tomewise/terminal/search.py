@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tomewise.terminal.commands import app, open_tome
+from tomewise.terminal.commands import app, find_system, open_tome
 from tomewise.terminal.options import (
     BaseUrl,
     Documents,
@@ -26,7 +26,7 @@ from tomewise.terminal.screen import console, print_json, show_status
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     tome: TomeFile = None,
-    system: System = "hybrid",
+    system: System = None,
     limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
     document: Documents = None,
     where: Where = None,
@@ -43,7 +43,7 @@ def search(
     from tomewise.tome.reports import evidence_json
     from tomewise.tome.scopes import find_scope
 
-    variant = parse_variant(system)
+    variant = parse_variant(system or find_system())
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())

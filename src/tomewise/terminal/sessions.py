@@ -11,6 +11,7 @@ import typer
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError
 from tomewise.names import suggest
 from tomewise.terminal.commands import _print_answer_json, app, open_tome
+from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.options import (
     BaseUrl,
     Documents,
@@ -37,7 +38,12 @@ if TYPE_CHECKING:
 def chat(
     tome: TomeFile = None,
     session: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Go on with this session, or begin it. Default: a new one.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Go on with this session, or begin it. Default: a new one.",
+            autocompletion=complete_sessions,
+        ),
     ] = None,
     system: SessionSystem = None,
     document: Documents = None,
@@ -70,7 +76,9 @@ def chat(
 
 @app.command(epilog="Example: tome sessions letters --delete")
 def sessions(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this session.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show this session.", autocompletion=complete_sessions)
+    ] = None,
     tome: TomeFile = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete this session.")] = False,
     as_json: Json = False,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise.errors import MissingDependency, UsageError
-from tomewise.terminal.commands import app
+from tomewise.terminal.commands import app, find_system
+from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.options import Json
 from tomewise.terminal.render import escape
 from tomewise.terminal.screen import console, print_json
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 @app.command(epilog="Example: tome systems comorag")
 def systems(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show one system: 'NAME', 'NAME:ABLATION', 'NAME key=value'.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Show one system: 'NAME', 'NAME:ABLATION', 'NAME key=value'.",
+            autocompletion=complete_systems,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -69,8 +75,10 @@ def _list_systems(as_json: bool) -> None:
     from rich.table import Table
 
     from tomewise.systems.registry import list_systems
+    from tomewise.systems.spec import parse_variant
 
-    rows = [_describe_row(name) for name in list_systems()]
+    default = parse_variant(find_system()).system
+    rows = [_describe_row(name, default) for name in list_systems()]
     if as_json:
         print_json(rows)
         return
@@ -84,8 +92,8 @@ def _list_systems(as_json: bool) -> None:
     console().print(table)
 
 
-def _describe_row(name: str) -> dict[str, Any]:
-    from tomewise.systems.registry import DEFAULT, RECIPES, describe, describe_deviations
+def _describe_row(name: str, default: str) -> dict[str, Any]:
+    from tomewise.systems.registry import RECIPES, describe, describe_deviations
     from tomewise.systems.spec import list_ablations
 
     try:
@@ -97,7 +105,7 @@ def _describe_row(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "description": description,
-        "default": name == DEFAULT,
+        "default": name == default,
         "ablations": list(list_ablations(name)),
         "deviations": deviations,
     }

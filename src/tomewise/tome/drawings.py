@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tomewise.pictures import LIMIT, Picture
 from tomewise.systems.kit import System
-from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice
 from tomewise.tome.pictures import draw_answer, draw_layer, draw_trace, find_drawable
 from tomewise.tome.questions import Questions
@@ -14,9 +13,9 @@ from tomewise.types import Answer, Question
 class Drawings(Questions):
     """The part of a `Tome` that draws."""
 
-    def check_drawing(self, system: Choice | System = DEFAULT) -> None:
+    def check_drawing(self, system: Choice | System | None = None) -> None:
         """Raise UsageError unless the system has a working memory that can be drawn. Calls nothing."""
-        find_drawable(system, self._kit)
+        find_drawable(self._default_system if system is None else system, self._kit)
 
     def draw_answer(
         self, question: str | Question, answer: Answer, *, system: Choice | System | None = None

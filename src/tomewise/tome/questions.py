@@ -22,7 +22,7 @@ from tomewise.store.contract import Store
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import Choice
+from tomewise.systems.spec import Choice, Variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
 from tomewise.tome.inputs import check_question, make_question
 from tomewise.tome.ready_systems import ReadySystems, choose_system
@@ -48,7 +48,9 @@ class Questions:
         prompts: Prompts,
         trace_bytes: int,
         session_limit: int,
+        system: str = DEFAULT,
     ) -> None:
+        self._default_system = system
         self._store = store
         self._model = model
         self._trace_bytes = trace_bytes  # size limit of one trace
@@ -84,7 +86,7 @@ class Questions:
         instructions: str = "",
         force: bool = False,
         fresh: bool = False,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
         **narrowing: Unpack[Narrowing],
@@ -92,8 +94,8 @@ class Questions:
         """Answer a question, free or multiple-choice, or decline it.
 
         `system` is the text that names a system ("comorag", "comorag cycles=2", "comorag:without episodic"), a recipe
-        (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`. `settings` holds further
-        settings for the recipe.
+        (a function of a `Kit` that returns a `System`), or a `System` made from `Tome.kit`; without it, the default of
+        this tome answers (see `Tome.open`). `settings` holds further settings for the recipe.
         `documents=["d1"]` and `where=["year>=1911"]`, or `within=Scope(...)`, narrow what is searched (see
         `tome.scopes.Narrowing`); a scope without a passage is an error, raised before any call.
         If the memory does not hold the answer, `force` asks for a guess; without it the answer is not `resolved` and
@@ -122,7 +124,7 @@ class Questions:
         instructions: str = "",
         force: bool = False,
         fresh: bool = False,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
         turns: Sequence[Turn] = (),
@@ -131,7 +133,7 @@ class Questions:
         """See `ask`. Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked."""
         question = make_question(question, options=options, instructions=instructions, force=force)
         question = await narrow(question, self._store, **narrowing)
-        name, choice = choose_system(system, settings)
+        name, choice = self._choose_system(system, settings)
         with use_own_queue(), meter() as used, ask_anew(token_hex(8) if fresh else ""):
             answer = await self._answer_after(turns, question, await self._systems.prepare(choice), on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
@@ -155,7 +157,7 @@ class Questions:
         instructions: str = "",
         force: bool = False,
         fresh: bool = False,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         **narrowing: Unpack[Narrowing],
     ) -> AsyncGenerator[Event | Answer, None]:
@@ -171,7 +173,7 @@ class Questions:
         self,
         questions: Iterable[str | Question],
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[False] = False,
@@ -183,7 +185,7 @@ class Questions:
         self,
         questions: Iterable[str | Question],
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[True],
@@ -194,7 +196,7 @@ class Questions:
         self,
         questions: Iterable[str | Question],
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: bool = False,
@@ -214,7 +216,7 @@ class Questions:
         self,
         questions: Iterable[str | Question],
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[False] = False,
@@ -226,7 +228,7 @@ class Questions:
         self,
         questions: Iterable[str | Question],
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: Literal[True],
@@ -237,7 +239,7 @@ class Questions:
         self,
         questions: Iterable[str | Question],
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         fresh: bool = False,
         return_exceptions: bool = False,
@@ -248,11 +250,23 @@ class Questions:
         ask = self._prepare_asking(system, settings, narrowing, fresh=fresh)
         return await answer_many(ask, questions, return_exceptions=return_exceptions)
 
+    def _choose_system(
+        self, system: Choice | System | None, settings: Mapping[str, Any] | None
+    ) -> tuple[str, Variant | System]:
+        """The name of the system, or of the default of this tome, and what to wire."""
+        return choose_system(self._default_system if system is None else system, settings)
+
     def _prepare_asking(
-        self, system: Choice | System, settings: Mapping[str, Any] | None, narrowing: Narrowing, **arguments: Any
+        self,
+        system: Choice | System | None,
+        settings: Mapping[str, Any] | None,
+        narrowing: Narrowing,
+        **arguments: Any,
     ) -> Ask:
         """A function that asks one question of this system, with further arguments of `aask`."""
-        _, choice = choose_system(system, settings)  # once for all questions, and so is the scope
+        _, choice = choose_system(
+            self._default_system if system is None else system, settings
+        )  # once for all questions, and so is the scope
         if scope := find_scope(self._store, **narrowing):
             arguments["within"] = scope
 
@@ -270,6 +284,7 @@ class Questions:
             systems=self._systems,
             model=self._kit.model,
             limit=self._session_limit,
+            system=self._default_system,
             wait=self._wait,
             save_trace=self._save_trace,
         )
@@ -305,7 +320,7 @@ class Questions:
         self,
         query: str,
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         limit: int = 10,
         **narrowing: Unpack[Narrowing],
@@ -322,7 +337,7 @@ class Questions:
         self,
         query: str,
         *,
-        system: Choice | System = DEFAULT,
+        system: Choice | System | None = None,
         settings: Mapping[str, Any] | None = None,
         limit: int = 10,
         **narrowing: Unpack[Narrowing],
@@ -332,7 +347,7 @@ class Questions:
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
         question = await narrow(question, self._store, **narrowing)
-        name, choice = choose_system(system, settings)
+        name, choice = self._choose_system(system, settings)
         ready = await self._systems.prepare(choice)
         return await find_recall(name, ready).retriever.retrieve(query, limit, within=question.within)
 

@@ -15,7 +15,6 @@ from tomewise.language.usage import meter
 from tomewise.loops.events import list_facts
 from tomewise.loops.notebooks import EXTRACTS
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.inputs import make_question
 from tomewise.tome.ready_systems import ReadySystems
@@ -34,12 +33,16 @@ _ATTEMPTS = ("tried", "answered", "forced")  # events that say which notes an an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTools:
-    """What a session uses of its tome. `limit` bounds the entries of the working memory, and the turns."""
+    """What a session uses of its tome.
+
+    `limit` bounds the entries of the working memory, and the turns. `system` answers if the first question names none.
+    """
 
     store: Store
     systems: ReadySystems
     model: LanguageModel
     limit: int
+    system: str
     wait: Callable[[Coroutine[Any, Any, Answer]], Answer]
     save_trace: Callable[[Question, Answer], int | None]
 
@@ -112,10 +115,10 @@ class Session:
         self, question: Question, system: Choice | None, settings: Mapping[str, Any] | None, narrowing: Narrowing
     ) -> tuple[SessionRecord, Variant]:
         """The record before this question, new for the first one, and the system."""
-        store = self._tools.store
+        tools, store = self._tools, self._tools.store
         record = await asyncio.to_thread(self.read)
         if record is None:
-            variant = choose_variant(DEFAULT if system is None else system, settings)
+            variant = choose_variant(tools.system if system is None else system, settings)
             if variant.recipe is not None:
                 raise UsageError(f"a session needs a system with a name, not the recipe {variant.label!r}: register it")
             within = (await narrow(question, store, **narrowing)).within

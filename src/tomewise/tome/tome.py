@@ -25,9 +25,10 @@ from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import Choice, choose_variant
+from tomewise.systems.spec import Choice, choose_variant, parse_variant
 from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import remember_address, reopen_embedder
+from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
@@ -73,8 +74,9 @@ class Tome(Drawings):
         bounds: Bounds,
         trace_bytes: int = TRACE_BYTES,
         session_limit: int = SESSION_LIMIT,
+        system: str = DEFAULT,
     ) -> None:
-        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit)
+        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit, system)
         self._embedder = embedder
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
@@ -98,6 +100,7 @@ class Tome(Drawings):
         read_characters: int | None = None,
         trace_bytes: int = TRACE_BYTES,
         session_limit: int = SESSION_LIMIT,
+        system: str = DEFAULT,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or create one.
@@ -108,9 +111,10 @@ class Tome(Drawings):
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
         `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
-        memory and as many turns. `models` names other models by role, such as
-        `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`): base_url, api_key, limit,
-        timeout, window, and the limits max_calls, max_tokens and max_cost over all models together.
+        memory and as many turns. `system` names the system that is used where a method gets none. `models` names other
+        models by role, such as `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`):
+        base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost over all models
+        together.
         Raises StoreError, UsageError, UnknownName.
         """
         from tomewise.embedding.choose_embedder import choose_embedder
@@ -121,6 +125,7 @@ class Tome(Drawings):
         check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
         check_trace_bytes(trace_bytes)
         check_session_limit(session_limit)
+        parse_variant(system)
         templates = Prompts(Path(prompts) if prompts else None)
         templates.check_files(list_roles())
         bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
@@ -141,7 +146,7 @@ class Tome(Drawings):
         except BaseException:
             store.close()
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit, system)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True) -> Tome:
@@ -272,6 +277,13 @@ class Tome(Drawings):
         """One document with its text."""
         return self._store.document(find_document(document, self._store).id)
 
+    def entity(self, name: str) -> FoundEntity:
+        """What the graphs of this tome hold on a person, a place or a thing: its facts, passages and gists.
+
+        Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
+        """
+        return read_entity(name, self._store)
+
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
         return export(self._store)
@@ -280,7 +292,7 @@ class Tome(Drawings):
 
     def build(
         self,
-        system: Choice = DEFAULT,
+        system: Choice | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
@@ -300,7 +312,7 @@ class Tome(Drawings):
 
     async def abuild(
         self,
-        system: Choice = DEFAULT,
+        system: Choice | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
         extractions: str | Path | None = None,
@@ -331,15 +343,17 @@ class Tome(Drawings):
         note = f"{former} built what was there, and it stays; to use {name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
-    def estimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
+    def estimate(self, system: Choice | None = None, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
         return self._wait(self.aestimate(system, settings=settings))
 
-    async def aestimate(self, system: Choice = DEFAULT, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
+    async def aestimate(
+        self, system: Choice | None = None, *, settings: Mapping[str, Any] | None = None
+    ) -> list[Estimate]:
         """See `estimate`."""
         return await estimate(self._layers(system, settings), self._store)
 
-    def _layers(self, system: Choice, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
-        variant = choose_variant(system, settings)
+    def _layers(self, system: Choice | None, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
+        variant = choose_variant(self._default_system if system is None else system, settings)
         self._store.check()
         return variant.wire(self._kit).layers

@@ -1,0 +1,1 @@
+"""Tomes as parts of other frameworks, each an extra of its own."""

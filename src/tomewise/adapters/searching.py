@@ -1,0 +1,57 @@
+"""The search that the retrievers of all frameworks share, with its evidence as plain data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tomewise.place import describe_place, read_plain_data
+from tomewise.tome.reports import evidence_json
+
+if TYPE_CHECKING:
+    from tomewise.tome.tome import Tome
+
+Piece: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A search in a tome, as `Tome.search` takes it.
+
+    A piece of evidence has a `node` (its id), a `text`, a `score` and `metadata`: `source` (its name and its place, for
+    people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
+    `position` of the first passage that it rests on. `sources` has these three for all of its passages.
+    """
+
+    tome: Tome
+    system: str | None = None
+    limit: int = 10
+    documents: Sequence[str] = ()
+    where: Sequence[str] = ()
+
+    def run(self, query: str) -> list[Piece]:
+        """The pieces of evidence, best first. Raises what `Tome.search` raises."""
+        narrowing: Any = {"documents": self.documents, "where": self.where}
+        found = self.tome.search(query, system=self.system, limit=self.limit, **narrowing)
+        return [_describe_piece(row) for row in evidence_json(found, self.tome.store)]
+
+    async def arun(self, query: str) -> list[Piece]:
+        """See `run`."""
+        narrowing: Any = {"documents": self.documents, "where": self.where}
+        found = await self.tome.asearch(query, system=self.system, limit=self.limit, **narrowing)
+        return [_describe_piece(row) for row in await asyncio.to_thread(evidence_json, found, self.tome.store)]
+
+
+def _describe_piece(row: dict[str, Any]) -> Piece:
+    first = row["sources"][0] if row["sources"] else {}
+    place = describe_place(read_plain_data(row["place"]), first["position"] + 1 if first else None)
+    source = ", ".join(filter(None, (row["title"] or first.get("document", ""), place)))
+    metadata = {name: row[name] for name in ("title", "place", "layer", "score", "sources")}
+    return {
+        "node": row["node"],
+        "text": row["text"],
+        "score": row["score"],
+        "metadata": {"source": source, **metadata, **first},
+    }

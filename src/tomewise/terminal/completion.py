@@ -1,0 +1,80 @@
+"""What the shell completes besides commands and options: systems, documents, layers, sessions, settings.
+
+A completion never fails and asks no model: where the tome cannot be read, there is nothing to complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tomewise import settings
+from tomewise.errors import TomewiseError
+from tomewise.setting_files import list_names
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+
+_MOST = 100  # names that a shell is given
+
+
+def complete_systems(incomplete: str) -> list[str]:
+    """Names of systems."""
+    from tomewise.systems.registry import list_systems
+
+    return _keep_fitting(incomplete, list_systems())
+
+
+def complete_documents(context: typer.Context, incomplete: str) -> list[str]:
+    """Ids of the documents of the tome, and the last parts of those that are paths."""
+    ids = _read_tome(context, lambda store: [record.id for record in store.documents()])
+    names = [part for name in ids for part in ([name] if "://" in name else [name.rsplit("/", 1)[-1], name])]
+    return _keep_fitting(incomplete, names)
+
+
+def complete_layers(context: typer.Context, incomplete: str) -> list[str]:
+    """Layers that were built in the tome."""
+    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.builds()))
+
+
+def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
+    """Sessions of the tome."""
+    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.sessions()))
+
+
+def complete_settings(incomplete: str) -> list[str]:
+    """Names of settings, and after `models.` those of roles."""
+    if not incomplete.startswith("models."):
+        return _keep_fitting(incomplete, list_names())
+    from tomewise.language.choose_model import list_roles
+
+    return _keep_fitting(incomplete, (f"models.{role}" for role in list_roles()))
+
+
+def complete_values(context: typer.Context, incomplete: str) -> list[str]:
+    """Values of the setting named before, where they are names."""
+    return complete_systems(incomplete) if context.params.get("name") == "system" else []
+
+
+def _keep_fitting(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name.startswith(incomplete)})[:_MOST]
+
+
+def _read_tome(context: typer.Context, read: Callable[[Store], Iterable[str]]) -> list[str]:
+    from tomewise.tome.open_store import open_store
+
+    options = [each.params.get("tome") for each in (context, context.parent) if each]
+    try:
+        named = next((option for option in options if option), None) or settings.load().tome
+        store = open_store(Path(named), create=False)
+    except TomewiseError:
+        return []
+    try:
+        return list(read(store))
+    except TomewiseError:
+        return []
+    finally:
+        store.close()

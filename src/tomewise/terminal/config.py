@@ -1,0 +1,123 @@
+"""The command `tome config`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tomewise import setting_files
+from tomewise.credentials import hide_credentials
+from tomewise.setting_origins import SettingOrigin, find_origins
+from tomewise.terminal.commands import app, escape_text
+from tomewise.terminal.completion import complete_settings, complete_values
+from tomewise.terminal.options import Json, TomeFile
+from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.setting_checks import check_meaning
+from tomewise.terminal.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A setting, such as model or system; models.ROLE for the model of one role.",
+        autocompletion=complete_settings,
+    ),
+]
+Here = Annotated[
+    bool, typer.Option("--here", help="Change the tomewise.toml of the current folder instead of your own.")
+]
+config = typer.Typer(
+    name="config",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(config)
+
+
+@config.callback(epilog="Example: tome config set model openai:gpt-4o-mini")
+def list_settings(context: typer.Context, tome: TomeFile = None, as_json: Json = False) -> None:
+    """List every setting with its value and where that comes from; `set` and `unset` change one."""
+    if context.invoked_subcommand is not None:
+        return
+    rows, refused = find_origins()
+    named = tome or State.tome
+    shown = [_prepare_row(row if row.name != "tome" or not named else _name_option(named)) for row in rows]
+    if as_json:
+        print_json({"settings": shown, "refused": [hide_credentials(reason) for reason in refused]})
+        return
+    _print_rows(shown)
+    for reason in refused:
+        console().print(f"[yellow]not used:[/yellow] {escape_text(hide_credentials(reason))}")
+
+
+@config.command(name="set", epilog="Example: tome config set models.answer openai:gpt-4o")
+def set_setting(
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value.", autocompletion=complete_values)],
+    here: Here = False,
+    as_json: Json = False,
+) -> None:
+    """Give a setting a value, in your own settings file or in that of the current folder."""
+    parsed = setting_files.parse_setting(name, value)
+    check_meaning(name, parsed)
+    if name == "prompts" and not here:
+        parsed = str(Path(parsed).expanduser().resolve())  # the user's file counts in every folder
+    trusted = setting_files.put_setting(name, parsed, here=here)
+    _report(name, parsed, here, trusted, as_json)
+
+
+@config.command(name="unset", epilog="Example: tome config unset model")
+def unset_setting(name: Name, here: Here = False, as_json: Json = False) -> None:
+    """Delete a setting from your own settings file, or from that of the current folder."""
+    trusted = setting_files.remove_setting(name, here=here)
+    _report(name, None, here, trusted, as_json)
+
+
+def _name_option(tome: str) -> SettingOrigin:
+    return SettingOrigin("tome", tome, "option --tome")
+
+
+def _prepare_row(row: SettingOrigin) -> dict[str, Any]:
+    value = hide_credentials(row.value) if isinstance(row.value, str) else row.value
+    return {**asdict(row), "value": value}
+
+
+def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table("setting", "value", "from", box=None, pad_edge=False)
+    for row in rows:
+        origin = escape_text(row["origin"]) if row["origin"] != "default" else "[dim]default[/dim]"
+        table.add_row(f"[bold]{row['name']}[/bold]", escape_text(_write_value(row["value"])), origin)
+    console().print(table)
+
+
+def _write_value(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{role}={model}" for role, model in value.items())
+    if value is None:
+        return "—"
+    return str(value) if isinstance(value, str) else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _report(name: str, value: Any, here: bool, trusted: bool, as_json: bool) -> None:
+    """Say what was changed, and what has an effect that the user may not expect."""
+    path = setting_files.find_file(here=here)
+    value = hide_credentials(value) if isinstance(value, str) else value
+    if as_json:
+        print_json({"setting": name, "value": value, "file": str(path), "trusted": trusted})
+        return
+    verb, change = ("unset", name) if value is None else ("set", f"{name} = {_write_value(value)}")
+    console().print(f"[bold]{verb}[/bold] {escape_text(change)} [dim]in {escape_text(str(path))}[/dim]")
+    if trusted:
+        console().print(f"[dim]trusted {escape_text(str(path.parent))}, as by `tome trust`[/dim]")
+    for row in find_origins()[0]:
+        if row.name == name and row.origin not in (str(path), "default"):
+            shown = _write_value(_prepare_row(row)["value"])
+            console().print(f"[yellow]{escape_text(f'{row.origin} comes first and says {shown}')}[/yellow]")

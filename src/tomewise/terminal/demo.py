@@ -1,0 +1,154 @@
+"""The command `tome demo`: the main job on the bundled story, as a new user would do it on the command line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tomewise import settings as configuration
+from tomewise.errors import UsageError
+from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.terminal.commands import app, escape_text, repeat_options
+from tomewise.terminal.completion import complete_systems
+from tomewise.terminal.documents import print_add_report
+from tomewise.terminal.options import BaseUrl, MaxCalls, MaxCost, MaxTokens, Model
+from tomewise.terminal.screen import console, show_progress, show_status
+from tomewise.terminal.state import State
+
+if TYPE_CHECKING:
+    from tomewise.tome.tome import Tome
+    from tomewise.types import Spent
+
+SYSTEM = "read_agent"  # few calls build it, and it needs no extra
+_SIMPLE, _OF_THE_STORY = "f6", "i6"  # questions of the sample
+
+
+@app.command(epilog="Example: tome demo --model openai:gpt-4o-mini")
+def demo(
+    tome: Annotated[
+        str | None, typer.Option("--tome", "-m", metavar="FILE", help="Keep the memory in this file.")
+    ] = None,
+    system: Annotated[
+        str,
+        typer.Option("--system", "-s", metavar="NAME", help="The system to build.", autocompletion=complete_systems),
+    ] = SYSTEM,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what the systems retrieved and asked.")] = False,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+) -> None:
+    """Add the bundled story, build a system, ask two questions. It costs nothing unless you name a model."""
+    from tomewise.systems.spec import parse_variant
+
+    parse_variant(system)
+    bounds = {"base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    asked = {question.id: question for question in questions()}
+    kept = tome or State.tome
+    with _open_demo_tome(kept, model or ["extractive"], bounds) as book:
+        _add_story(book)
+        spent = _ask(book, asked[_SIMPLE], None, trace)
+        spent += _build(book, system)
+        spent += _ask(book, asked[_OF_THE_STORY], system, trace)
+    _print_close(spent, kept, repeat_options(kept, model, base_url), is_extractive=not model)
+
+
+@contextmanager
+def _open_demo_tome(kept: str | None, model: Sequence[str], bounds: dict[str, Any]) -> Iterator[Tome]:
+    """A tome for the story alone, in a folder that is deleted at the end unless a file is named.
+
+    The tome of an earlier demo, perhaps interrupted, is used again. Raises UsageError for a tome with other documents.
+    """
+    from tomewise.tome.tome import Tome
+
+    stated = {name: value for name, value in bounds.items() if value is not None}
+    settings = replace(configuration.with_models(configuration.load(), model), embedder=None, system="hybrid", **stated)
+    with TemporaryDirectory() as folder:
+        path = kept or str(Path(folder) / "demo.tome")
+        with Tome.from_settings(replace(settings, tome=path)) as book:
+            if any(record.source != str(STORY) for record in book.documents()):
+                raise UsageError(f"{path} holds other documents: name a new file for the demo, or leave --tome out")
+            yield book
+
+
+def _add_story(book: Tome) -> None:
+    _print_command("add", str(STORY))
+    started = time.perf_counter()
+    with show_progress() as report_progress:
+        report = book.add(STORY, on_progress=report_progress)
+    print_add_report(report, 1, time.perf_counter() - started, console())
+
+
+def _build(book: Tome, system: str) -> Spent:
+    from tomewise.systems.spec import parse_variant
+    from tomewise.terminal import render
+    from tomewise.tome.reports import costs_json
+
+    variant = parse_variant(system)
+    _print_command("build", "--system", system, "--estimate")
+    render.print_costs(costs_json(book.estimate(variant), variant, book.kit.model.name), console())
+    _print_command("build", "--system", system)
+    with show_progress() as report_progress:
+        report = book.build(variant, on_progress=report_progress)
+    render.print_build(report, variant, None, console())
+    return report.usage.total
+
+
+def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> Spent:
+    """Ask, with the options of the question if a system is named: it is the harder one."""
+    from tomewise.terminal import render
+    from tomewise.tome.reports import find_nearest
+
+    options = asked.options if system else ()
+    named = ("--system", system) if system else ()
+    _print_command("ask", asked.question, *named, *(word for option in options for word in ("--option", option)))
+    with show_status("asking"):
+        on_event = partial(render.print_event, out=console()) if trace else None
+        answer = book.ask(asked.question, options=options, system=system, on_event=on_event)
+    render.print_answer(answer, find_nearest(answer, book.store), console())
+    return answer.usage.total
+
+
+def _print_command(*words: str) -> None:
+    console().print(f"\n[bold]$ tome {escape_text(' '.join(quote(word) for word in words))}[/bold]")
+
+
+def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive: bool) -> None:
+    """What the demo cost, and what to try next."""
+    out = console()
+    cost = "price unknown" if spent.cost is None else f"${spent.cost:.4f}"
+    out.print(
+        f"\n[bold]In all[/bold] {spent.calls:,} calls · {spent.input_tokens:,} tokens in, "
+        f"{spent.output_tokens:,} out · {cost}"
+    )
+    if is_extractive:
+        out.print("These answers are from the extractive model, which only quotes; nothing left this machine.")
+    out.print("[bold]Next[/bold]")
+    commands = _list_next(kept, options, is_extractive)
+    width = max(len(command) for command, _ in commands)
+    for command, purpose in commands:
+        out.print(escape_text(f"  {command:<{width}}  {purpose}"))
+
+
+def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tuple[str, str]]:
+    """Commands to try, each with what it does."""
+    again = [("tome demo --model openai:gpt-4o-mini", "the same with a language model (`tome models` lists them)")]
+    story = [
+        (f'tome ask{options} "Who pleaded guilty?"', "another question about the story"),
+        (f"tome serve {quote(kept or '')} --open", "ask in a browser (needs tomewise[server])"),
+    ]
+    own = [
+        ("tome add YOUR-FILES", "then ask about your own documents"),
+        ("tome systems", "other ways to answer, and what each needs"),
+    ]
+    return [*(again if is_extractive else []), *(story if kept else []), *own]

@@ -1,0 +1,106 @@
+"""What the graphs of a tome hold on an entity: its facts, and the passages in which it is seen with their gists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tomewise.errors import NotBuilt, UnknownName
+from tomewise.language.fences import oneline
+from tomewise.memory.gists import NAME as GISTS
+from tomewise.memory.graph.entities import normalise_name
+from tomewise.names import suggest
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+    from tomewise.types import Passage, PassageId
+
+_ENTITIES = "entities:"  # the layer of the entities of a graph begins so, see `memory.graph.graph_names`
+_MOST_SIMILAR = 20
+_SHOWN = 5  # similar names in a message
+_LONGEST_NAME = 300  # characters of a name that a message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntity:
+    """The facts of an entity, each with the name of its graph, and its passages; or only names that are similar.
+
+    `gists` has the gist of each passage that has one, by the id of the passage.
+    """
+
+    name: str
+    facts: tuple[tuple[str, str], ...] = ()
+    passages: tuple[Passage, ...] = ()
+    gists: Mapping[PassageId, str] = field(default_factory=dict)
+    similar: tuple[str, ...] = ()
+
+
+def find_entity(name: str, store: Store) -> FoundEntity:
+    """The entity of this name in all graphs; if no graph has it, the names that contain its words.
+
+    Raises NotBuilt where no graph is built, and UnknownName where no name contains the words.
+    """
+    graphs = [layer.removeprefix(_ENTITIES) for layer in store.layers() if layer.startswith(_ENTITIES)]
+    if not graphs:
+        raise NotBuilt("no graph is built in this tome, so it knows no entities: build a system with one, as hipporag2")
+    wanted = normalise_name(name)
+    names = {graph: {node.text: key for key, node in store.nodes(_ENTITIES + graph).items()} for graph in graphs}
+    keys = {graph: known[wanted] for graph, known in names.items() if wanted in known}
+    if keys:
+        return _read_entity(wanted, keys, store)
+    known_names = sorted({text for known in names.values() for text in known}, key=lambda text: (len(text), text))
+    similar = [text for text in known_names if wanted and set(wanted.split()) <= set(text.split())]
+    if not similar:
+        near = suggest(wanted, known_names)
+        raise UnknownName(f"no entity {_shorten(name)!r} in the graphs of this tome: {near}search finds words in texts")
+    return FoundEntity(wanted, similar=tuple(similar[:_MOST_SIMILAR]))
+
+
+def read_entity(name: str, store: Store) -> FoundEntity:
+    """The entity of this name in all graphs. Raises NotBuilt, and UnknownName, which names the most similar ones."""
+    found = find_entity(name, store)
+    if found.similar:
+        similar = " or ".join(repr(text) for text in found.similar[:_SHOWN])
+        more = f" ({len(found.similar) - _SHOWN} more have these words)" if len(found.similar) > _SHOWN else ""
+        raise UnknownName(f"no entity is called just {_shorten(name)!r}: did you mean {similar}?{more}")
+    return found
+
+
+def entity_json(found: FoundEntity) -> dict[str, Any]:
+    """The object that `tome show --entity --json` prints."""
+    from tomewise.tome.reports import nearest_json
+
+    rows = nearest_json(found.passages)
+    return {
+        "entity": found.name,
+        "facts": [{"text": text, "graph": graph} for text, graph in found.facts],
+        "passages": [{**row, "gist": found.gists.get(row["passage"])} for row in rows],
+    }
+
+
+def _read_entity(name: str, entities: Mapping[str, int], store: Store) -> FoundEntity:
+    """The entity with this node key in each of these graphs."""
+    facts = tuple((text, graph) for graph, key in entities.items() for text in _find_facts(key, graph, store))
+    sources = [store.sources([key], _ENTITIES + graph).get(key, ()) for graph, key in entities.items()]
+    passages = store.passages(dict.fromkeys(key for keys in sources for key in keys))
+    return FoundEntity(name, facts, tuple(passages.values()), _find_gists(passages, store))
+
+
+def _find_facts(entity: int, graph: str, store: Store) -> list[str]:
+    facts = store.neighbours(f"ends:{graph}", [entity])[:, 0].astype(int).tolist()
+    return [node.text for node in store.nodes_at(dict.fromkeys(facts)).values()]
+
+
+def _find_gists(passages: Mapping[int, Passage], store: Store) -> dict[PassageId, str]:
+    made = store.find_derived(passages, f"made-of:{GISTS}")
+    texts = store.nodes_at(_flatten(made.values()))
+    return {passages[key].id: texts[gists[0]].text for key, gists in made.items() if gists}
+
+
+def _shorten(name: str) -> str:
+    return oneline(name)[:_LONGEST_NAME]
+
+
+def _flatten(groups: Iterable[Iterable[int]]) -> list[int]:
+    return [key for group in groups for key in group]

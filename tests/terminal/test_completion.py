@@ -1,0 +1,71 @@
+"""What the shell completes: names of systems, documents, layers, sessions and settings."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from tomewise.terminal.commands import app
+
+LOG = "The keeper, Ada Marsh, put out the light at nine. Nobody asked her why."
+
+
+@pytest.fixture
+def complete(monkeypatch):
+    """What bash offers for the last word of a line."""
+
+    def run(line: str) -> list[str]:
+        words = line.split(" ")
+        environment = {"_TOME_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+        ran = CliRunner().invoke(app, [], prog_name="tome", env=environment)
+        assert ran.stderr == ""
+        return ran.stdout.split()
+
+    return run
+
+
+@pytest.fixture
+def story(command, here):
+    (here / "log.txt").write_text(LOG)
+    (here / "rows.jsonl").write_text('{"id": "https://example.org/row", "text": "A row about the light."}')
+    command("-m", "b.tome", "add", "log.txt", "rows.jsonl")
+    command("-m", "b.tome", "build", "--system", "associative")
+    command("-m", "b.tome", "ask", "--session", "keeper", "Who put out the light?")
+
+
+def test_systems(complete):
+    assert complete("tome ask --system rap") == ["raptor", "raptor+interleave", "raptor+probe"]
+    assert complete("tome systems cosm") == ["cosmir"]
+    assert complete("tome config set system cosm") == ["cosmir"]
+    assert complete("tome config set model cosm") == []
+
+
+def test_settings_and_roles(complete):
+    assert complete("tome config set max_") == ["max_calls", "max_cost", "max_tokens"]
+    assert complete("tome config unset models.ans") == ["models.answer"]
+
+
+def test_what_the_named_tome_holds(complete, story):
+    assert complete("tome -m b.tome remove lo") == ["log.txt"]
+    assert complete("tome show -m b.tome https://exam") == ["https://example.org/row"]
+    assert complete("tome ask -m b.tome --document log") == ["log.txt"]
+    assert complete("tome build -m b.tome --again gr") == ["graph:passages-triples"]
+    assert complete("tome ask -m b.tome --session k") == ["keeper"]
+    assert complete("tome sessions -m b.tome ke") == ["keeper"]
+
+
+def test_the_tome_of_the_settings(complete, story, monkeypatch):
+    monkeypatch.setenv("TOMEWISE_TOME", "b.tome")
+    assert complete("tome show lo") == ["log.txt"]
+
+
+@pytest.mark.parametrize("line", ["tome show lo", "tome show -m no/where.tome lo", "tome show -m log.txt lo"])
+def test_without_a_tome_there_is_nothing_to_complete(complete, here, line):
+    (here / "log.txt").write_text(LOG)
+    assert complete(line) == []
+    assert [path.name for path in here.iterdir()] == ["log.txt"]
+
+
+def test_settings_that_cannot_be_read_complete_nothing(complete, here):
+    (here / "tomewise.toml").write_text("limit = ")
+    assert complete("tome show lo") == []
