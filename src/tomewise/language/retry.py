@@ -26,6 +26,11 @@ class Failure(Exception):
         self.sent = sent
         self.answered = answered
 
+    @property
+    def rejected(self) -> bool:
+        """Whether the server finds fault with the request itself, so that only another request may do better."""
+        return self.answered and type(self.error) is ModelError
+
 
 class PassingFailure(Failure):
     """A failure that may pass by itself. `error` is what the caller gets if it does not pass.
