@@ -20,6 +20,7 @@ from tomewise.language.listening import listen
 from tomewise.language.partial import PartialReply
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.language.roles.answering import may_become_failure
+from tomewise.loops.events import shorten
 from tomewise.types import Event, LanguageModel
 
 ANSWER_PART = "answer_part"
@@ -124,4 +125,4 @@ class _AnswerParts:
         replace = not answer.startswith(self._shown)
         new = answer if replace else answer[len(self._shown) :]
         self._shown = answer
-        self._emit(Event(name=ANSWER_PART, detail={"text": new, "replace": replace}))
+        self._emit(Event(name=ANSWER_PART, summary=shorten(new), detail={"text": new, "replace": replace}))
