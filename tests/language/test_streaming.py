@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIChatModel
 from tests.language.openai_server import (
     Behaviour,
     OpenAIServer,
@@ -315,3 +317,13 @@ async def test_a_reply_that_stays_malformed_is_a_bad_reply(server: OpenAIServer)
         with pytest.raises(BadReply):
             await ask(model, Ear())
     assert len(server.requests) == 2
+
+
+async def test_a_provider_that_cannot_stream_gets_a_plain_request(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenAIChatModel, "request_stream", Model.request_stream)
+    ear = Ear()
+    async with chat_model(server, reply_with(REPLY)) as model:
+        assert (await ask(model, ear)).cue == CUE
+    assert (len(server.requests), server.requests[0]["stream"], ear.texts) == (1, False, [""])

@@ -120,7 +120,7 @@ class Connection:
                         has_begun = True
                         yield text
                 yield stream.get()
-        except MemoryError:
+        except (MemoryError, TimeoutError):
             raise
         except Exception as error:
             # Pydantic AI and the provider's client read what the server sends, and may raise any exception. An odd

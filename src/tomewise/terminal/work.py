@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tomewise.terminal.plain import neutralise
 from tomewise.terminal.screen import console
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Work:
 
     def __init__(self, label: str, out: Console | None) -> None:
         self.is_shown = out is not None
-        self._label = label
+        self._label = neutralise(label)
         self._began = time.monotonic()
         self._out = out
         self._tasks: dict[str, Any] = {}
@@ -77,8 +78,6 @@ class Work:
 
         if self._out is None:
             return ""
-        from tomewise.terminal.plain import neutralise
-
         seconds = time.monotonic() - self._began
         self._spinner.update(text=Text(f"{self._label} · {_describe_seconds(seconds)}"))
         lines: list[RenderableType] = [self._spinner]
@@ -164,6 +163,7 @@ def _make_parts(out: Console) -> tuple[Any, Any]:
         BarColumn(_BAR),
         MofNCompleteColumn(),
         TimeRemainingColumn(compact=True),
+        TextColumn("left"),
     )
     spinner = Spinner("dots" if out.encoding.startswith("utf") else "line", style="green")
     return spinner, Progress(*columns, console=out, auto_refresh=False)
