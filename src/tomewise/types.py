@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from tomewise.brief import describe_object
 from tomewise.errors import BadReply
 
 if TYPE_CHECKING:
@@ -84,6 +86,9 @@ class Document:
         """The name to show to a person: the title, or the last part of the id."""
         return self.title or self.id.rstrip("/").rsplit("/", 1)[-1]
 
+    def __repr__(self) -> str:
+        return describe_object(self, self.id, title=self.title, characters=len(self.text))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
@@ -105,6 +110,9 @@ class Passage:
     def content(self) -> str:
         """The text that is embedded and shown to a model: the stated title, then the text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+    def __repr__(self) -> str:
+        return describe_object(self, self.text, document=self.document, position=self.position)
 
 
 # ---------------------------------------------------------------- memory
@@ -138,6 +146,9 @@ class Evidence:
     sources: tuple[PassageId, ...]  # the passages it rests on, in document order
     title: str = ""
     place: Place = Place()  # of a passage; empty for evidence made from several
+
+    def __repr__(self) -> str:
+        return describe_object(self, self.text, layer=self.layer, score=round(self.score, 4), sources=len(self.sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +362,16 @@ class Answer:
     usage: Usage = Usage()
     session: FromSession | None = None
     trace: int | None = field(default=None, compare=False)  # number of its trace, if the tome keeps one
+
+    def __repr__(self) -> str:
+        counts = {"citations": len(self.citations), "evidence": len(self.evidence), "events": len(self.events)}
+        outcome = {"supported": self.supported} if self.resolved else {"resolved": False, "missing": self.missing}
+        return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
+
+    def _repr_html_(self) -> str:
+        # By its name: a module that writes nouns is above this one.
+        written: str = import_module("tomewise.notebook").write_answer(self)
+        return written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,20 +11,27 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What to do with one request: wait `delay` seconds, then send `body`. With `cut`, send half of it and hang up."""
+    """What to do with one request: wait `delay` seconds, then send `body`. With `cut`, send half of it and hang up.
+
+    With `pieces` these are sent in place of the body, as a stream of events, each after `pause` seconds. With `cut`,
+    hang up after them without the end of the stream; with `hold`, never end.
+    """
 
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     cut: bool = False
+    pieces: Sequence[bytes] | None = None
+    pause: float = 0.0
+    hold: bool = False
 
 
 def reply_with(content: str | None, *, finish: str = "stop", delay: float = 0.0, **message: Any) -> Behaviour:
@@ -40,6 +47,37 @@ def reply_with(content: str | None, *, finish: str = "stop", delay: float = 0.0,
         "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
     }
     return Behaviour(body, delay=delay)
+
+
+def stream_with(
+    *texts: str, finish: str | None = "stop", usage: bool = True, done: bool = True, size: int = 0, **options: Any
+) -> Behaviour:
+    """A streamed reply of the model in these texts, 100 tokens in and 20 out. With `size`, cut into so many bytes."""
+    chunks = [make_chunk({"content": text}) for text in texts]
+    if finish:
+        chunks.append(make_chunk({}, finish))
+    if usage:
+        counts = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+        chunks.append({**make_chunk({}), "choices": [], "usage": counts})
+    events = [write_event(chunk) for chunk in chunks] + [b"data: [DONE]\n\n"] * done
+    whole = b"".join(events)
+    pieces = [whole[start : start + size] for start in range(0, len(whole), size)] if size else events
+    return Behaviour(None, pieces=pieces, **options)
+
+
+def make_chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    """One chunk of a streamed reply."""
+    return {
+        "id": "reply-1",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": "test-model",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+
+
+def write_event(data: Any) -> bytes:
+    return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
 
 
 def fail_with(status: int, message: str = "as the test wants", **headers: str) -> Behaviour:
@@ -65,6 +103,7 @@ class OpenAIServer:
         self.connections = 0
         self.most_at_once = 0
         self.arrived = threading.Event()  # set by the first request
+        self.left = threading.Event()  # set when a client hangs up on a stream that holds
         self.url = ""
         self._at_once = 0
         self._loop = asyncio.new_event_loop()
@@ -136,6 +175,8 @@ class OpenAIServer:
             payload = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body).encode()
         finally:
             self._at_once -= 1
+        if behaviour.pieces is not None:
+            return await self._stream(request, behaviour, behaviour.pieces, reader, writer)
         lines = [
             f"HTTP/1.1 {behaviour.status} Test",
             f"Content-Length: {len(payload)}",
@@ -148,6 +189,36 @@ class OpenAIServer:
         if not behaviour.cut:
             self.sent.append(request)
         return not behaviour.cut
+
+    async def _stream(
+        self,
+        request: dict[str, Any],
+        behaviour: Behaviour,
+        pieces: Sequence[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Send the pieces as they are, each in a chunk of HTTP. Notes when the client hangs up before the end."""
+        leaving = asyncio.create_task(reader.read(1))
+        try:
+            writer.write(b"HTTP/1.1 200 Test\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for piece in pieces:
+                await asyncio.sleep(behaviour.pause)
+                writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                await writer.drain()
+            if behaviour.hold:
+                await leaving
+                self.left.set()
+                return False
+            if behaviour.cut:
+                return False
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
+            self.sent.append(request)
+            return False
+        finally:
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
 
 
 async def _take_turns() -> None:

@@ -182,9 +182,9 @@ def test_to_decline_and_to_choose_the_best_of_bad_options_is_never_asked_togethe
     assert '"choice": "LETTER" or null' in prompt
 
 
-def test_a_model_writes_its_reasoning_before_its_answer() -> None:
-    assert list(roles.AnswerOut.model_fields)[:2] == ["reasoning", "answer"]
-    assert list(lean_schema(roles.AnswerOut)["properties"])[:2] == ["reasoning", "answer"]
+def test_a_model_writes_its_reasoning_and_its_support_before_its_answer() -> None:
+    assert list(roles.AnswerOut.model_fields)[:3] == ["reasoning", "supported", "answer"]
+    assert list(lean_schema(roles.AnswerOut)["properties"])[:3] == ["reasoning", "supported", "answer"]
     assert decode(roles.ANSWER, '{"answer": "Mara"}').reasoning == ""
 
 

@@ -39,3 +39,16 @@ async def test_other_errors_are_not_tried_again() -> None:
     with pytest.raises(ModelUnavailable):
         await retry(attempt, Backoff(retries=5, first=0.0))
     assert tries == 1
+
+
+async def test_a_retry_is_logged_without_keys(caplog: pytest.LogCaptureFixture) -> None:
+    async def attempt() -> str:
+        raise PassingFailure(ModelUnavailable("http://user:secret@host did not reply within 120 s"))
+
+    with caplog.at_level("INFO", "tomewise"), pytest.raises(PassingFailure):
+        await retry(attempt, Backoff(retries=2, first=0.0))
+    first, second = caplog.messages
+    assert first.startswith("retrying 1 of 2 in 0 s: ")
+    assert first.endswith("did not reply within 120 s")
+    assert second.startswith("retrying 2 of 2")
+    assert "secret" not in caplog.text

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tomewise.brief import describe_object
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.evaluate import running
@@ -21,6 +22,7 @@ from tomewise.evaluate.results import Results
 from tomewise.evaluate.table import Table, tabulate
 from tomewise.language.choose_model import choose_model
 from tomewise.language.prompts import Prompts
+from tomewise.notebook import show_bars
 from tomewise.systems.spec import Choice, choose_variant, choose_variants
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
@@ -104,12 +106,20 @@ class Experiment:
     async def arun(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
         """See `run`."""
         try:
-            self._results = await running.run(self.design, self.out, on_progress=on_progress, retry_failed=retry_failed)
+            with show_bars(on_progress) as report:
+                self._results = await running.run(self.design, self.out, on_progress=report, retry_failed=retry_failed)
             return self._results
         finally:
             for model in {id(model): model for model in (self.design.model, self.design.judging)}.values():
                 if isinstance(model, Closable):
                     await model.close()
+
+    def __repr__(self) -> str:
+        return describe_object(self, self.design.name(), systems=len(self.design.variants))
+
+    def _repr_html_(self) -> str | None:
+        """The table of the last run; None before the first one."""
+        return self._results._repr_html_() if self._results else None
 
     @property
     def results(self) -> Results:

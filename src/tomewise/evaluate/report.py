@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from csv import DictWriter
 from dataclasses import asdict, replace
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from tomewise.evaluate.grid import Entry, Grid, grids, notes
 from tomewise.evaluate.table import Line, Table
+from tomewise.notebook import write_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -200,6 +202,19 @@ def _markdown_text(text: str) -> str:
 
 
 # ---------------------------------------------------------------- LaTeX
+
+
+def html(table: Table) -> str:
+    """The tables as HTML, for notebooks, and the notes below them."""
+    tables = [
+        write_table(grid.headings, [[_html_entry(entry) for entry in row] for row in grid.rows], grid.title)
+        for grid in grids(table)
+    ]
+    return "".join(tables) + "".join(f"<p><small>{escape(note)}</small></p>" for note in notes(table))
+
+
+def _html_entry(entry: Entry) -> str:
+    return entry.text + entry.mark + (f" [{entry.interval}]" if entry.interval else "")
 
 
 def latex(table: Table) -> str:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tomewise.brief import describe_object
 from tomewise.errors import StoreError, UnknownName
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.journal import Journal
@@ -50,6 +51,14 @@ class Results:
     rows: tuple[Row, ...]
     builds: Mapping[str, JsonObject]
     refused: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return describe_object(self, self.about.name, systems=len(self.systems), rows=len(self.rows))
+
+    def _repr_html_(self) -> str:
+        from tomewise.evaluate.table import tabulate
+
+        return tabulate(self)._repr_html_()
 
     @property
     def systems(self) -> tuple[str, ...]:

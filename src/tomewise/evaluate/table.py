@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tomewise.brief import describe_object
 from tomewise.errors import UnknownName
 from tomewise.evaluate.judges import judge_named
 from tomewise.evaluate.metrics import metric_named
@@ -78,6 +79,14 @@ class Table:
     risk_of: str | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     ranked: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return describe_object(self, self.about.name, systems=len(self.lines), columns=len(self.columns))
+
+    def _repr_html_(self) -> str:
+        from tomewise.evaluate.report import html
+
+        return html(self)
 
 
 Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel
 
@@ -34,7 +34,8 @@ _TEST_REQUEST = ChatRequest("Reply with one short JSON object.", ['Reply with {"
 class Channel:
     """One connection and the requests on it. Event loops cannot share a connection, so each loop has a channel.
 
-    `replies` counts the replies that came. `test` is locked while a test request runs.
+    `replies` counts the replies that came. `streams` is False once the server has rejected a request to stream, and
+    has then replied to the plain one. `test` is locked while a test request runs.
     """
 
     connection: Connection
@@ -42,6 +43,7 @@ class Channel:
     timeout: float
     backoff: Backoff
     replies: int = 0
+    streams: bool = True
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def request(self, request: ChatRequest, bill: Bill) -> ChargedReply:
@@ -112,11 +114,26 @@ class _Attempts:
 
     async def send(self) -> ChargedReply:
         try:
-            return await self._channel.send(self._request, self._bill)
+            return await self._stream_or_not()
         except PassingFailure as failure:
             if not failure.busy:
                 self._failures.append(failure)
             raise
+
+    async def _stream_or_not(self) -> ChargedReply:
+        """Make an attempt. A request to stream that the server rejects is sent again as a plain one."""
+        plain = replace(self._request, listener=None)
+        if not self._channel.streams:
+            return await self._channel.send(plain, self._bill)
+        try:
+            return await self._channel.send(self._request, self._bill)
+        except Failure as failure:
+            if self._request.listener is None or not failure.rejected:
+                raise
+        self._request = plain
+        charged = await self._channel.send(plain, self._bill)
+        self._channel.streams = False
+        return charged
 
     async def fail_alone(self, last: Failure) -> bool:
         """Whether only this request fails: the model replies to others."""

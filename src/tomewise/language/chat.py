@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from tomewise.credentials import know_credentials
 from tomewise.errors import BadReply
 from tomewise.language.fences import fence
+from tomewise.language.listening import find_listener
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
 from tomewise.language.repairs import count_repair
@@ -45,6 +46,9 @@ class ChatModel:
     that was cut off is asked for again, once, with twice the room. If one request keeps failing while the model replies
     to others, the request is at fault, not the model: it raises `ModelError`. If there were no other requests, a short
     test request finds out. Meters and budgets count every request that is sent as one call.
+
+    A reply is streamed only if somebody listens to it (`language.listening`). If the server rejects such a request, a
+    plain one follows.
     """
 
     def __init__(
@@ -135,7 +139,8 @@ class ChatModel:
 
         channel = self._channel()
         started = self._clock()
-        request = ChatRequest(RULES + schema_text(role.output), turns, role.output, bound, self._temperature)
+        rules = RULES + schema_text(role.output)
+        request = ChatRequest(rules, turns, role.output, bound, self._temperature, find_listener(role))
         bill = Bill(Spent())
         try:
             return (await channel.request(request, bill)).reply

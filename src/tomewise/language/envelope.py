@@ -3,6 +3,8 @@
 Three things of an envelope matter: the text of its first choice, why the text ended, and the token counts. All other
 fields are dropped or get a harmless value; an invalid count is dropped. A reply without a usable message becomes an
 empty reply, and the model is asked again, as after every unusable reply.
+
+The same holds for each chunk of a streamed reply.
 """
 
 from __future__ import annotations
@@ -12,31 +14,124 @@ from collections.abc import Mapping
 from typing import Any
 
 _MOST_TOKENS = 10**9  # of one call: a larger count is invalid
+_DONE = b"[DONE]"  # the data of the last event of a stream
 _THOUGHTS = ("reasoning", "reasoning_content")
 
 
 def repair_completion(body: bytes, model: str) -> bytes | None:
     """The envelope as the protocol defines it. None for a page, an error, or JSON that is not a chat completion."""
-    try:
-        envelope = json.loads(body.decode("utf-8-sig", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(envelope, dict) or "choices" not in envelope:
+    envelope = _read(body)
+    if envelope is None:
         return None
     choice = _first(envelope["choices"])
     message = _message(choice.get("message"))
     if envelope.get("error") and not (message["content"] or message.get("tool_calls")):
         return None
+    choice = {"index": 0, "finish_reason": _text(choice.get("finish_reason")) or "stop", "message": message}
+    return _write("chat.completion", envelope, model, [choice], _usage(envelope.get("usage")))
+
+
+def stream_completion(body: bytes, model: str) -> bytes | None:
+    """The chunks of a stream that say what this completion says, from a server that does not stream. None as above."""
+    repaired = repair_completion(body, model)
+    if repaired is None:
+        return None
+    envelope = json.loads(repaired)
+    choice = envelope["choices"][0]
+    message = choice.pop("message")
+    calls = message.pop("tool_calls", [])
+    delta = {**message, "content": message["content"] or "".join(call["function"]["arguments"] for call in calls)}
+    chunk = _write("chat.completion.chunk", envelope, model, [{**choice, "delta": delta}], envelope["usage"])
+    return _write_data(chunk) + _write_data(_DONE)
+
+
+class ChunkRepair:
+    """Repairs the chunks of one streamed reply.
+
+    Some servers state the usage so far in every chunk: the last statement is kept, and written once at the end.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._usage: dict[str, Any] | None = None
+        self._half = ""  # the first half of a character that is written as two escapes, cut between two chunks
+        self._has_begun = False
+        self._has_ended = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether chunks came, and neither a reason why the text ended nor the end of the stream."""
+        return self._has_begun and not self._has_ended
+
+    def repair(self, data: bytes) -> bytes | None:
+        """The event for this data. None for an error, and for any other event than a chunk of a completion."""
+        if data.strip() == _DONE:
+            self._has_ended = True
+            return self.write_end() + _write_data(_DONE)
+        envelope = _read(data)
+        if envelope is None:
+            return None
+        choice = _first(envelope["choices"])
+        delta = self._repair_delta(choice.get("delta"))
+        if envelope.get("error") and not delta["content"]:
+            return None
+        self._usage = _usage(envelope.get("usage")) or self._usage
+        finish = _text(choice.get("finish_reason")) or None
+        self._has_begun = True
+        self._has_ended = self._has_ended or finish is not None
+        choices = [{"index": 0, "finish_reason": finish, "delta": delta}] if choice else []
+        return _write_data(_write("chat.completion.chunk", envelope, self._model, choices, None))
+
+    def write_end(self) -> bytes:
+        """The chunk with the usage, once."""
+        usage, self._usage = self._usage, None
+        if usage is None:
+            return b""
+        return _write_data(_write("chat.completion.chunk", {}, self._model, [], usage))
+
+    def _repair_delta(self, value: object) -> dict[str, Any]:
+        """What a chunk adds. Arguments of a tool, which nobody offered, may be the reply, so they count as text."""
+        delta = value if isinstance(value, dict) else {"content": value}
+        content = delta.get("content")
+        if isinstance(content, str):
+            delta = {**delta, "content": self._join_halves(content)}
+        message = _message(delta)
+        calls = message.pop("tool_calls", [])
+        return {**message, "content": message["content"] or "".join(call["function"]["arguments"] for call in calls)}
+
+    def _join_halves(self, content: str) -> str:
+        whole = (self._half + content).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        self._half = whole[-1:] if "\ud800" <= whole[-1:] <= "\udbff" else ""
+        return whole[:-1] if self._half else whole
+
+
+def _read(body: bytes) -> dict[str, Any] | None:
+    """The envelope; None for anything but a JSON object with choices."""
+    try:
+        envelope = json.loads(body.decode("utf-8-sig", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return envelope if isinstance(envelope, dict) and "choices" in envelope else None
+
+
+def _write(
+    kind: str, envelope: Mapping[str, Any], model: str, choices: list[dict[str, Any]], usage: dict[str, Any] | None
+) -> bytes:
     repaired = {
         "id": _text(envelope.get("id")) or "none",
-        "object": "chat.completion",
+        "object": kind,
         "created": 0,
         "model": _text(envelope.get("model")) or model,
         "provider": _text(envelope.get("provider")) or "unknown",  # OpenRouter's client requires it
-        "choices": [{"index": 0, "finish_reason": _text(choice.get("finish_reason")) or "stop", "message": message}],
-        "usage": _usage(envelope.get("usage")),
+        "choices": choices,
+        "usage": usage,
     }
     return json.dumps(repaired).encode()
+
+
+def _write_data(data: bytes) -> bytes:
+    """An event that holds this data."""
+    return b"data: " + data + b"\n\n"
 
 
 def _first(choices: object) -> Mapping[str, Any]:

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any
 
 import httpx2
 from pydantic import BaseModel
 from pydantic_ai import exceptions
-from pydantic_ai.direct import model_request
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
     SystemPromptPart,
     TextPart,
+    TextPartDelta,
     ThinkingPart,
     ToolCallPart,
     UserPromptPart,
@@ -34,7 +37,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Refused, UsageError
-from tomewise.language.envelope import repair_completion
+from tomewise.language.listening import Listener
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
 from tomewise.language.retry import Failure, PassingFailure
 from tomewise.language.spec import EXAMPLES, OPENAI_PROTOCOL, PROVIDERS, ModelSpec
@@ -42,18 +45,23 @@ from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseToo
 from tomewise.names import suggest
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
+_NOT_IMPLEMENTED = 501
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request and its bounds. `system` holds the rules; `turns` alternate between user and model, user first."""
+    """One request and its bounds. `system` holds the rules; `turns` alternate between user and model, user first.
+
+    With a `listener` the reply is streamed, if the provider can.
+    """
 
     system: str
     turns: Sequence[str]
     output: type[BaseModel]
     max_tokens: int
     temperature: float | None
+    listener: Listener | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +91,49 @@ class Connection:
 
     async def send(self, request: ChatRequest, timeout: float) -> ChargedReply:
         """Make one attempt of at most `timeout` seconds. Whatever the server does, the only error is `Failure`."""
-        messages, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
+        if request.listener:
+            request.listener.begin()
         try:
-            async with asyncio.timeout(timeout):
-                response = await model_request(
-                    self.model, messages, model_settings=settings, model_request_parameters=parameters
-                )
+            async with asyncio.timeout(timeout), aclosing(self._receive(request)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, ModelResponse):
+                        return self._read(piece)
+                    if request.listener:
+                        request.listener.hear(piece)
         except TimeoutError as error:
             raise PassingFailure(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
-        except MemoryError:
+        raise AssertionError("unreachable: the response is the last piece")
+
+    async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | ModelResponse]:
+        """The pieces of the text if the reply is streamed, and the response at the end. Raises `Failure`."""
+        messages, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
+        has_begun = False
+        try:
+            if request.listener is None or not self._can_stream:
+                yield await model_request(
+                    self.model, messages, model_settings=settings, model_request_parameters=parameters
+                )
+                return
+            async with model_request_stream(
+                self.model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                async for event in stream:
+                    if text := _find_new_text(event):
+                        has_begun = True
+                        yield text
+                yield stream.get()
+        except (MemoryError, TimeoutError):
             raise
         except Exception as error:
             # Pydantic AI and the provider's client read what the server sends, and may raise any exception. An odd
             # reply must fail its own request only, not the whole build. None of our own code runs inside this `try`.
-            raise classify_error(error, self.spec) from error
-        return self._read(response)
+            failure = classify_error(error, self.spec)
+            failure.answered = failure.answered and not has_begun  # what has begun to reply may charge for it
+            raise failure from error
+
+    @property
+    def _can_stream(self) -> bool:
+        return type(self.model).request_stream is not Model.request_stream
 
     @property
     def thinks(self) -> bool:
@@ -148,7 +184,7 @@ class Connection:
 
 def connect(spec: ModelSpec, api_key: str | None, limit: int) -> Connection:
     """Prepare a connection to `spec` without sending anything. Raises `UsageError` or `MissingDependency`."""
-    http = BoundedClient(limit, partial(_repair, spec))
+    http = BoundedClient(limit, spec.model)
     try:
         return Connection(spec, _model(spec, _provider(spec, api_key, http)), http)
     except exceptions.UserError as error:
@@ -212,7 +248,7 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> F
             final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({message})")
         case exceptions.ModelContextWindowExceededError():
             final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
-        case exceptions.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY_STATUS:
+        case exceptions.ModelHTTPError(status_code=status) if _may_pass(status):
             final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
             return PassingFailure(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
         case _ if refused:
@@ -222,14 +258,14 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> F
     return Failure(final, answered=True)
 
 
+def _may_pass(status: int) -> bool:
+    return status in _BUSY_STATUS or (status >= 500 and status != _NOT_IMPLEMENTED)
+
+
 def _is_too_long(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, ResponseTooLong):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def _repair(spec: ModelSpec, body: bytes) -> bytes | None:
-    return repair_completion(body, spec.model)
 
 
 def find_provider_class(provider: str) -> type[Provider[Any]]:
@@ -290,6 +326,14 @@ def _text(response: ModelResponse) -> str:
     if text.strip():
         return text
     return "\n".join(part.args_as_json_str() for part in response.parts if isinstance(part, ToolCallPart))
+
+
+def _find_new_text(event: ModelResponseStreamEvent) -> str:
+    """The text that an event adds to what `_text` returns in the end."""
+    match event:
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+    return ""
 
 
 def _cost(response: ModelResponse) -> float | None:

@@ -117,6 +117,12 @@ def _without_loose_commas(text: str) -> str:
     return _LOOSE_COMMA.sub(r"\1", text) if _COMMA_AND_END.search(text) else text
 
 
+def find_opening(text: str) -> int | None:
+    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
+    opening = _OPENING.search(text, len(text) - len(_after_thinking(text)))
+    return opening.start() if opening else None
+
+
 def _after_thinking(text: str) -> str:
     """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends."""
     ends = [match.end() for match in _THOUGHT_ENDS.finditer(text)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class Failure(Exception):
@@ -25,6 +28,11 @@ class Failure(Exception):
         self.error = error
         self.sent = sent
         self.answered = answered
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the server finds fault with the request itself, so that only another request may do better."""
+        return self.answered and type(self.error) is ModelError
 
 
 class PassingFailure(Failure):
@@ -73,7 +81,10 @@ async def retry(
     backoff: Backoff,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once."""
+    """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once.
+
+    Each retry is logged, with its reason.
+    """
     for number in range(backoff.retries + 1):
         try:
             return await attempt()
@@ -81,5 +92,8 @@ async def retry(
             if number == backoff.retries:
                 raise
             wait = backoff.delay(number, failure.retry_after)
+            _log.info(
+                "retrying %d of %d in %.0f s: %s", number + 1, backoff.retries, wait, hide_credentials(str(failure))
+            )
         await sleep(wait)
     raise AssertionError("unreachable: the last failure is raised above")

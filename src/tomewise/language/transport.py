@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 
 from tomewise.concurrency import take_turn
+from tomewise.language.envelope import ChunkRepair, repair_completion, stream_completion
+from tomewise.language.event_stream import EventStream
 
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
 _LONG = 100_000  # bytes from which a body is repaired in a thread
-_BODY_HEADERS = ("content-length", "content-encoding", "transfer-encoding", "content-type")
-
-Repair: TypeAlias = Callable[[bytes], bytes | None]
+_BODY_HEADERS = ("content-length", "content-encoding", "transfer-encoding")
+_EVENTS = "text/event-stream"
 
 
 class ResponseTooLong(Exception):
@@ -23,53 +24,57 @@ class ResponseTooLong(Exception):
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """Reads each response whole, up to `LONGEST_BODY`, and passes the body of a successful one to `repair`.
+    """Bounds each response to `LONGEST_BODY`, and repairs a chat completion in it, for which it is asked as `model`.
 
-    `repair` returns the JSON to use instead, or None to leave the response as it is.
+    A response is read whole, unless it was asked for as a stream of events and is one. A server that sends a whole
+    completion instead of the stream has been paid for it: it becomes a stream of one event.
     """
 
-    def __init__(
-        self, limit: int, repair: Repair | None = None, transport: httpx2.AsyncBaseTransport | None = None
-    ) -> None:
+    def __init__(self, limit: int, model: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         super().__init__(
             limits=httpx2.Limits(max_connections=limit, max_keepalive_connections=limit, keepalive_expiry=60.0),
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # `Connection.send` bounds the whole request
             transport=transport,
         )
-        self._repair = repair
+        self._model = model
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         """As the method of httpx2, with the bound and the repair. Raises `ResponseTooLong`."""
         response = await super().send(request, stream=True, **options)
+        if stream and response.is_success and response.headers.get("content-type", "").startswith(_EVENTS):
+            return _rewrite(response, stream=EventStream(response, _read(response), ChunkRepair(self._model)))
         try:
-            body = await _read(response)
+            body = b"".join([piece async for piece in _read(response)])
         finally:
             await response.aclose()
         await take_turn()  # to parse a reply takes milliseconds
-        repaired = await self._repair_body(body) if response.is_success else None
-        headers = httpx2.Headers(response.headers)
-        for name in _BODY_HEADERS if repaired else _BODY_HEADERS[:-1]:  # without a repair the content type stays
-            headers.pop(name, None)
-        if repaired is not None:
-            headers["content-type"] = "application/json"
-        return httpx2.Response(
-            response.status_code,
-            headers=headers,
-            content=body if repaired is None else repaired,
-            request=request,
-            extensions=response.extensions,
-        )
+        repaired = await self._repair(body, stream) if response.is_success else None
+        if repaired is None:
+            return _rewrite(response, content=body)
+        return _rewrite(response, _EVENTS if stream else "application/json", content=repaired)
 
-    async def _repair_body(self, body: bytes) -> bytes | None:
-        if self._repair is None:
-            return None
-        return await asyncio.to_thread(self._repair, body) if len(body) > _LONG else self._repair(body)
+    async def _repair(self, body: bytes, stream: bool) -> bytes | None:
+        repair = stream_completion if stream else repair_completion
+        long = len(body) > _LONG
+        return await asyncio.to_thread(repair, body, self._model) if long else repair(body, self._model)
 
 
-async def _read(response: httpx2.Response) -> bytes:
-    body = bytearray()
+def _rewrite(response: httpx2.Response, content_type: str | None = None, **body: Any) -> httpx2.Response:
+    """The response with another body. Its content type stays if none is given."""
+    headers = httpx2.Headers(response.headers)
+    for name in _BODY_HEADERS:
+        headers.pop(name, None)
+    if content_type:
+        headers["content-type"] = content_type
+    return httpx2.Response(
+        response.status_code, headers=headers, request=response.request, extensions=response.extensions, **body
+    )
+
+
+async def _read(response: httpx2.Response) -> AsyncIterator[bytes]:
+    length = 0
     async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > LONGEST_BODY:
+        length += len(piece)
+        if length > LONGEST_BODY:
             raise ResponseTooLong(f"more than {LONGEST_BODY:,} bytes")
-    return bytes(body)
+        yield piece

@@ -11,6 +11,7 @@ from typing import Generic
 from tomewise.language.fences import letter
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
+from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import Context
 from tomewise.loops.events import list_facts
@@ -79,9 +80,9 @@ class Answering:
 
         return await asyncio.to_thread(self.fit, ANSWER, found, make_input, arrange)
 
-    async def ask(self, question: Question, prepared: Fitted[AnswerIn]) -> Answer:
-        """The answer from what was prepared. Raises ModelError."""
-        reply = await self._model.ask(ANSWER, prepared.given)
+    async def ask(self, question: Question, prepared: Fitted[AnswerIn], *, final: bool = True) -> Answer:
+        """The answer from what was prepared; parts of a `final` one are shown on the way. Raises ModelError."""
+        reply = await ask_answer(self._model, prepared.given, final=final)
         return await asyncio.to_thread(
             read_answer,
             reply,
@@ -116,7 +117,7 @@ def read_answer(
     """
     refused = may_decline and (reply.refused or reply.supported == "none")
     choice = None if refused else find_choice(reply, question)
-    resolved = choice is not None or not (question.options or refused or reply.failed)
+    resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
     if not resolved:
         return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=reply.missing)
     cited = citer.cite(reply.quotes, evidence)

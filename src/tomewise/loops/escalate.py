@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from tomewise.calls import CallCount, read_calls, write_number
 from tomewise.errors import UsageError
+from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.events import list_facts, make_stop_event
 from tomewise.loops.whole_text import find_whole_form
 from tomewise.types import Answer, Event, Loop, Question
@@ -107,7 +108,8 @@ class Escalate:
         is_last = choice is not None and choice.way is None
         yield _Choice(self._first).make_event("one shot comes first")
         kept = Answer(text="", resolved=False, supported="none")
-        async for item in _run(self._first, question if is_last else replace(question, force=False)):
+        first = _run(self._first, question) if is_last else _run_first(self._first, replace(question, force=False))
+        async for item in first:
             if isinstance(item, Answer):
                 kept = item
             else:
@@ -155,6 +157,19 @@ def _run(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
     if way.loop is None:
         raise UsageError(f"{way.name!r} is not a system here: name one that is")
     return way.loop.run(question)
+
+
+async def _run_first(way: Way, question: Question) -> AsyncIterator[Event | Answer]:
+    """As `_run`. No part of an answer is shown after which another way goes on."""
+    items = _run(way, question)
+    while True:
+        # Only around one step: a generator shares its context variables with whoever reads it.
+        with show_only_full():
+            try:
+                item = await anext(items)
+            except StopAsyncIteration:
+                return
+        yield item
 
 
 def _describe(answer: Answer) -> str:

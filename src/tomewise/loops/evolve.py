@@ -23,7 +23,8 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_window
-from tomewise.language.roles import ANSWER, EVOLVE, AnswerOut
+from tomewise.language.roles import EVOLVE
+from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.answering import make_answer_input, make_attempt_event, measure_room, read_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import HISTORY, Context, Contexts
@@ -196,7 +197,7 @@ class Evolve:
         may_decline = not question.force
         shown = await asyncio.to_thread(self._shelf.show, context.evidence)
         given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        reply: AnswerOut = await self._model.ask(ANSWER, given)
+        reply = await ask_answer(self._model, given)
         answer = await asyncio.to_thread(
             read_answer, reply, question, context.evidence, self._citer, may_decline=may_decline
         )

@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
-from tomewise.language.roles import ANSWER, AnswerOut
+from tomewise.language.roles import AnswerOut
+from tomewise.loops.answer_parts import ask_answer, show_only_full
 from tomewise.loops.answering import make_answer_input, make_attempt_event, measure_room, read_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Cue
@@ -184,8 +186,9 @@ class Probe:
         may_decline = self._bounds.cycles > 0 or not self._bounds.forces(course.question)
         nearest_first = await asyncio.to_thread(self._find_cued, course)
         context = await asyncio.to_thread(self._context, course, course.units, nearest_first, course.notes)
-        asked = self._try(course.question, context, may_decline=may_decline)
-        reply = await course.attempts.usable(asked, None)
+        with show_only_full() if self._goes_on_after_partly(course.step) else nullcontext():
+            asked = self._try(course.question, context, may_decline=may_decline)
+            reply = await course.attempts.usable(asked, None)
         for event in (*course.skipped.events(course.step), *course.attempts.events(course.step)):
             yield event
         if reply is None:
@@ -206,8 +209,10 @@ class Probe:
 
     def _keeps(self, answer: Answer, step: int) -> bool:
         """Whether this is a first answer, supported only partly, that is kept while the loop goes on."""
-        goes_on = self._bounds.cycles > 0 and not self._bounds.accept_partly
-        return goes_on and step == 0 and answer.resolved and answer.supported == "partly"
+        return self._goes_on_after_partly(step) and answer.resolved and answer.supported == "partly"
+
+    def _goes_on_after_partly(self, step: int) -> bool:
+        return self._bounds.cycles > 0 and not self._bounds.accept_partly and step == 0
 
     async def _remember(self, course: _Course) -> AsyncIterator[Event]:
         """Take the units of this step into the pool; those of the first search are encoded only now, as it failed."""
@@ -278,7 +283,7 @@ class Probe:
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
         shown = await asyncio.to_thread(self._shelf.show, context.evidence)
         given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        return await self._model.ask(ANSWER, given)
+        return await ask_answer(self._model, given)
 
     async def _answer(self, question: Question, context: Context, reply: AnswerOut, *, may_decline: bool) -> Answer:
         return await asyncio.to_thread(

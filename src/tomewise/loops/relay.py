@@ -15,6 +15,7 @@ from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.language.roles import ANSWER, AnswerIn
+from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.answering import make_answer_input, read_answer
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.citing import Citer
@@ -98,7 +99,7 @@ class Relay:
         """Ask the answering role, which sees the notebooks only."""
         findings = await asyncio.to_thread(lambda: [notebook.collect() for notebook in notebooks])
         evidence, given, cut = await asyncio.to_thread(self._fit, question, findings, unread)
-        reply = await self._model.ask(ANSWER, given)
+        reply = await ask_answer(self._model, given, final=self._runs == 1)
         may_decline = not question.force
         answer = await asyncio.to_thread(read_answer, reply, question, evidence, self._citer, may_decline=may_decline)
         not_read = f"not read: {'; '.join(unread)}" if unread else ""

@@ -100,7 +100,7 @@ class Stepwise:
         """Answer a smaller question from what was just found for it."""
         part = Question(text=subquestion, within=course.question.within)
         prepared = await self._answering.prepare(part, course.lists[-1])
-        answer = await course.skipped.usable(self._answering.ask(part, prepared), None)
+        answer = await course.skipped.usable(self._answering.ask(part, prepared, final=False), None)
         for event in course.skipped.events(course.step):
             yield event
         if answer is not None:

@@ -13,7 +13,7 @@ from tomewise.extras import require_extra
 from tomewise.language.cached import ask_anew
 from tomewise.language.repairs import collect_repairs
 from tomewise.memory.needs import find_node_layers, find_providers
-from tomewise.types import Change, Estimate, Layer, LayerReport, Report
+from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -65,12 +65,13 @@ async def build(
     return [built for task in tasks.values() if (built := task.result())]
 
 
-async def estimate(layers: Sequence[Layer], store: Store) -> list[Estimate]:
+async def estimate(layers: Sequence[Layer], store: Store, report: Report = lambda _: None) -> list[Estimate]:
     """Estimate the model calls of a build, layer by layer, without asking the model. Raises MissingDependency."""
     order = _sort_layers(layers)
     _require_extras(layers)
-    estimates = []
+    estimates: list[Estimate] = []
     for layer in order.values():
+        report(Progress(label="layers estimated", done=len(estimates), total=len(order)))
         change = await run_in_thread(find_changes, layer, store, layers)
         has_work = bool(change) or await run_in_thread(_has_changes_below, layer, layers, store)
         estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))

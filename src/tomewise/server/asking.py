@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from tomewise.loops.answer_parts import ANSWER_PART
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.errors import explain_error, make_body
@@ -59,9 +60,15 @@ async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
 
 
 async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
-    """Emit `started`, the events with what was spent after each, then `answer` or `error`."""
+    """Emit `started`, the events with what was spent after each, then `answer` or `error`.
+
+    The parts of an answer that is being written are `answer_part`: `text`, and whether it replaces the parts before.
+    """
 
     def report(event: Event, spent: Spent) -> None:
+        if event.name == ANSWER_PART:
+            emit(write_event(ANSWER_PART, event.detail))
+            return
         emit(write_event(event.name, {"step": event.step, "summary": event.summary, "detail": event.detail}))
         emit(write_event("usage", asdict(spent)))
 

@@ -17,6 +17,7 @@ from pydantic import Field
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
+from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.mcp_documents import cut_text, find_document, find_own_scope, find_passage, find_span, show_name
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
@@ -115,7 +116,8 @@ class ReadingTools:
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
             variant = choose_bounded(system, {}) if system else None
-            answer = await book.aask(asked, system=variant, on_event=on_event)
+            with answer_whole():
+                answer = await book.aask(asked, system=variant, on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
         whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from tomewise.errors import UnknownName
+from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.bodies import Ask
 from tomewise.server.chat_turns import answer_task, read_chat
 from tomewise.server.errors import explain_error
@@ -77,7 +78,8 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
         name, ask, turns = _read_request(body)
         service.library.find_path(name)
         emit(completion.chunk({"role": "assistant", "content": ""}))
-        tome, answer = await service.ask(name, ask, report, turns)
+        with answer_whole():
+            tome, answer = await service.ask(name, ask, report, turns)
         data = await service.answer_json(tome, answer)
         _emit_answer(completion, body, write_answer(answer, name, address), answer, data, emit)
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk

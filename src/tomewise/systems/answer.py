@@ -8,6 +8,7 @@ from dataclasses import replace
 from tomewise.fallbacks import EVENT as FALLBACKS
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.usage import meter
+from tomewise.loops.answer_parts import send_parts
 from tomewise.loops.events import list_facts
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
@@ -21,6 +22,8 @@ async def answer_question(
 ) -> Answer:
     """Run an assembled system on a question. The answer holds the events on the way and the usage.
 
+    `on_event` also gets an `answer_part` for each new part of an answer that is streamed; the answer has none of these.
+
     `memory` is one that the system's loop opened; it is used and changed.
 
     If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
@@ -33,7 +36,7 @@ async def answer_question(
         if on_event:
             on_event(event)
 
-    with meter() as used, count_fallbacks() as fallbacks:
+    with meter() as used, count_fallbacks() as fallbacks, send_parts(on_event):
         async for output in _run(system.loop, question, memory):
             if isinstance(output, Event):
                 record(output)

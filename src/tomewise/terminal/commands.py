@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
@@ -31,9 +31,10 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.screen import console, print_json, show_progress, show_status
+from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.standard_input import read_question
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
+from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
@@ -95,21 +96,24 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Make or update the memory layers that a system needs. A stopped build continues where it was."""
-    from tomewise.systems.spec import parse_variant
-    from tomewise.terminal import render
-    from tomewise.tome import reports
-
-    variant = parse_variant(system or find_system())
+    system = system or find_system()
     promise_to_resume()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
-        if estimate:
-            costs = reports.costs_json(book.estimate(variant), variant, book.kit.model.name)
-            print_json(costs) if as_json else render.print_costs(costs, console())
-            return
-        with show_progress() as report_progress:
-            report = book.build(variant, extractions=extractions, again=again or (), on_progress=report_progress)
-    if as_json:
+    with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
+        from tomewise.systems.spec import parse_variant
+        from tomewise.terminal import render
+        from tomewise.tome import reports
+
+        variant = parse_variant(system)
+        with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+            if estimate:
+                estimates = book.estimate(variant, on_progress=work.report)
+                costs = reports.costs_json(estimates, variant, book.kit.model.name)
+            else:
+                report = book.build(variant, extractions=extractions, again=again or (), on_progress=work.report)
+    if estimate:
+        print_json(costs) if as_json else render.print_costs(costs, console())
+    elif as_json:
         print_json(reports.build_json(report))
     else:
         render.print_build(report, variant, repeat_options(tome, model, base_url), console())
@@ -143,27 +147,31 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
-    from tomewise.systems.spec import parse_variant
-    from tomewise.terminal import render
-    from tomewise.tome import reports, scopes
-
-    variant = parse_variant(system or find_system())
     text = read_question(question)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with (
+        show_work(" ".join(filter(None, ("asking", session or system)))) as work,
+        open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book,
+    ):
+        from tomewise.loops.answer_parts import answer_whole
+        from tomewise.systems.spec import parse_variant
+        from tomewise.terminal import render
+        from tomewise.tome import reports, scopes
+
+        variant = parse_variant(system or find_system())
         scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
         if picture:
             check_picture_file(picture)
             begun = book.session(session).read() if session and not system else None
             book.check_drawing(begun.system if begun else variant)
-        on_event = None if as_json or not trace else _show_event
         more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force, "fresh": fresh}
-        with show_status(f"asking {session or variant.name}"):
+        more["on_event"] = choose_listener(work, print_events=trace and not as_json)
+        with nullcontext() if work.is_shown else answer_whole():
             if session is None:
-                answer = book.ask(text, system=variant, on_event=on_event, within=scope, **more)
+                answer = book.ask(text, system=variant, within=scope, **more)
             else:
                 stated = variant if system else None
-                answer = book.session(session).ask(text, system=stated, on_event=on_event, within=scope, **more)
+                answer = book.session(session).ask(text, system=stated, within=scope, **more)
         nearest = reports.find_nearest(answer, book.store)
         if picture:
             save_picture(book.draw_answer(text, answer), picture)
@@ -310,14 +318,22 @@ def save_picture(picture: Picture, file: Path) -> None:
     console(stderr=True).print(f"[dim]picture: {escape_text(str(file))}[/dim]")
 
 
-def _show_event(event: Event) -> None:
-    from tomewise.terminal import render
+def choose_listener(work: Work, *, print_events: bool = False) -> Callable[[Event], None] | None:
+    """Who hears the events of a question: the screen, and where `print_events` is set the trace; or nobody."""
 
-    render.print_event(event, console())
+    def hear(event: Event) -> None:
+        from tomewise.loops.answer_parts import ANSWER_PART
+        from tomewise.terminal import render
+
+        work.hear(event)
+        if print_events and event.name != ANSWER_PART:
+            render.print_event(event, work.console())
+
+    return hear if print_events or work.is_shown else None
 
 
 def escape_text(text: str) -> str:
-    """Text without effect on the terminal; `render` is imported late, since it takes a while."""
-    from tomewise.terminal.render import escape
+    """Text without effect on the terminal; Rich is imported late, since it takes a while."""
+    from tomewise.terminal.plain import escape
 
     return escape(text)

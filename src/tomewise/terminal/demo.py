@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -17,12 +16,13 @@ import typer
 from tomewise import settings as configuration
 from tomewise.errors import UsageError
 from tomewise.sample import STORY, SampleQuestion, questions
-from tomewise.terminal.commands import app, escape_text, repeat_options
+from tomewise.terminal.commands import app, choose_listener, escape_text, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
 from tomewise.terminal.options import BaseUrl, MaxCalls, MaxCost, MaxTokens, Model
-from tomewise.terminal.screen import console, show_progress, show_status
+from tomewise.terminal.screen import console
 from tomewise.terminal.state import State
+from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -84,8 +84,8 @@ def _open_demo_tome(kept: str | None, model: Sequence[str], bounds: dict[str, An
 def _add_story(book: Tome) -> None:
     _print_command("add", str(STORY))
     started = time.perf_counter()
-    with show_progress() as report_progress:
-        report = book.add(STORY, on_progress=report_progress)
+    with show_work("adding the story") as work:
+        report = book.add(STORY, on_progress=work.report)
     print_add_report(report, 1, time.perf_counter() - started, console())
 
 
@@ -98,8 +98,8 @@ def _build(book: Tome, system: str) -> Spent:
     _print_command("build", "--system", system, "--estimate")
     render.print_costs(costs_json(book.estimate(variant), variant, book.kit.model.name), console())
     _print_command("build", "--system", system)
-    with show_progress() as report_progress:
-        report = book.build(variant, on_progress=report_progress)
+    with show_work(f"building {system}") as work:
+        report = book.build(variant, on_progress=work.report)
     render.print_build(report, variant, None, console())
     return report.usage.total
 
@@ -112,8 +112,8 @@ def _ask(book: Tome, asked: SampleQuestion, system: str | None, trace: bool) -> 
     options = asked.options if system else ()
     named = ("--system", system) if system else ()
     _print_command("ask", asked.question, *named, *(word for option in options for word in ("--option", option)))
-    with show_status("asking"):
-        on_event = partial(render.print_event, out=console()) if trace else None
+    with show_work("asking") as work:
+        on_event = choose_listener(work, print_events=trace)
         answer = book.ask(asked.question, options=options, system=system, on_event=on_event)
     render.print_answer(answer, find_nearest(answer, book.store), console())
     return answer.usage.total

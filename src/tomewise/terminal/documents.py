@@ -16,9 +16,10 @@ from tomewise.errors import ReadingError, UsageError
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.completion import complete_documents
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.render import escape, name_document
-from tomewise.terminal.screen import console, print_json, show_progress
+from tomewise.terminal.plain import escape, name_document
+from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.state import promise_to_resume
+from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,11 +72,11 @@ def add(
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
     options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": len(paths) > 1}
     with (
+        show_work(f"adding {_count(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
         open_tome(tome, **made_with) as book,
-        show_progress() as report_progress,
     ):
-        report = book.add(*paths, **options, on_progress=report_progress)
+        report = book.add(*paths, **options, on_progress=work.report)
     if as_json:
         print_json(asdict(report))
     else:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tomewise.place import describe_place
-from tomewise.terminal.render import escape, name_document
+from tomewise.terminal.plain import escape, name_document
 
 if TYPE_CHECKING:
     from rich.console import Console

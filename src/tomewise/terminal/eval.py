@@ -11,7 +11,8 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.terminal.options import MaxCalls, MaxCost, MaxTokens
-from tomewise.terminal.screen import console, print_json, show_progress
+from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -93,8 +94,6 @@ def run(
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
     import asyncio
 
-    from tomewise.evaluate.experiment import Experiment
-
     given: dict[str, Any] = {
         "base_url": base_url,
         "embedder": embedder,
@@ -106,33 +105,35 @@ def run(
     chosen = configuration.with_models(configuration.load(), model or ())
     chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
-    experiment = Experiment(
-        systems,
-        data,
-        metric or (),
-        judges=judge or (),
-        layout=layout,
-        questions=questions,
-        out=out,
-        model=chosen.model,
-        models=chosen.models,
-        judge_model=judge_model,
-        embedder=chosen.embedder or "bundled",
-        embedder_base_url=chosen.embedder_base_url,
-        retrieval_only=retrieval_only,
-        prompts=chosen.prompts,
-        passage_tokens=chosen.passage_tokens,
-        overlap=chosen.overlap,
-        limit=chosen.limit,
-        base_url=chosen.base_url,
-        timeout=chosen.timeout,
-        window=chosen.window,
-        max_calls=chosen.max_calls,
-        max_tokens=chosen.max_tokens,
-        max_cost=chosen.max_cost,
-    )
-    with show_progress() as report_progress:
-        results = asyncio.run(experiment.arun(on_progress=report_progress, retry_failed=retry_failed))
+    with show_work("running the experiment") as work:
+        from tomewise.evaluate.experiment import Experiment
+
+        experiment = Experiment(
+            systems,
+            data,
+            metric or (),
+            judges=judge or (),
+            layout=layout,
+            questions=questions,
+            out=out,
+            model=chosen.model,
+            models=chosen.models,
+            judge_model=judge_model,
+            embedder=chosen.embedder or "bundled",
+            embedder_base_url=chosen.embedder_base_url,
+            retrieval_only=retrieval_only,
+            prompts=chosen.prompts,
+            passage_tokens=chosen.passage_tokens,
+            overlap=chosen.overlap,
+            limit=chosen.limit,
+            base_url=chosen.base_url,
+            timeout=chosen.timeout,
+            window=chosen.window,
+            max_calls=chosen.max_calls,
+            max_tokens=chosen.max_tokens,
+            max_cost=chosen.max_cost,
+        )
+        results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))
     _show(experiment.table(baseline=_baseline_name(baseline), by=by or ()), as_json, "table")
     if not as_json:
         console().print(f"[dim]kept in {out / results.about.name}; again: tome eval report {out}[/dim]", markup=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tomewise.reading.formats import Format, list_formats
-from tomewise.terminal.render import escape
+from tomewise.terminal.plain import escape
 from tomewise.terminal.screen import console, print_json
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tomewise.errors import UsageError
-from tomewise.terminal.commands import _print_answer_json, check_picture_file, open_tome, save_picture
+from tomewise.terminal.commands import _print_answer_json, check_picture_file, choose_listener, open_tome, save_picture
 from tomewise.terminal.options import BaseUrl, Json, MaxCalls, MaxCost, MaxTokens, Model, PictureFile, TomeFile
-from tomewise.terminal.screen import console, print_json, show_status
+from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -69,10 +70,10 @@ def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
     from tomewise.tome.reports import find_nearest
 
     variant = parse_variant(trace.answer.system)
-    with show_status(f"asking {variant.name}"):
+    with show_work(f"asking {variant.name}") as work:
         origin = trace.answer.session
         question = replace(trace.question, text=origin.question) if origin else trace.question
-        answer = book.ask(question, system=variant, fresh=True)
+        answer = book.ask(question, system=variant, fresh=True, on_event=choose_listener(work))
     nearest = find_nearest(answer, book.store)
     if as_json:
         _print_answer_json(answer, nearest, trace.question.within, trace=False)

@@ -9,7 +9,7 @@ import typer
 
 from tomewise.terminal.commands import app
 from tomewise.terminal.options import Json
-from tomewise.terminal.render import escape
+from tomewise.terminal.plain import escape
 from tomewise.terminal.screen import console, print_json
 
 

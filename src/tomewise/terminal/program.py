@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import typer
 
 from tomewise.credentials import hide_credentials
-from tomewise.errors import TomewiseError, UsageError
+from tomewise.errors import BudgetExceeded, TomewiseError, UsageError
 from tomewise.terminal import (  # noqa: F401 - they add their commands to the app
     config,
     demo,
@@ -31,14 +31,17 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
 )
 from tomewise.terminal.commands import app
 from tomewise.terminal.log import log
-from tomewise.terminal.state import State
+from tomewise.terminal.screen import print_message
+from tomewise.terminal.state import KEPT_MESSAGE, State
+from tomewise.terminal.work import clear_screen
 
 app.command(epilog="Example: tome log 3 --again")(log)
 # The help lists `add` first: a new user begins with it.
 app.registered_commands.sort(key=lambda command: command.callback is not documents.add)
 INTERRUPTED = 130
 _WrongCall: Any = typer.BadParameter.__mro__[1]  # what typer raises for a wrong call; it has no public name
-_GRACE = 1.5  # seconds that an interrupted command may take to tidy up
+_GRACE = 1.4  # seconds that an interrupted command may take to tidy up
+_CLEARING = 0.2  # seconds to clear the screen of one that takes longer
 
 
 def main() -> NoReturn:
@@ -78,6 +81,8 @@ def run(arguments: Sequence[str]) -> int:
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _warn
             code = app([word for word in arguments if word != "--debug"], prog_name="tome", standalone_mode=False)
+    except BudgetExceeded as error:
+        return _report_error(error, f"{error}. {KEPT_MESSAGE}", error.exit_code, debug)
     except TomewiseError as error:
         return _report_error(error, str(error), error.exit_code, debug)
     except _WrongCall as error:  # typer raised it
@@ -91,18 +96,18 @@ def run(arguments: Sequence[str]) -> int:
         message = f"an error of Tomewise itself, {type(error).__name__}: {error}; --debug says where"
         return _report_error(error, message, 1, debug)
     if code == INTERRUPTED:
-        print(State.interrupted, file=sys.stderr)
+        print_message(State.interrupted)
     return code or 0
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"tome: {hide_credentials(str(message))}", file=sys.stderr)
+    print_message(f"tome: {hide_credentials(str(message))}")
 
 
 def _report_error(error: Exception, message: str, code: int, debug: bool) -> int:
     if debug:
         print(hide_credentials("".join(traceback.format_exception(error))), file=sys.stderr)
-    print(f"tome: {hide_credentials(' '.join(line.strip() for line in message.splitlines()))}", file=sys.stderr)
+    print_message(f"tome: {hide_credentials(' '.join(line.strip() for line in message.splitlines()))}")
     return code
 
 
@@ -115,6 +120,9 @@ def _interrupt(*_: object) -> None:
 
 
 def _give_up() -> None:
-    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
-    print(f"{show_cursor}{State.interrupted}", file=sys.stderr, flush=True)
+    # In a thread: the interrupted one may hold the lock of the screen.
+    clearing = threading.Thread(target=clear_screen, daemon=True)
+    clearing.start()
+    clearing.join(_CLEARING)
+    print_message(State.interrupted)
     os._exit(INTERRUPTED)

@@ -6,11 +6,11 @@ from collections import Counter
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from rich import markup
 from rich.table import Table
 
 from tomewise.memory.schemata.describe_network import describe_network
 from tomewise.place import describe_place, read_plain_data
+from tomewise.terminal.plain import escape, name_document
 from tomewise.tome.scopes import describe_scope
 
 if TYPE_CHECKING:
@@ -33,17 +33,6 @@ _BEGINNING = 200  # characters to show of a passage
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
 _LINE = 1200  # characters of the summary of an event
-_CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
-
-
-def escape(text: str) -> str:
-    """Text of a document for the terminal: its markup and control characters have no effect."""
-    return markup.escape(text.translate(_CONTROLS))
-
-
-def name_document(document: str) -> str:
-    """The short name of a document without a title: the last part of a path, but an address as it is."""
-    return document if "://" in document else document.rsplit("/", 1)[-1]
 
 
 def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope: Scope | None = None) -> None:

@@ -19,7 +19,8 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.screen import console, print_json, show_status
+from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.work import show_work
 
 
 @app.command(epilog='Example: tome search "the forged letter" --limit 5')
@@ -38,16 +39,19 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Show the evidence that a system finds, without an answer. No model is asked to answer."""
-    from tomewise.systems.spec import parse_variant
-    from tomewise.terminal import render
-    from tomewise.tome.reports import evidence_json
-    from tomewise.tome.scopes import find_scope
-
-    variant = parse_variant(system or find_system())
+    system = system or find_system()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with (
+        show_work(f"searching with {system}"),
+        open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book,
+    ):
+        from tomewise.systems.spec import parse_variant
+        from tomewise.terminal import render
+        from tomewise.tome.reports import evidence_json
+        from tomewise.tome.scopes import find_scope
+
+        variant = parse_variant(system)
         scope = find_scope(book.store, documents=document or (), where=where or ())
-        with show_status(f"searching with {variant.name}"):
-            found = book.search(query, system=variant, limit=limit, within=scope)
+        found = book.search(query, system=variant, limit=limit, within=scope)
         pieces = evidence_json(found, book.store)
     print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)

@@ -10,7 +10,7 @@ import typer
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError
 from tomewise.names import suggest
-from tomewise.terminal.commands import _print_answer_json, app, open_tome
+from tomewise.terminal.commands import _print_answer_json, app, choose_listener, open_tome
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.options import (
     BaseUrl,
@@ -24,7 +24,9 @@ from tomewise.terminal.options import (
     TomeFile,
     Where,
 )
-from tomewise.terminal.screen import console, print_json, show_status
+from tomewise.terminal.plain import escape
+from tomewise.terminal.screen import console, print_json, print_message
+from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
     from tomewise.systems.spec import Variant
@@ -57,7 +59,6 @@ def chat(
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
     from tomewise.systems.spec import parse_variant
-    from tomewise.terminal.render import escape
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None
@@ -84,7 +85,6 @@ def sessions(
     as_json: Json = False,
 ) -> None:
     """List the sessions; show or delete one of them."""
-    from tomewise.terminal import render
 
     if delete and name is None:
         raise UsageError("--delete needs the name of a session: `tome sessions` lists them")
@@ -93,7 +93,7 @@ def sessions(
             _list_all(book, as_json)
         elif delete:
             book.delete_session(name)
-            line = f"[bold]deleted[/bold] session {render.escape(name)}"
+            line = f"[bold]deleted[/bold] session {escape(name)}"
             print_json({"deleted": name}) if as_json else console().print(line)
         else:
             _show(name, book, as_json)
@@ -140,12 +140,12 @@ def _ask_line(
     from tomewise.tome.reports import find_nearest
 
     try:
-        with show_status(f"asking {chosen.name}"):
-            answer = chosen.ask(question, system=variant, within=scope)
+        with show_work(f"asking {chosen.name}") as work:
+            answer = chosen.ask(question, system=variant, within=scope, on_event=choose_listener(work))
     except (ModelUnavailable, BudgetExceeded):
         raise
     except ModelError as error:
-        print(f"tome: {error}", file=sys.stderr)
+        print_message(f"tome: {error}")
         return False
     nearest = find_nearest(answer, book.store)
     if as_json:

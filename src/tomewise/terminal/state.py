@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 INTERRUPTED_MESSAGE = "tome: interrupted; what was finished is kept"
+# After a limit: every reply is kept before it is used, so the next try pays for none of them again.
+KEPT_MESSAGE = "Every reply so far is kept: with a higher limit the same command goes on from there"
 
 
 class State:

@@ -12,7 +12,7 @@ from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.commands import app, find_system
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.options import Json
-from tomewise.terminal.render import escape
+from tomewise.terminal.plain import escape
 from tomewise.terminal.screen import console, print_json
 
 if TYPE_CHECKING:

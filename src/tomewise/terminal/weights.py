@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tomewise.terminal.commands import app
 from tomewise.terminal.options import Json
-from tomewise.terminal.render import escape
-from tomewise.terminal.screen import console, print_json, show_status
+from tomewise.terminal.plain import escape
+from tomewise.terminal.screen import console, print_json
+from tomewise.terminal.work import show_work
 
 
 @app.command()
@@ -14,7 +15,7 @@ def weights(as_json: Json = False) -> None:
     from tomewise.embedding.bundled import BundledMiniLM
     from tomewise.embedding.weights import fetch_weights
 
-    with show_status("fetching the weights of the bundled embedder, 84 MB ..."):
+    with show_work("fetching the weights of the bundled embedder, 84 MB"):
         folder = fetch_weights()
         embedder = BundledMiniLM()
         device = embedder.find_device()

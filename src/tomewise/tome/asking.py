@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any
 
 from tomewise.concurrency import side_by_side
+from tomewise.loops.answer_parts import answer_whole
 from tomewise.systems.answer import OnEvent
 from tomewise.types import Answer, Event, Question
 
@@ -35,7 +36,8 @@ async def answer_many(
                 acquired.pop().release()
 
         try:
-            return await ask(question, release)
+            with answer_whole():
+                return await ask(question, release)
         except Exception as error:
             if return_exceptions:
                 return error

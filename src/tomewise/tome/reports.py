@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
+from tomewise.brief import describe_object
 from tomewise.language.price import price
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
@@ -39,6 +40,10 @@ class AddReport:
     skipped: Mapping[str, str] | None = None
     moved: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        counts = {name: len(value) for name in self.__slots__ if isinstance(value := getattr(self, name), Sized)}
+        return describe_object(self, **{name: count for name, count in counts.items() if count}, passages=self.passages)
 
     @classmethod
     def of(

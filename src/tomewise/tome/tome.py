@@ -9,6 +9,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tomewise.brief import describe_object
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
 from tomewise.language.prompts import Prompts
@@ -17,6 +18,7 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
+from tomewise.notebook import show_bars
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import NamedFile, SourceReader
@@ -34,6 +36,7 @@ from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.open_store import open_store
+from tomewise.tome.overview import write_overview
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.session_record import SESSION_LIMIT, check_session_limit
@@ -80,6 +83,13 @@ class Tome(Drawings):
         self._embedder = embedder
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
+
+    def __repr__(self) -> str:
+        return describe_object(self, self._store.address, embedder=self._embedder.name, model=self._model.name)
+
+    def _repr_html_(self) -> str:
+        self._store.check()
+        return write_overview(self._store, self._model.name)
 
     @classmethod
     def open(
@@ -239,7 +249,8 @@ class Tome(Drawings):
             noted = failed if keep_going else None
             documents = read_documents(sources, reader, claims, skipped, noted, prefix=prefix)
             layer = PassagesLayer(self._store, self._embedder, splitter, files.follow(documents))
-            await layer.update(Change(), on_progress or (lambda _: None))
+            with show_bars(on_progress) as report_progress:
+                await layer.update(Change(), report_progress)
             await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.taken, skipped, files.moved, failed)
 
@@ -321,8 +332,7 @@ class Tome(Drawings):
     ) -> BuildReport:
         """See `build`."""
         layers = self._layers(system, settings)
-        report = on_progress or (lambda _: None)
-        with self._store.alone("build"), meter() as used:
+        with self._store.alone("build"), meter() as used, show_bars(on_progress) as report:
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, layers, Path(extractions), self._store, report)
@@ -343,15 +353,26 @@ class Tome(Drawings):
         note = f"{former} built what was there, and it stays; to use {name} for all, add to a new tome"
         return replace(report, notes=(*report.notes, note))
 
-    def estimate(self, system: Choice | None = None, *, settings: Mapping[str, Any] | None = None) -> list[Estimate]:
+    def estimate(
+        self,
+        system: Choice | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
-        return self._wait(self.aestimate(system, settings=settings))
+        return self._wait(self.aestimate(system, settings=settings, on_progress=on_progress))
 
     async def aestimate(
-        self, system: Choice | None = None, *, settings: Mapping[str, Any] | None = None
+        self,
+        system: Choice | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> list[Estimate]:
         """See `estimate`."""
-        return await estimate(self._layers(system, settings), self._store)
+        with show_bars(on_progress) as report:
+            return await estimate(self._layers(system, settings), self._store, report)
 
     def _layers(self, system: Choice | None, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
         variant = choose_variant(self._default_system if system is None else system, settings)

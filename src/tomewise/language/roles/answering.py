@@ -10,6 +10,7 @@ from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role, Support
 
 FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
+_OPENING = " \n\"'`(["  # may stand before the signal
 _EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
 
 
@@ -28,25 +29,42 @@ class Quote(BaseModel):
 
 
 class AnswerOut(BaseModel):
-    """The reasoning comes first, since a model writes its fields in order: it shall think before it answers."""
+    """A model writes its fields in order. So the reasoning comes first: it shall think before it answers.
+
+    `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
+    """
 
     reasoning: Text = Field(default="", description="which clues are joined and what follows, in at most 3 sentences")
+    supported: Support = Field(default="full", description="how far the evidence holds the answer")
     answer: Text = Field(description="the answer alone, as short as the question allows")
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
     quotes: list[Quote] = Field(default=[], description="the words of passages that the answer rests on")
-    supported: Support = Field(default="full", description="how far the evidence holds the answer")
     missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
 
     @property
     def refused(self) -> bool:
-        """Whether the answer begins with the failure signal, as in "* (not stated)". Emphasis is not a signal."""
-        text = self.answer.lstrip(" \"'`([")
-        return text.startswith(FAILURE) and not _EMPHASIS.match(text)
+        """Whether the answer begins with the failure signal, as in "* (not stated)"."""
+        return signals_failure(self.answer)
 
     @property
     def failed(self) -> bool:
         """Whether the answer is the failure signal of ComoRAG (section 2.3) or empty."""
         return self.refused or self.answer.strip(" .*\"'`") == ""
+
+    def is_declined(self, may_decline: bool) -> bool:
+        """Whether this declines. While that is allowed, so does a guess that no evidence supports."""
+        return self.failed or (may_decline and self.supported == "none")
+
+
+def signals_failure(answer: str) -> bool:
+    """Whether an answer begins with the failure signal. Emphasis is not a signal."""
+    text = answer.lstrip(_OPENING)
+    return text.startswith(FAILURE) and not _EMPHASIS.match(text)
+
+
+def may_become_failure(beginning: str) -> bool:
+    """Whether an answer that begins so may turn out to be the failure signal, or empty."""
+    return not beginning.strip(f"{_OPENING}.*") or signals_failure(beginning)
 
 
 ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)

@@ -1,0 +1,128 @@
+"""Show the answer while the model writes it: each new part of its text is an event `answer_part`.
+
+Whoever runs a loop says where the parts go (`send_parts`). A loop asks the answering role through `ask_answer`, and
+says `final=False` if the reply does not answer the question of the user. The events pass by the loop, which waits
+for the reply meanwhile; they are stored nowhere, since the answer holds the whole text.
+
+What is shown is never declined later. While declining is allowed, the first part waits until the reply has stated that
+evidence supports the answer; and any part waits while the answer may still become the failure signal. In the end all
+parts together are the text of the answer, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from tomewise.language.listening import listen
+from tomewise.language.partial import PartialReply
+from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
+from tomewise.language.roles.answering import may_become_failure
+from tomewise.loops.events import shorten
+from tomewise.types import Event, LanguageModel
+
+ANSWER_PART = "answer_part"
+Emit: TypeAlias = Callable[[Event], None]
+
+_emit: ContextVar[Emit | None] = ContextVar("tomewise_emit_parts", default=None)
+_whole: ContextVar[bool] = ContextVar("tomewise_whole", default=False)
+_only_full: ContextVar[bool] = ContextVar("tomewise_only_full", default=False)
+
+
+@contextmanager
+def send_parts(emit: Emit | None) -> Iterator[None]:
+    """Send the parts of answers that are written inside to `emit`; to nobody for None."""
+    token = _emit.set(emit)
+    try:
+        yield
+    finally:
+        _emit.reset(token)
+
+
+@contextmanager
+def answer_whole() -> Iterator[None]:
+    """Let answers inside come whole, for callers who show no parts: then nothing is asked of a server to stream."""
+    token = _whole.set(True)
+    try:
+        yield
+    finally:
+        _whole.reset(token)
+
+
+@contextmanager
+def show_only_full() -> Iterator[None]:
+    """Show only parts of answers that the evidence supports in full, since after any other the search goes on."""
+    token = _only_full.set(True)
+    try:
+        yield
+    finally:
+        _only_full.reset(token)
+
+
+async def ask_answer(model: LanguageModel, given: AnswerIn, *, final: bool = True) -> AnswerOut:
+    """The reply of the answering role. If it is `final` and somebody listens, its parts are shown on the way.
+
+    A question with options is answered in a word, and by the option and not by what the model writes, so it has none.
+    """
+    emit = _emit.get()
+    if emit is None or _whole.get() or not final or given.options:
+        return await model.ask(ANSWER, given)
+    parts = _AnswerParts(emit, given.may_decline, only_full=_only_full.get())
+    try:
+        with listen(ANSWER, parts):
+            reply = await model.ask(ANSWER, given)
+    except Exception:
+        parts.settle("")
+        raise
+    parts.settle("" if reply.is_declined(given.may_decline) else reply.answer)
+    return reply
+
+
+class _AnswerParts:
+    """Listens to the answering role, and emits what is new of the answer.
+
+    `detail` of an event is `text`, the new part, and `replace`: whether it takes the place of all earlier parts.
+    """
+
+    def __init__(self, emit: Emit, may_decline: bool, *, only_full: bool) -> None:
+        self._emit = emit
+        self._unwanted = {"none"} if may_decline else set[str]()
+        if only_full:
+            self._unwanted |= {"none", "partly"}
+        self._shown = ""
+        self._reply = PartialReply(AnswerOut.model_fields)
+
+    def begin(self) -> None:
+        """Take back what an earlier reply showed."""
+        self._reply = PartialReply(AnswerOut.model_fields)
+        self._show("")
+
+    def hear(self, text: str) -> None:
+        """Show what is new."""
+        self._reply.add(text)
+        fields = self._reply.read()
+        answer = fields.get("answer")
+        if isinstance(answer, str) and self._may_show(fields, answer):
+            self._show(answer.strip())
+
+    def settle(self, answer: str) -> None:
+        """Correct what was shown, if anything was, to the answer that counts; empty if it was declined."""
+        if self._shown:
+            self._show(answer)
+
+    def _may_show(self, fields: dict[str, Any], answer: str) -> bool:
+        if may_become_failure(answer):
+            return False
+        supported = fields.get("supported")
+        return not self._unwanted or (supported in ("full", "partly", "none") and supported not in self._unwanted)
+
+    def _show(self, answer: str) -> None:
+        """Emit the way from what is shown to `answer`."""
+        if answer == self._shown:
+            return
+        replace = not answer.startswith(self._shown)
+        new = answer if replace else answer[len(self._shown) :]
+        self._shown = answer
+        self._emit(Event(name=ANSWER_PART, summary=shorten(new), detail={"text": new, "replace": replace}))

@@ -1,0 +1,174 @@
+"""What a terminal shows while a command works: how long, how far, the answer as it is written, and what went wrong.
+
+It stands on standard error, and goes away when the work ends, fails or is interrupted. Elsewhere than on a terminal
+nothing is shown. The first line comes at once: open it before anything that takes long, imports included.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tomewise.terminal.plain import neutralise
+from tomewise.terminal.screen import console
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from tomewise.types import Event, Progress
+
+_FRAMES = 8  # a second
+_NOTICE_SECONDS = 30.0  # how long a notice is shown
+_DESCRIPTION = 30  # characters
+_BAR = 20  # characters
+_AROUND = 6  # lines of the terminal that are left free around a growing answer
+
+_shown: list[Live] = []
+
+
+class Work:
+    """Shows one piece of work. Threads may call it; without a console it shows nothing."""
+
+    def __init__(self, label: str, out: Console | None) -> None:
+        self.is_shown = out is not None
+        self._label = neutralise(label)
+        self._began = time.monotonic()
+        self._out = out
+        self._tasks: dict[str, Any] = {}
+        self._answer = ""
+        self._notice = ""
+        self._notice_ends = 0.0
+        if out is not None:
+            self._spinner, self._bars = _make_parts(out)
+
+    def report(self, progress: Progress) -> None:
+        """Show how far the work is: a bar for each label."""
+        if not self.is_shown:
+            return
+        if progress.label not in self._tasks:
+            self._tasks[progress.label] = self._bars.add_task(progress.label)
+        self._bars.update(self._tasks[progress.label], completed=progress.done, total=progress.total or None)
+
+    def hear(self, event: Event) -> None:
+        """Show the parts of an answer."""
+        from tomewise.loops.answer_parts import ANSWER_PART
+
+        if event.name == ANSWER_PART:
+            self._answer = "" if event.detail["replace"] else self._answer
+            self._answer += event.detail["text"]
+
+    def notice(self, text: str) -> None:
+        """Show one line for a while, such as that a request is tried again."""
+        self._notice = text
+        self._notice_ends = time.monotonic() + _NOTICE_SECONDS
+
+    def console(self) -> Console:
+        """Where to print meanwhile: above what is shown, if standard output is this terminal too."""
+        return self._out if self._out is not None and sys.stdout.isatty() else console()
+
+    def render(self) -> RenderableType:
+        """What is shown now."""
+        from rich.console import Group
+        from rich.text import Text
+
+        if self._out is None:
+            return ""
+        seconds = time.monotonic() - self._began
+        self._spinner.update(text=Text(f"{self._label} · {_describe_seconds(seconds)}"))
+        lines: list[RenderableType] = [self._spinner]
+        if self._notice and time.monotonic() < self._notice_ends:
+            lines.append(Text(f"  {neutralise(self._notice)}", style="yellow"))
+        if self._tasks:
+            lines.append(self._bars)
+        if self._answer:
+            text = Text(neutralise(self._answer), style="bold")
+            wrapped = text.wrap(self._out, self._out.width)
+            lines += wrapped[-max(1, self._out.height - _AROUND) :]
+        return Group(*lines)
+
+
+@contextmanager
+def show_work(label: str) -> Iterator[Work]:
+    """Show that a piece of work is under way, until what is inside ends."""
+    if not sys.stderr.isatty():
+        yield Work(label, None)
+        return
+    from rich.live import Live
+
+    out = console(stderr=True)
+    work = Work(label, out)
+    # What Python prints meanwhile goes above the live lines, if it goes to a terminal, and else to its file.
+    live = Live(
+        get_renderable=work.render,
+        console=out,
+        refresh_per_second=_FRAMES,
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    with _pass_notices(work.notice), live:
+        _shown.append(live)
+        try:
+            yield work
+        finally:
+            _shown.remove(live)
+
+
+def clear_screen() -> None:
+    """Take away what is shown, for a process that ends without its tidying up."""
+    for live in _shown:
+        live.stop()
+
+
+@contextmanager
+def _pass_notices(notice: Callable[[str], None]) -> Iterator[None]:
+    """Pass what Tomewise logs inside, such as retries, to `notice`."""
+    logger = logging.getLogger("tomewise")
+    handler = _Notices(notice)
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+class _Notices(logging.Handler):
+    """Passes the message of each record on."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        super().__init__()
+        self._notice = notice
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass on one message."""
+        self._notice(record.getMessage())
+
+
+def _make_parts(out: Console) -> tuple[Any, Any]:
+    """The spinner and the bars, in signs that the terminal can show."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.spinner import Spinner
+    from rich.table import Column
+
+    description = Column(no_wrap=True, overflow="ellipsis", max_width=_DESCRIPTION)
+    columns = (
+        TextColumn("  {task.description}", markup=False, table_column=description),
+        BarColumn(_BAR),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+    )
+    spinner = Spinner("dots" if out.encoding.startswith("utf") else "line", style="green")
+    return spinner, Progress(*columns, console=out, auto_refresh=False)
+
+
+def _describe_seconds(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,235 @@
+"""What a person sees: on terminals of 80 and 200 columns, and in pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
+from tests.terminal.pseudo_terminal import on_terminal
+
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
+
+ANSWER = "The keeper Ada Marsh put out the light at nine, " + "and nobody on the whole island asked her why " * 4
+REPLY = json.dumps(
+    {
+        "reasoning": "Secret reasoning.",
+        "supported": "full",
+        "answer": ANSWER,
+        "quotes": [{"label": "E1", "quote": "put out the light"}],
+    }
+)
+PIECES = [REPLY[at : at + 8] for at in range(0, len(REPLY), 8)]
+SPINNERS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+HASH = {"TOMEWISE_EMBEDDER": "hash"}
+
+
+@pytest.fixture(name="novel")
+def make_novel(here: Path) -> Path:
+    with Tome.open(here / "memory.tome", embedder="hash") as tome:
+        text = "The keeper, Ada Marsh, put out the light at nine. [bold]Nobody[/bold] asked her why. " * 6
+        tome.add(Document(id="story", title="A story", text=text))
+    return here
+
+
+def model_words(server: OpenAIServer) -> tuple[str, ...]:
+    return ("--model", "openai:test", "--base-url", server.url)
+
+
+def assert_tidy(run, columns: int) -> None:
+    """Nothing is left of what was shown meanwhile, and no word is broken."""
+    assert run.has_cursor
+    assert not any(sign in run.text for sign in SPINNERS), run.text
+    assert all(len(line) <= columns for line in run.lines)
+    words = set(re.findall(r"[a-z]{3,}", ANSWER.lower()))
+    seen = re.findall(r"[A-Za-z]{3,}", run.text)
+    assert words <= {word.lower() for word in seen}
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_an_answer_grows_and_its_quotations_follow(novel: Path, columns: int) -> None:
+    with (
+        OpenAIServer(in_turn(stream_with(*PIECES, pause=0.05))) as server,
+        on_terminal("ask", "Who put out the light?", *model_words(server), columns=columns) as run,
+    ):
+        run.wait_for("The keeper Ada Marsh put")
+        assert "characters" not in run.text, "the quotations are verified only at the end"
+        assert "asking" in run.text
+        assert run.end() == 0
+    assert "Secret" not in run.raw
+    assert_tidy(run, columns)
+    assert run.text.count("The keeper Ada Marsh put out the light at nine") == 1
+    assert "“put out the light”" in run.text
+
+
+def test_a_trace_stands_above_the_growing_answer(novel: Path) -> None:
+    with (
+        OpenAIServer(in_turn(stream_with(*PIECES, pause=0.02))) as server,
+        on_terminal("ask", "Who put out the light?", "--trace", *model_words(server)) as run,
+    ):
+        assert run.end() == 0
+    assert_tidy(run, 80)
+    assert run.lines[0].startswith("0 retrieved found:")
+    assert "answer_part" not in run.text
+
+
+def test_a_chat_streams_too(novel: Path) -> None:
+    with (
+        OpenAIServer(in_turn(stream_with(*PIECES, pause=0.03))) as server,
+        on_terminal("chat", *model_words(server)) as run,
+    ):
+        run.wait_for("Ctrl-D ends")
+        run.type("Who put out the light?\n")
+        run.wait_for("The keeper Ada Marsh put")
+        run.wait_for("“put out the light”")
+        run.type("\x04")
+        assert run.end() == 0
+    assert run.has_cursor
+
+
+def test_retries_are_reported(novel: Path) -> None:
+    with (
+        OpenAIServer(in_turn(fail_with(503, "come later", retry_after="2"), stream_with(*PIECES))) as server,
+        on_terminal("ask", "Who put out the light?", *model_words(server)) as run,
+    ):
+        run.wait_for("retrying 1 of 4 in 2 s: ")
+        run.wait_for("come later")
+        assert run.end() == 0
+    assert_tidy(run, 80)
+    assert "retrying" not in run.text
+
+
+def test_something_is_visible_at_once(here: Path) -> None:
+    (here / "a.txt").write_text("The tide turned. " * 20_000)
+    with on_terminal("add", "a.txt", **HASH) as run:
+        run.wait_for("adding 1 source · 0 s", 30)
+        run.wait_for("characters cut")
+        assert run.end() == 0
+    assert run.raw.index("adding 1 source") < run.raw.index("characters cut")
+    assert run.lines[0] == "added 1 document: a.txt"
+    assert run.has_cursor
+
+
+def test_an_estimate_shows_that_it_works(novel: Path) -> None:
+    with on_terminal("build", "-s", "cogitorag", "--estimate") as run:
+        run.wait_for("estimating cogitorag")
+        assert run.end() == 0
+    assert run.lines[0].startswith("layer")
+    assert "layers estimated" in run.raw
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_an_error_leaves_its_line_alone(novel: Path, columns: int) -> None:
+    with (
+        OpenAIServer(in_turn(fail_with(400, "no such model " + "and a long explanation " * 8))) as server,
+        on_terminal("ask", "Who?", *model_words(server), columns=columns) as run,
+    ):
+        assert run.end() == 6
+    assert run.has_cursor
+    assert run.lines[0].startswith("tome: ")
+    assert not any(sign in run.text for sign in SPINNERS)
+
+
+def test_ctrl_c_leaves_one_line(novel: Path) -> None:
+    endless = stream_with(*PIECES[:20], finish=None, usage=False, done=False, hold=True)
+    with (
+        OpenAIServer(in_turn(endless)) as server,
+        on_terminal("ask", "Who put out the light?", *model_words(server)) as run,
+    ):
+        run.wait_for("The keeper")
+        run.interrupt()
+        assert run.end(5) == 130
+        assert server.left.wait(1)
+    assert run.lines[-1] == "tome: interrupted; what was finished is kept"
+    assert len([line for line in run.lines if line]) == 1, run.text
+    assert run.has_cursor
+
+
+def test_a_used_up_budget_says_what_is_kept_and_how_to_go_on(novel: Path) -> None:
+    with OpenAIServer(in_turn(reply_with('{"gist": "x"}'))) as server:
+        words = ("build", "-s", "cogitorag", *model_words(server), "--max-calls", "1")
+        with on_terminal(*words) as run:
+            assert run.end() == 7
+    text = " ".join(run.text.split())
+    assert "the limit of 1 calls of openai:test is used up" in text
+    assert text.endswith("is kept: with a higher limit the same command goes on from there")
+
+
+def test_no_color_is_respected(novel: Path) -> None:
+    with on_terminal("ask", "Who put out the light?", NO_COLOR="1") as run:
+        assert run.end() == 0
+    codes = {code for codes in re.findall(r"\x1b\[([0-9;]+)m", run.raw) for code in codes.split(";")}
+    assert codes <= {"0", "1", "2", "22"}, "bold and faint are no colours"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("systems",),
+        ("systems", "comorag"),
+        ("show",),
+        ("add", "--list-formats"),
+        ("search", "light"),
+        ("ask", "Who painted the harbour of Sker in the winter of the great storm?", "--fresh"),
+        ("ask", "Who?", "-s", "the system of a name that does not exist and is far too long"),
+        ("--help",),
+        ("ask", "--help"),
+    ],
+)
+def test_no_word_is_broken_at_80_columns(novel: Path, words: tuple[str, ...]) -> None:
+    with on_terminal(*words, columns=80) as narrow:
+        code = narrow.end()
+    with on_terminal(*words, columns=300) as wide:
+        assert wide.end() == code
+    assert all(len(line) <= 80 for line in narrow.lines)
+    known = set(find_words(wide.text))
+    assert [word for word in find_words(narrow.text) if word not in known] == []
+
+
+def find_words(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z]{2,}", text)
+
+
+@pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_pipes_get_plain_lines(novel: Path, environment: dict[str, str]) -> None:
+    with OpenAIServer(in_turn(reply_with(REPLY))) as server:
+        ran = subprocess.run(
+            [sys.executable, "-m", "tomewise", "ask", "Who put out the light?", "--trace", *model_words(server)],
+            capture_output=True,
+            env={**os.environ, **environment},
+            timeout=60,
+            check=True,
+        )
+    for stream in (ran.stdout, ran.stderr):
+        assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", stream)
+    assert ran.stderr == b""
+    assert ANSWER.strip() in ran.stdout.decode()
+    assert server.requests[0]["stream"] is False
+
+
+def test_a_terminal_that_shows_ascii_alone_gets_ascii(novel: Path) -> None:
+    environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    with (
+        OpenAIServer(in_turn(stream_with(*PIECES, pause=0.02))) as server,
+        on_terminal("ask", "Who put out the light?", *model_words(server), **environment) as run,
+    ):
+        assert run.end() == 0
+    assert run.raw.isascii()
+    assert "\\u28" not in run.raw, "the spinner is drawn in ASCII"
+    assert_tidy(run, 80)
+
+
+def test_a_trace_goes_to_the_file_that_was_named(novel: Path) -> None:
+    """The terminal shows the work, and the file of standard output gets all that is printed."""
+    command = f"{sys.executable} -m tomewise ask 'Who put out the light?' --trace > out.txt"
+    with on_terminal("--version") as version:
+        assert version.end() == 0
+    assert os.waitstatus_to_exitcode(pty.spawn(["sh", "-c", command], lambda fd: os.read(fd, 65536))) == 0
+    assert (novel / "out.txt").read_text().startswith("0 retrieved found:")

@@ -1,0 +1,154 @@
+"""The answer of a tome streams from a server over real sockets, through the whole stack of wrappers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with, stream_with
+
+from tomewise.errors import BudgetExceeded
+from tomewise.language.chat import ChatModel
+from tomewise.language.retry import Backoff
+from tomewise.tome.tome import Tome
+from tomewise.types import Answer, Document, Event
+
+TEXT = "The clerk forged the letter in May. The doctor was away."
+REPLY = json.dumps(
+    {
+        "reasoning": "The letter says so.",
+        "supported": "full",
+        "answer": "The clerk forged it.",
+        "choice": None,
+        "quotes": [{"label": "E1", "quote": "The clerk forged the letter"}, {"label": "E1", "quote": "never written"}],
+        "missing": "",
+    }
+)
+PIECES = [REPLY[at : at + 5] for at in range(0, len(REPLY), 5)]
+
+
+@pytest.fixture(name="server")
+def serve_replies(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with OpenAIServer(in_turn(stream_with(*PIECES))) as serving:
+        yield serving
+
+
+@pytest.fixture(name="tome")
+def open_tome(server: OpenAIServer, here: Path) -> Iterator[Tome]:
+    model = ChatModel("openai:test", base_url=server.url, backoff=Backoff(retries=1, first=0.01, longest=0.01))
+    with Tome.open(here / "a.tome", embedder="hash", model=model) as tome:
+        tome.add(Document(id="d", text=TEXT))
+        yield tome
+
+
+def split(events: list[Event]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The details of the parts, and the names of the other events."""
+    return [dict(e.detail) for e in events if e.name == "answer_part"], [
+        e.name for e in events if e.name != "answer_part"
+    ]
+
+
+def test_on_event_gets_the_parts_and_the_answer_holds_none(tome: Tome, server: OpenAIServer) -> None:
+    events: list[Event] = []
+    answer = tome.ask("Who forged the letter?", system="naive", on_event=events.append)
+    parts, others = split(events)
+    assert "".join(part["text"] for part in parts) == answer.text == "The clerk forged it."
+    assert len(parts) > 2
+    assert not any(part["replace"] for part in parts)
+    assert [citation.quote for citation in answer.citations] == ["The clerk forged the letter"]
+    assert answer.dropped_quotes == 1
+    assert [event.name for event in answer.events] == others == ["retrieved"]
+    assert answer.usage.total.calls == 1
+    assert answer.usage.total.input_tokens == 100
+    assert answer.trace is not None
+    assert [event.name for event in tome.trace(answer.trace).answer.events] == ["retrieved"]
+    events.clear()
+    again = tome.ask("Who forged the letter?", system="naive", on_event=events.append)
+    assert (again.text, again.usage.total.calls, split(events)[0]) == (answer.text, 0, []), "it comes from the cache"
+    assert len(server.requests) == 1
+
+
+def test_without_on_event_nothing_streams(tome: Tome, server: OpenAIServer) -> None:
+    server.handler = in_turn(reply_with(REPLY))
+    tome.ask("Who forged the letter?", system="naive")
+    assert server.requests[-1]["stream"] is False
+    tome.ask_many(["Who forged the letters?", "Who forged a letter?"], system="naive")
+    assert [request["stream"] for request in server.requests] == [False] * 3
+
+
+async def test_astream_yields_the_parts(tome: Tome) -> None:
+    items = [item async for item in tome.astream("Who forged the letter?", system="naive")]
+    assert isinstance(items[-1], Answer)
+    parts, _ = split([item for item in items if isinstance(item, Event)])
+    assert "".join(part["text"] for part in parts) == items[-1].text
+
+
+def test_a_session_sends_the_parts(tome: Tome) -> None:
+    events: list[Event] = []
+    answer = tome.session("s").ask("Who forged the letter?", system="naive", on_event=events.append)
+    assert "".join(part["text"] for part in split(events)[0]) == answer.text
+
+
+@pytest.mark.parametrize(
+    ("first", "requests"),
+    [
+        (stream_with(REPLY.replace("[{", "[[{").replace("clerk forged it", "doctor forged it")), 2),
+        (stream_with(*PIECES[:24], finish=None, usage=False, done=False, cut=True), 2),
+        (fail_with(503), 2),
+    ],
+)
+def test_a_second_reply_replaces_the_first(tome: Tome, server: OpenAIServer, first: Any, requests: int) -> None:
+    events: list[Event] = []
+    server.handler = in_turn(first, stream_with(*PIECES))
+    answer = tome.ask("Who forged the letter?", system="naive", on_event=events.append)
+    seen = ""
+    for part in split(events)[0]:
+        seen = part["text"] if part["replace"] else seen + part["text"]
+    assert seen == answer.text == "The clerk forged it."
+    assert len(server.requests) == requests == answer.usage.total.calls
+
+
+async def test_leaving_hangs_up_within_a_second(tome: Tome, server: OpenAIServer) -> None:
+    server.handler = in_turn(stream_with(*PIECES[:24], finish=None, usage=False, done=False, hold=True))
+    async with aclosing(tome.astream("Who forged the letter?", system="naive")) as items:
+        async for item in items:
+            if isinstance(item, Event) and item.name == "answer_part":
+                break
+        begun = time.monotonic()
+    assert await asyncio.to_thread(server.left.wait, 1)
+    assert time.monotonic() - begun < 1
+
+
+def test_a_budget_that_is_used_up_shows_nothing(here: Path, server: OpenAIServer) -> None:
+    model = ChatModel("openai:test", base_url=server.url)
+    with Tome.open(here / "b.tome", embedder="hash", model=model, max_calls=1) as tome:
+        tome.add(Document(id="d", text=TEXT))
+        events: list[Event] = []
+        tome.ask("Who forged the letter?", system="naive", on_event=events.append)
+        events.clear()
+        with pytest.raises(BudgetExceeded):
+            tome.ask("Who was away?", system="naive", on_event=events.append)
+    assert split(events)[0] == []
+
+
+def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServer) -> None:
+    """`stepwise` answers smaller questions first."""
+    steps = [
+        json.dumps({"reasoning": "r", "subquestion": "Who was away?", "search": True, "answer": "", "finished": False}),
+        REPLY.replace("The clerk forged it.", "The doctor."),
+        json.dumps({"reasoning": "r", "subquestion": "", "search": False, "answer": "", "finished": True}),
+    ]
+    plain = [reply_with(step) for step in steps]
+    server.handler = in_turn(*plain, stream_with(*PIECES))
+    events: list[Event] = []
+    answer = tome.ask("Who forged the letter?", system="naive+stepwise", on_event=events.append)
+    assert "".join(part["text"] for part in split(events)[0]) == answer.text == "The clerk forged it."
+    assert [request["stream"] for request in server.requests] == [False, False, False, True]
