@@ -18,9 +18,10 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType({GRAPH: ("numba", "s
 def require_extra(extra: str, purpose: str) -> None:
     """Raise MissingDependency if a package of `extra` is not installed; imports none of them.
 
-    `purpose` begins the message: what needs the extra, in the singular.
+    `purpose` begins the message: what needs the extra, in the singular. The name of an extra that is not one of ours
+    passes.
     """
-    missing = [package for package in _PACKAGES[extra] if find_spec(package) is None]
+    missing = [package for package in _PACKAGES.get(extra, ()) if find_spec(package) is None]
     if missing:
         raise MissingDependency(
             f"{purpose} needs {', '.join(missing)}, which the extra `{extra}` installs: "

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
 from tests.newcomer.conftest import Installed, everything, light
 
 LETTER = "Ada Marsh forged the letter in May. Naïve café — 北京.\n"
-COMMANDS = (["--help"], ["add", "--help"], ["systems"], ["systems", "comorag"], ["add", "--list-formats"], ["show"])
+TABLES = (["--help"], ["add", "--help"], ["systems"], ["models"], ["add", "--list-formats"], ["log"])
+TEXTS = (["systems", "comorag"], ["show"], ["ask", "Who forged the letter?"])
 
 
 @everything
@@ -16,11 +18,13 @@ COMMANDS = (["--help"], ["add", "--help"], ["systems"], ["systems", "comorag"], 
 def test_tables_fit_the_terminal_without_colour(machine: Installed, columns: int):
     (machine.here / "novel.txt").write_text(LETTER, encoding="utf-8")
     assert machine.show(columns, "add", "novel.txt")[0] == 0
-    for words in COMMANDS:
+    for words in (*TABLES, *TEXTS):
         code, shown = machine.show(columns, *words, NO_COLOR="1")
         assert code == 0, words
         assert "\x1b[3" not in shown, (words, shown)  # a colour
         assert "Traceback" not in shown
+        lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).splitlines()
+        assert words in TEXTS or max(map(len, lines)) <= columns, words
 
 
 @everything

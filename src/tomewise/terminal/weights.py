@@ -15,7 +15,7 @@ def weights(as_json: Json = False) -> None:
     from tomewise.embedding.bundled import BundledMiniLM
     from tomewise.embedding.weights import fetch_weights
 
-    with show_work("fetching the weights of the bundled embedder, 84 MB"):
+    with show_work("checking the weights; 84 MB are fetched if they are not here"):
         folder = fetch_weights()
         embedder = BundledMiniLM()
         device = embedder.find_device()
