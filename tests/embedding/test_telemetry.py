@@ -1,4 +1,4 @@
-"""Nothing here reports to anybody: ONNX Runtime keeps an id of this machine for its makers unless that is off."""
+"""Nothing here reports to anybody. By itself ONNX Runtime keeps an id of this machine for its makers."""
 
 from __future__ import annotations
 

@@ -165,10 +165,10 @@ def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
             cut = head(UPLOAD, "Content-Length: 100000").replace(b"127.0.0.1:PORT", port)
             connection.sendall(cut + form(file_part("a.txt"), end=b""))
         for _ in range(100):
-            if not list((tmp_path / "novel.tome-jobs").glob("*")):
+            if not list((tmp_path / "novel.tome-jobs").glob("*/")):
                 break
             threading.Event().wait(0.05)
-        assert not list((tmp_path / "novel.tome-jobs").glob("*"))
+        assert not list((tmp_path / "novel.tome-jobs").glob("*/"))
         assert own.http.get("/api/jobs").json()["total"] == 0
 
 
@@ -270,4 +270,4 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path):
         resource.prlimit(own.process.pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
         reply = own.http.post(UPLOAD, files={"files": ("a.txt", b"x" * 2_000_000)})
         assert (reply.status_code, reply.json()["error"]["code"]) == (507, "disk_full")
-        assert not list((tmp_path / "novel.tome-jobs").glob("*"))
+        assert not list((tmp_path / "novel.tome-jobs").glob("*/"))

@@ -153,3 +153,30 @@ def test_a_bound_of_a_question_holds_for_it_alone(tmp_path: Path):
         refused = served.post(ASK, {"question": "Who put out the last light?", "max_calls": 0})
         assert (refused.status_code, refused.json()["error"]["code"]) == (402, "budget")
         assert served.http.get("/api/info").json()["spent"]["calls"] == 3
+
+
+def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_added(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome")
+    asking = {"OPENAI_API_KEY": "k", "TOMEWISE_LIMIT": "1"}
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    words = ("../novel.tome", *words_for(model)[1:])
+    with serve(tmp_path / "one", *words, **asking) as first:
+        building = first.post("/api/tomes/novel/builds", BUILD).json()["id"]
+        wait_until(lambda: len(model.requests) >= 1, 60)
+        (upload,) = (tmp_path / "novel.tome-jobs").glob("*/")
+        upload = upload.with_name(f"{upload.name.partition('-')[0]}-half")  # as while the first receives a file
+        upload.mkdir()
+        with serve(tmp_path / "other", *words, **asking) as second:
+            assert second.http.get("/api/jobs").json()["jobs"] == []
+            assert upload.exists()
+            text = {"id": "late", "text": "Tom Reed sold the horse."}
+            adding = second.post("/api/tomes/novel/documents", text).json()["id"]
+            assert second.wait_for_job(adding, "waiting")["state"] == "waiting"
+            assert first.http.delete(f"/api/jobs/{building}").json()["state"] == "cancelled"
+            assert second.wait_for_job(adding)["state"] == "done"
+        search = {"query": "Who sold the horse?", "limit": 1}
+        found = first.post("/api/tomes/novel/search", search).json()["evidence"]
+        assert found[0]["sources"][0]["document"] == "late"
+        first.end()
+    assert not list((tmp_path / "novel.tome-jobs").glob("*.lock"))

@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Literal, TypeAlias, get_args
 
 from tomewise.errors import Locked, UnknownName, UsageError
 from tomewise.server.errors import HttpError, explain_error, make_body
 from tomewise.server.library import Library
+from tomewise.server.ownership import Ownership
 from tomewise.server.work import Report, work_on
 from tomewise.types import Progress
 
@@ -70,12 +70,13 @@ class JobList:
         self._queues: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # in order of arrival
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changes: dict[str, asyncio.Event] = {}
+        self._ownership = Ownership()
         self._stopping = False
 
     def load(self) -> None:
-        """Read the jobs of all tomes. Uploads that did not end are deleted."""
+        """Read the jobs of all tomes but those of another living server. Uploads that did not end are deleted."""
         for name, path in self._library.paths().items():
-            for folder in sorted(_find_folder(path).glob("*")):
+            for folder in self._ownership.list_ownerless(_find_folder(path)):
                 job = _read_job(folder, name)
                 if job is None:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -101,9 +102,7 @@ class JobList:
             raise HttpError(
                 429, "busy", f"{_MOST_OPEN} jobs of {tome} wait already: wait for one", headers={"retry-after": "30"}
             )
-        folder = _find_folder(path) / token_hex(8)
-        folder.mkdir(parents=True)
-        return folder
+        return self._ownership.make_folder(_find_folder(path))
 
     def add(self, tome: str, kind: Kind, task: dict[str, Any], folder: Path) -> Job:
         """A new job, which waits for its turn."""
@@ -144,6 +143,7 @@ class JobList:
         for job in self._jobs.values():
             if job.state in _OPEN:
                 self._end(job, "interrupted")
+        self._ownership.release()
 
     async def wait_for_change(self, job: Job) -> None:
         """Wait until the job changes."""
