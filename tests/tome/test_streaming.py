@@ -152,3 +152,18 @@ def test_the_loops_stream_their_last_answer_alone(tome: Tome, server: OpenAIServ
     answer = tome.ask("Who forged the letter?", system="naive+stepwise", on_event=events.append)
     assert "".join(part["text"] for part in split(events)[0]) == answer.text == "The clerk forged it."
     assert [request["stream"] for request in server.requests] == [False, False, False, True]
+
+
+def test_a_first_answer_that_is_supported_only_partly_is_not_shown(tome: Tome, server: OpenAIServer) -> None:
+    """The probing loop goes on after it, and the last answer takes its place."""
+    tome.add(Document(id="e", text="In June the doctor came back and burned the letter."))
+    partly = REPLY.replace('"full"', '"partly"').replace("The clerk forged it.", "Perhaps the doctor.")
+    answers = [stream_with(partly), stream_with(*PIECES)]
+    other = reply_with(json.dumps({"thought": "t", "probes": ["Who burned it?"], "cue": "c", "note": "n", "used": []}))
+    server.handler = lambda request: answers.pop(0) if request["stream"] else other
+    events: list[Event] = []
+    answer = tome.ask("Who forged the letter?", system="naive+probe limit=1", on_event=events.append)
+    parts, names = split(events)
+    assert names.count("tried") == 2
+    assert "".join(part["text"] for part in parts) == answer.text == "The clerk forged it."
+    assert answers == []
