@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-import httpx2 as httpx
 import openai
 import pytest
 from tests.server.served import TOKEN, Served
