@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
-from tomewise.server import asking, evaluations, job_endpoints, openai_api, page, pictures, tomes, traces
+from tomewise.server import asking, evaluations, job_endpoints, openai_api, page, pictures, removing, tomes, traces
 from tomewise.server.errors import explain_error, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -45,7 +45,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
-    for module in (page, tomes, asking, job_endpoints, traces, pictures, evaluations, openai_api):
+    for module in (page, tomes, removing, asking, job_endpoints, traces, pictures, evaluations, openai_api):
         app.include_router(module.router)
     app.add_api_route("/api/health", _check_health, tags=["server"])
     app.add_api_route("/api/info", _show_info, tags=["server"])

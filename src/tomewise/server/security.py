@@ -18,7 +18,7 @@ from tomewise.server.options import ServerOptions
 from tomewise.web import CLOSED, list_assets
 
 _OPEN = frozenset({"/api/health"})
-_PAGE_FILES = "/assets/"  # the same for everybody, and a browser without a token must be told what to do
+_PAGE_FILES = "/assets/"  # the same for everybody, and used by the page that asks for the token
 _READING = frozenset({"GET", "HEAD"})
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HEADERS = {

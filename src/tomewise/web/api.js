@@ -144,9 +144,11 @@ export async function* stream(path, { method = "GET", body, signal } = {}) {
   const reply = await request(path, {}, options);
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
+  let ended = false;
   try {
     for (;;) {
       const { value, done } = await reader.read();
+      ended = done;
       if (done) return;
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
@@ -160,7 +162,7 @@ export async function* stream(path, { method = "GET", body, signal } = {}) {
     setState("gone");
     throw new ApiError(0, "gone", "The server went away while it was answering.");
   } finally {
-    reader.cancel().catch(() => {});
+    if (!ended) reader.cancel().catch(() => {});
   }
 }
 

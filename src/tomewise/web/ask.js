@@ -1,3 +1,451 @@
-import { Head, html } from "./parts.js";
-export function AskView({ tome, query }) { return html`<${Head} title="AskView">${tome}</${Head}>`; }
-export function CompareView({ tome, query }) { return html`<${Head} title="CompareView">${tome}</${Head}>`; }
+// Asking: a chat with sessions, and two systems side by side.
+import {
+  Button, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag,
+  count, formatCount, formatMoney, formatSeconds, html, link, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState,
+} from "./parts.js";
+import { get, send, stream, tomePath, waitForServer } from "./api.js";
+import { AnswerActions, AnswerView, Draft, EvidenceList, TraceView, Understood, UsageLine } from "./trace.js";
+
+const TRIES = 3; // times that a question is asked of a server that goes away while it answers
+
+// ---------------------------------------------------------------- one question
+
+/**
+ * Asks, and keeps the turn as it grows: `{body, state, events, usage, draft, answer, error}`.
+ * `state` is "asking", "waiting" (for a server that is gone), "done", "failed" or "stopped".
+ */
+async function askQuestion(tome, turn, onChange, signal) {
+  for (let tries = 1; ; tries += 1) {
+    Object.assign(turn, { state: "asking", events: [], usage: null, draft: "", error: null, began: Date.now() });
+    onChange();
+    try {
+      for await (const { name, data } of stream(tomePath(tome, "ask"), { method: "POST", body: turn.body, signal })) {
+        takeEvent(turn, name, data);
+        onChange();
+      }
+      if (turn.error) throw turn.error;
+      if (!turn.answer) throw { code: "gone", message: "The server ended before the answer was there." };
+      turn.state = "done";
+    } catch (error) {
+      if (error.name === "AbortError") turn.state = "stopped";
+      else if (["gone", "stopping"].includes(error.code) && tries < TRIES && !signal.aborted) {
+        turn.state = "waiting";
+        onChange();
+        await waitForServer(signal).catch(() => {});
+        if (!signal.aborted) continue;
+        turn.state = "stopped";
+      } else Object.assign(turn, { state: "failed", error });
+    }
+    turn.ended = Date.now();
+    onChange();
+    return;
+  }
+}
+
+function takeEvent(turn, name, data) {
+  if (name === "started") turn.started = data;
+  else if (name === "usage") turn.usage = data;
+  else if (name === "answer_part") turn.draft = data.replace ? data.text : turn.draft + data.text;
+  else if (name === "answer") Object.assign(turn, { answer: data, draft: "" });
+  else if (name === "error") turn.error = { ...data.error, more: data };
+  else turn.events = [...turn.events, { name, ...data }];
+}
+
+/** Calls `act` at most once a frame: events come in crowds. */
+function useFrame(act) {
+  const waiting = useRef(0);
+  useEffect(() => () => cancelAnimationFrame(waiting.current), []);
+  return () => { if (!waiting.current) waiting.current = requestAnimationFrame(() => { waiting.current = 0; act(); }); };
+}
+
+function useTurn(tome) {
+  const [, setTick] = useState(0);
+  const redraw = useFrame(() => setTick((now) => now + 1));
+  const turn = useRef(null);
+  const leaving = useRef(null);
+  useEffect(() => () => leaving.current?.abort(), []);
+  const ask = (body) => {
+    leaving.current = new AbortController();
+    turn.current = { body };
+    return askQuestion(tome, turn.current, redraw, leaving.current.signal);
+  };
+  return { turn: turn.current, ask, stop: () => leaving.current?.abort() };
+}
+
+function isBusy(turn) {
+  return turn?.state === "asking" || turn?.state === "waiting";
+}
+
+/** A question with everything that came of it. */
+function TurnView({ turn, tome, onStop, onAgain, number }) {
+  const { body, state, answer, error } = turn;
+  const busy = isBusy(turn);
+  return html`<article class="turn" aria-busy=${busy}>
+    <h2 class="question" dir="auto">${body.question}</h2>
+    ${body.options?.length ? html`<ol class="options-list">${body.options.map((option, place) => html`<li key=${place} dir="auto"><b>${letter(place)}</b> ${option}</li>`)}</ol>` : null}
+    <${Understood} answer=${answer} asked=${body.question} />
+    ${turn.number ? html`<${StoredTrace} tome=${tome} number=${turn.number} />` : html`<${TraceView} events=${turn.events ?? []} live=${busy} />`}
+    ${turn.draft ? html`<${Draft} text=${turn.draft} />` : null}
+    ${answer ? html`<${AnswerView} answer=${answer} tome=${tome} />` : null}
+    ${turn.text !== undefined && !answer ? html`<p class="answer-text" dir="auto">${turn.text || "Declined, or its sources were removed."}</p>` : null}
+    ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
+    ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
+    ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
+    <footer class="turn-foot">
+      <span class="soft">${answer ? html`${answer.system} · <${UsageLine} usage=${answer.usage} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
+      ${busy ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} />` : null}
+    </footer>
+  </article>`;
+}
+
+function Elapsed({ turn }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const clock = setInterval(() => setNow(Date.now()), 500);
+    return () => clearInterval(clock);
+  }, []);
+  return html`${turn.started?.system ?? turn.body.system ?? ""} · ${turn.usage ? html`<${UsageLine} usage=${turn.usage} /> · ` : ""}<span class="number">${formatSeconds(Math.max(0, now - turn.began) / 1000)}</span>`;
+}
+
+function Failed({ error, tome, system, onAgain }) {
+  const actions = error.code === "not_built"
+    ? html`<${Button} small kind="primary" href=${link(tome, "build", { system: (system ?? "").split(/[ :]/)[0] })}>Build it</${Button}>`
+    : onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null;
+  return html`<${Notice} kind="error" title="Not answered." actions=${actions}>${error.message}</${Notice}>`;
+}
+
+/** The events of a stored question, fetched when they are unfolded. */
+function StoredTrace({ tome, number }) {
+  const [open, setOpen] = useState(false);
+  const { data, error } = useGet(open ? tomePath(tome, "traces", String(number)) : null);
+  if (data) return html`<${TraceView} events=${data.events} open />`;
+  return html`<details class="fold trace" onToggle=${(event) => setOpen(event.target.open)}><summary><span class="trace-label">How it was answered</span></summary>
+    ${error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`}</details>`;
+}
+
+function letter(place) {
+  return String.fromCharCode(65 + place);
+}
+
+// ---------------------------------------------------------------- system, settings, options
+
+/** `choice` is `{system, variant, settings}`; the name that is sent has the variant behind a colon. */
+function nameSystem(choice) {
+  return choice.variant ? `${choice.system}:${choice.variant}` : choice.system;
+}
+
+function SystemSelect({ choice, onChange, info, ready, label = "System", locked }) {
+  const groups = [["Ready", info.systems.filter((system) => ready.includes(system.name))], ["Needs a build first", info.systems.filter((system) => !ready.includes(system.name))]];
+  return html`<select aria-label=${label} class="system" disabled=${Boolean(locked)} value=${choice.system} title=${locked || undefined}
+    onChange=${(event) => onChange({ system: event.target.value, variant: "", settings: {} })}>
+    ${groups.map(([title, systems]) => systems.length ? html`<optgroup key=${title} label=${title}>${systems.map((system) => html`<option key=${system.name} value=${system.name}>${system.name}</option>`)}</optgroup>` : null)}
+    ${info.systems.some((system) => system.name === choice.system) ? null : html`<option value=${choice.system}>${choice.system}</option>`}
+  </select>`;
+}
+
+/** Fields for the settings of a system, made from what it says of them. A field left as it is keeps the default. */
+function SettingsForm({ choice, onChange, info }) {
+  const system = info.systems.find((each) => each.name === choice.system);
+  if (!system?.settings) return html`<p class="soft">This system has no settings.</p>`;
+  const put = (name, value) => {
+    const { [name]: _, ...rest } = choice.settings;
+    onChange({ ...choice, settings: value === undefined ? rest : { ...rest, [name]: value } });
+  };
+  const variants = Object.keys(system.ablations ?? {});
+  return html`<div class="settings"><h3>Settings of ${choice.system}</h3>
+    <p class="soft">${system.description.split("\n\n")[0]} ${system.ask?.formula ? `Calls for a question: ${system.ask.formula}.` : ""}</p>
+    <div class="fields">
+      ${variants.length ? html`<${Field} label="variant"><select value=${choice.variant} onChange=${(event) => onChange({ ...choice, variant: event.target.value })}>
+        <option value="">as it is</option>${variants.map((name) => html`<option key=${name}>${name}</option>`)}</select></${Field}>` : null}
+      ${system.settings.map((setting) => html`<${SettingField} key=${`${choice.system} ${setting.name}`} setting=${setting} value=${choice.settings[setting.name]} onChange=${(value) => put(setting.name, value)} />`)}
+    </div>
+  </div>`;
+}
+
+function SettingField({ setting, value, onChange }) {
+  const { name, type } = setting;
+  const fallback = setting.default;
+  const shown = fallback === null || fallback === undefined ? "its own" : String(fallback);
+  const allowed = type.startsWith('"') ? type.split(" | ").map((each) => JSON.parse(each)) : type === "boolean" ? [true, false] : null;
+  if (allowed) {
+    return html`<${Field} label=${name}><select class=${value === undefined ? "soft" : ""} value=${value === undefined ? "" : String(value)} onChange=${(event) => onChange(allowed.find((each) => String(each) === event.target.value))}>
+      <option value="">${shown}</option>${allowed.filter((each) => each !== fallback).map((each) => html`<option key=${each} value=${String(each)}>${String(each)}</option>`)}</select></${Field}>`;
+  }
+  const isNumber = /^(integer|number|float|int)\b/.test(type);
+  const [, least] = /from (-?[\d.]+)/.exec(type) ?? [];
+  const [, most] = /to (-?[\d.]+)/.exec(type) ?? [];
+  const read = (text) => (text === "" ? undefined : isNumber ? Number(text) : text);
+  return html`<${Field} label=${name} hint=${most || !/^(integer|number) from 0$|^string$/.test(type) ? type : null}><input type=${isNumber ? "number" : "text"} step=${type.startsWith("int") ? 1 : "any"} min=${least} max=${most}
+    value=${value ?? ""} placeholder=${shown} onInput=${(event) => onChange(read(event.target.value))} /></${Field}>`;
+}
+
+function OptionsForm({ options, onChange }) {
+  const put = (place, text) => onChange(options.map((option, at) => (at === place ? text : option)));
+  return html`<fieldset class="stack"><legend class="field-label">Options to choose from</legend>
+    ${options.map((option, place) => html`<div class="option" key=${place}><b>${letter(place)}</b>
+      <input aria-label=${`Option ${letter(place)}`} value=${option} onInput=${(event) => put(place, event.target.value)} />
+      <${Button} small kind="quiet" aria-label=${`Remove option ${letter(place)}`} onClick=${() => onChange(options.filter((_, at) => at !== place))}>×</${Button}></div>`)}
+    ${options.length < 26 ? html`<${Button} small onClick=${() => onChange([...options, ""])}>Add option ${letter(options.length)}</${Button}>` : null}
+  </fieldset>`;
+}
+
+const NO_EXTRAS = { options: [], instructions: "", calls: "", cost: "" };
+
+function ExtrasForm({ extras, onChange }) {
+  const put = (name) => (event) => onChange({ ...extras, [name]: event.target.value });
+  return html`<div class="extras">
+    <${OptionsForm} options=${extras.options} onChange=${(options) => onChange({ ...extras, options })} />
+    <div class="stack">
+      <${Field} label="Instructions" hint="How to answer, such as “in one word”."><textarea rows="2" value=${extras.instructions} onInput=${put("instructions")}></textarea></${Field}>
+      <div class="fields two">
+        <${Field} label="Calls at most"><input type="number" min="0" step="1" value=${extras.calls} placeholder="no limit" onInput=${put("calls")} /></${Field}>
+        <${Field} label="Dollars at most"><input type="number" min="0" step="any" value=${extras.cost} placeholder="no limit" onInput=${put("cost")} /></${Field}>
+      </div>
+    </div>
+  </div>`;
+}
+
+/** The request body of a question. */
+function makeBody(question, choice, extras, session) {
+  const options = extras.options.map((option) => option.trim()).filter(Boolean);
+  return {
+    question: question.trim(),
+    ...(choice ? { system: nameSystem(choice), settings: choice.settings } : {}),
+    ...(options.length ? { options } : {}),
+    ...(extras.instructions.trim() ? { instructions: extras.instructions.trim() } : {}),
+    ...(session ? { session } : {}),
+    ...(extras.calls === "" ? {} : { max_calls: Number(extras.calls) }),
+    ...(extras.cost === "" ? {} : { max_cost: Number(extras.cost) }),
+  };
+}
+
+function countExtras(choice, extras) {
+  return Object.keys(choice.settings).length + (choice.variant ? 1 : 0) + extras.options.filter(Boolean).length
+    + ["instructions", "calls", "cost"].filter((name) => extras[name] !== "").length;
+}
+
+// ---------------------------------------------------------------- the chat
+
+export function AskView({ tome, query, info, navigate }) {
+  const summary = useGet(tomePath(tome));
+  const sessions = useGet(tomePath(tome, "sessions"));
+  const own = useRef(null); // the session that this chat began
+  const stored = useStoredTurns(tome, query.session, own);
+  const [turns, setTurns] = useState([]);
+  const [choice, setChoice] = useState({ system: query.system || "hybrid", variant: "", settings: {} });
+  const [extras, setExtras] = useState(NO_EXTRAS);
+  const [alone, setAlone] = useState(info.read_only);
+  const leaving = useRef(null);
+  const [, setTick] = useState(0);
+  const redraw = useFrame(() => setTick((now) => now + 1));
+  const input = useRef(null);
+  const chat = useRef(null);
+  const session = query.session ?? null;
+  useEffect(() => {
+    if (own.current === session) return;
+    leaving.current?.abort();
+    own.current = session;
+    setTurns([]);
+  }, [session]);
+  useEffect(() => { if (query.system) setChoice({ system: query.system, variant: "", settings: {} }); }, [query.system]);
+  useEffect(() => () => leaving.current?.abort(), []);
+  useKeys("Ask", [["/", "write a question", () => input.current?.focus()], ["Escape", "stop", () => leaving.current?.abort()]]);
+
+  const known = sessions.data?.sessions ?? [];
+  const record = known.find((each) => each.name === session);
+  const busy = turns.some(isBusy);
+  const run = async (turn) => {
+    leaving.current = new AbortController();
+    await askQuestion(tome, turn, redraw, leaving.current.signal);
+    if (turn.body.session) sessions.reload();
+  };
+  const ask = (question) => {
+    if (!question.trim() || busy) return;
+    const name = alone ? null : session ?? nameSession(question, known);
+    const turn = { body: makeBody(question, record ? null : choice, extras, name), state: "asking", events: [] };
+    setTurns((now) => [...now, turn]);
+    if (name && name !== session) {
+      own.current = name;
+      navigate(link(tome, "ask", { session: name }));
+    }
+    run(turn);
+    requestAnimationFrame(() => chat.current?.querySelector(".turn:last-of-type")?.scrollIntoView({ block: "start" }));
+  };
+  const { data, error } = summary;
+  const all = [...stored.before, ...turns];
+  return html`<div class="ask">
+    <${Sessions} tome=${tome} sessions=${known} current=${session} onDeleted=${(name) => { sessions.reload(); if (name === session) navigate(link(tome, "ask")); }} readOnly=${info.read_only} />
+    <div class="chat" ref=${chat}>
+      <h1 tabindex="-1" class="hidden">${session ?? "Ask"}</h1>
+      <${ErrorNotice} error=${error ?? stored.error} retry=${summary.reload} />
+      ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
+      ${data?.total && !all.length && !stored.loading ? html`<${Welcome} data=${data} onAsk=${ask} />` : null}
+      ${stored.loading ? html`<${Loading} what="Opening the session" />` : null}
+      ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome} onStop=${() => leaving.current?.abort()}
+        onAgain=${turn.body.session || !turn.text ? () => !busy && run(turn) : null} />`)}
+      ${data?.total ? html`<${Composer} input=${input} choice=${choice} setChoice=${setChoice} extras=${extras} setExtras=${setExtras} info=${info} ready=${data.ready}
+        record=${record} busy=${busy} onAsk=${ask} onStop=${() => leaving.current?.abort()} alone=${alone} setAlone=${setAlone} tome=${tome} />` : null}
+    </div>
+  </div>`;
+}
+
+/** The turns that a session has on the server, each with its stored answer where the tome still keeps it. */
+function useStoredTurns(tome, session, own) {
+  const [state, setState] = useState({ before: [], loading: false, error: null });
+  useEffect(() => {
+    if (session && own.current === session) return undefined;
+    setState({ before: [], loading: Boolean(session), error: null });
+    if (!session) return undefined;
+    const leaving = new AbortController();
+    const options = { signal: leaving.signal };
+    Promise.all([get(tomePath(tome, "sessions", session), {}, options), get(tomePath(tome, "traces"), { limit: 200 }, options)]).then(
+      ([record, { traces }]) => setState({ before: joinTurns(record, traces), loading: false, error: null }),
+      (error) => error.name !== "AbortError" && setState({ before: [], loading: false, error: error.status === 404 ? null : error }),
+    );
+    return () => leaving.abort();
+  }, [tome, session]);
+  return state;
+}
+
+function joinTurns(record, traces) {
+  const first = record.count - record.turns.length;
+  return record.turns.map((turn, place) => {
+    const trace = traces.find((each) => each.session?.name === record.name && each.session.number === first + place + 1 && each.question === turn.question);
+    return { body: { question: turn.asked, options: trace?.options, session: record.name }, state: "done", text: turn.answer, answer: trace, number: trace?.number };
+  });
+}
+
+/** A name for a new session: the first words of its first question. */
+function nameSession(question, known) {
+  const words = question.replaceAll(/[^\p{L}\p{N}\p{P} ]/gu, " ").trim().split(/\s+/);
+  let name = "";
+  for (const word of words) {
+    if (name.length + word.length > 40) break;
+    name = `${name} ${word}`.trim();
+  }
+  name = (name || words[0].slice(0, 40)).replace(/[?!.,;:]+$/, "") || "chat";
+  const taken = new Set(known.map((each) => each.name));
+  let own = name;
+  for (let turn = 2; taken.has(own); turn += 1) own = `${name} ${turn}`;
+  return own;
+}
+
+function Sessions({ tome, sessions, current, onDeleted, readOnly }) {
+  const [error, setError] = useState(null);
+  const remove = (name) => send("DELETE", tomePath(tome, "sessions", name)).then(() => onDeleted(name), setError);
+  return html`<nav class="sessions" aria-label="Sessions">
+    <a class="button small" href=${link(tome, "ask")} aria-current=${current === null ? "page" : undefined}>New chat</a>
+    ${sessions.length ? html`<ul>${sessions.map((session) => html`<li key=${session.name}>
+      <a href=${link(tome, "ask", { session: session.name })} aria-current=${session.name === current ? "page" : undefined} title=${`${session.name}: ${count(session.count, "question")} to ${session.system}`}><span dir="auto">${session.name}</span><small>${formatCount(session.count)}</small></a>
+      ${readOnly ? null : html`<${Menu} label="…" title=${`Actions for ${session.name}`} items=${[{ label: "Delete this session", danger: true, onClick: () => remove(session.name) }]} />`}
+    </li>`)}</ul>` : null}
+    <${ErrorNotice} error=${error} />
+  </nav>`;
+}
+
+/** What one can ask, before anything was asked; questions of the sample, where the tome holds it. */
+function Welcome({ data, onAsk }) {
+  const isSample = data.documents.some((document) => document.id === "story.md" && document.characters > 40000);
+  const sample = useGet(isSample ? "api/sample" : null);
+  const questions = useMemo(() => [0, 8, 16].map((at) => sample.data?.questions[at]).filter(Boolean), [sample.data]);
+  return html`<div class="welcome"><h2>Ask about ${data.total === 1 ? "this document" : `these ${formatCount(data.total)} documents`}</h2>
+    <p class="soft">Answers quote the text, and each quotation is checked to the character. What the documents do not hold is declined.</p>
+    ${questions.length ? html`<ul class="suggestions">${questions.map(({ question }) => html`<li key=${question}><button type="button" onClick=${() => onAsk(question)}>${question}</button></li>`)}</ul>` : null}
+  </div>`;
+}
+
+function Composer({ input, choice, setChoice, extras, setExtras, info, ready, record, busy, onAsk, onStop, alone, setAlone, tome }) {
+  const [text, setText] = useState("");
+  const [open, setOpen] = useState(false);
+  const extra = countExtras(record ? { settings: {} } : choice, extras);
+  const isReady = record || ready.includes(choice.system);
+  const submit = (event) => {
+    event?.preventDefault();
+    if (!text.trim() || busy) return;
+    onAsk(text);
+    setText("");
+  };
+  const onKey = (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event); };
+  return html`<form class="composer" onSubmit=${submit}>
+    ${open ? html`<div class="composer-more">
+      <${ExtrasForm} extras=${extras} onChange=${setExtras} />
+      ${record || info.read_only ? null : html`<label class="check"><input type="checkbox" checked=${alone} onChange=${(event) => setAlone(event.target.checked)} /> Each question alone: keep no session</label>`}
+      ${record ? html`<p class="soft">This session began with ${record.system}: its first question fixed the system and its settings.</p>` : html`<${SettingsForm} choice=${choice} onChange=${setChoice} info=${info} />`}
+    </div>` : null}
+    ${isReady ? null : html`<p class="composer-note">${choice.system} needs memory that is not built yet. <a href=${link(tome, "build", { system: choice.system })}>See what it costs</a></p>`}
+    <label class="hidden" for="question">Question</label>
+    <textarea id="question" ref=${input} rows=${Math.min(8, Math.max(1, text.split("\n").length, Math.ceil(text.length / 80)))} value=${text} placeholder=${record ? "Ask a follow-up question" : "Ask a question"} maxlength="100000"
+      onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>
+    <div class="composer-bar">
+      ${record ? html`<span class="system-fixed" title="The first question of the session fixed its system">${record.system}</span>` : html`<${SystemSelect} choice=${choice} onChange=${setChoice} info=${info} ready=${ready} />`}
+      <${Button} small kind="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>Settings${extra ? ` (${extra})` : ""}</${Button}>
+      ${busy ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : html`<button class="button small primary" disabled=${!text.trim()}>Ask</button>`}
+    </div>
+  </form>`;
+}
+
+// ---------------------------------------------------------------- two systems side by side
+
+export function CompareView({ tome, query, info }) {
+  const summary = useGet(tomePath(tome));
+  const [question, setQuestion] = useState(query.question ?? "");
+  const [choices, setChoices] = useState([
+    { system: query.first || "hybrid", variant: "", settings: {} }, { system: query.second || "comorag", variant: "", settings: {} },
+  ]);
+  const [extras, setExtras] = useState(NO_EXTRAS);
+  const sides = [useTurn(tome), useTurn(tome)];
+  useEffect(() => { if (query.question) setQuestion(query.question); }, [query.question]);
+  const busy = sides.some((side) => isBusy(side.turn));
+  const ask = (event) => {
+    event?.preventDefault();
+    if (!question.trim() || busy) return;
+    sides.forEach((side, place) => side.ask(makeBody(question, choices[place], extras, null)));
+  };
+  const { data, error } = summary;
+  const turns = sides.map((side) => side.turn);
+  return html`<${Head} title="Compare two systems">One question, asked of both at the same time.</${Head}>
+    <${ErrorNotice} error=${error} retry=${summary.reload} />
+    ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
+    ${data?.total ? html`<form class="compare-form" onSubmit=${ask}>
+      <div class="compare-row"><input aria-label="Question" value=${question} placeholder="Ask both" onInput=${(event) => setQuestion(event.target.value)} />
+        ${busy ? html`<${Button} onClick=${() => sides.forEach((side) => side.stop())}>Stop</${Button}>` : html`<button class="button primary" disabled=${!question.trim()}>Ask both</button>`}</div>
+      <${Fold} summary="Options, instructions, limits"><div class="composer-more"><${ExtrasForm} extras=${extras} onChange=${setExtras} /></div></${Fold}>
+    </form>
+    <div class="sides">${sides.map((side, place) => html`<section key=${place} class="side" aria-label=${`System ${place + 1}`}>
+      <div class="side-head"><${SystemSelect} label=${`System ${place + 1}`} choice=${choices[place]} info=${info} ready=${data.ready}
+        onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} />
+        ${data.ready.includes(choices[place].system) ? null : html`<a class="small" href=${link(tome, "build", { system: choices[place].system })}>needs a build</a>`}</div>
+      <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} /></${Fold}>
+      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
+    </section>`)}</div>
+    ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} />` : null}` : null}`;
+}
+
+function collectEvidence(turn) {
+  const found = new Map();
+  for (const event of turn.events) for (const piece of event.detail?.evidence ?? []) if (!found.has(piece.node)) found.set(piece.node, piece);
+  return found;
+}
+
+/** Cost and evidence of both, side by side, and what both found. */
+function Comparison({ turns }) {
+  const [first, second] = turns.map(collectEvidence);
+  const common = [...first.values()].filter((piece) => second.has(piece.node));
+  const cited = turns.map((turn) => new Set(turn.answer.citations.map((citation) => citation.passage)));
+  const both = [...cited[0]].filter((passage) => cited[1].has(passage)).length;
+  const rows = [
+    ["Calls", (answer) => formatCount(answer.usage.calls)], ["Calls one after another", (answer) => formatCount(answer.usage.depth)],
+    ["Tokens in", (answer) => formatCount(answer.usage.input_tokens)], ["Tokens out", (answer) => formatCount(answer.usage.output_tokens)],
+    ["Money", (answer) => formatMoney(answer.usage.cost)], ["Seconds", (answer) => (answer.usage.model_seconds + answer.usage.own_seconds).toFixed(1)],
+  ].map(([label, write]) => ({ label, values: turns.map((turn) => write(turn.answer)), common: "" }));
+  rows.push({ label: "Pieces of evidence", values: [formatCount(first.size), formatCount(second.size)], common: formatCount(common.length) });
+  rows.push({ label: "Passages quoted", values: cited.map((set) => formatCount(set.size)), common: formatCount(both) });
+  const columns = [
+    { key: "label", label: "", wide: true }, ...turns.map((turn, place) => ({ key: place, label: turn.answer.system, number: true, cell: (row) => row.values[place] })),
+    { key: "common", label: "In common", number: true, cell: (row) => row.common },
+  ];
+  return html`<section class="stack comparison" aria-labelledby="comparison"><h2 id="comparison">Side by side</h2>
+    <${Table} caption="Both systems side by side" columns=${columns} rows=${rows} rowKey=${(row) => row.label} />
+    ${common.length ? html`<${Fold} summary=${`Evidence that both found (${common.length})`}><${EvidenceList} evidence=${common} /></${Fold}>` : html`<p class="soft">They found no evidence in common.</p>`}
+  </section>`;
+}

@@ -108,10 +108,25 @@ export function formatSeconds(seconds) {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
-/** How a place in a document is written, as the server writes it in a citation. */
+const NUMBERED = /^(?:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))/i;
+
+/** A place in a document in a few words, as the command line writes it: "ch. 3, p. 37–38", "12:04, Anna". */
 export function formatPlace(place) {
-  if (!place) return "";
-  return typeof place === "string" ? place : String(place.text ?? place.label ?? "");
+  if (!place || typeof place === "string") return place ?? "";
+  const numbers = (place.chapter ?? []).map((heading) => NUMBERED.exec(heading)).filter(Boolean).map((found) => found[1] ?? found[2]);
+  const innermost = place.chapter?.at(-1) ?? "";
+  const span = (unit, first, last) => (first === undefined ? "" : `${unit} ${first}${last === undefined ? "" : `–${last}`}`);
+  return [
+    numbers.length ? `ch. ${numbers.at(-1)}` : "",
+    innermost && !NUMBERED.test(innermost) ? `“${innermost.length > 60 ? `${innermost.slice(0, 59)}…` : innermost}”` : "",
+    span("p.", place.page, place.last_page), span("slide", place.slide), span("row", place.row, place.last_row), span("cell", place.cell),
+    place.time ?? "", place.speaker ? (place.time ? place.speaker : `begins with ${place.speaker}`) : "",
+  ].filter(Boolean).join(", ");
+}
+
+/** The name of a document: its title, or the last part of its id. */
+export function nameDocument(id, title) {
+  return title || id.replace(/\/+$/, "").split("/").at(-1) || id;
 }
 
 export function Money({ value }) {
@@ -173,18 +188,22 @@ export function Loading({ what = "Loading" }) {
 }
 
 /**
- * A table. A column is `{key, label, number?, wide?, cell?: (row) => ...}`; `caption` is read aloud, and shown with `showCaption`.
+ * A table. A column is `{key, label, number?, wide?, extra?, cell?: (row) => ...}`, an `extra` one is left out on small screens; `caption` is read aloud, and shown with `showCaption`.
  * Where it is wider than the screen, it scrolls by itself.
  */
 export function Table({ columns, rows, rowKey = (row, place) => place, caption, showCaption, mark }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table>
     <caption class=${showCaption ? "" : "hidden"}>${caption}</caption>
-    <thead><tr>${columns.map((column) => html`<th scope="col" key=${column.key} class=${column.number ? "number" : ""}>${column.label}</th>`)}</tr></thead>
+    <thead><tr>${columns.map((column) => html`<th scope="col" key=${column.key} class=${lookOf(column)}>${column.label}</th>`)}</tr></thead>
     <tbody>${rows.map((row, place) => html`<tr key=${rowKey(row, place)} class=${mark?.(row) ?? ""}>
-      ${columns.map((column) => html`<td key=${column.key} class=${`${column.number ? "number" : ""} ${column.wide ? "wide" : ""}`}>
+      ${columns.map((column) => html`<td key=${column.key} class=${lookOf(column)}>
         ${column.cell ? column.cell(row) : column.number ? formatCount(row[column.key]) : row[column.key]}</td>`)}
     </tr>`)}</tbody>
   </table></div>`;
+}
+
+function lookOf({ number, wide, extra }) {
+  return [number && "number", wide && "wide", extra && "extra"].filter(Boolean).join(" ");
 }
 
 /** How much of a task is done. A `total` of 0 is not known yet. */
@@ -211,7 +230,15 @@ export function Menu({ label, kind = "quiet", small = true, title, items }) {
     entries[(at + step + entries.length) % entries.length]?.focus();
   };
   const onLeave = (event) => !box.current.contains(event.relatedTarget) && close();
-  return html`<details class="menu" ref=${box} onKeyDown=${onKey} onFocusOut=${onLeave}>
+  const place = () => { // by the window, since a list that scrolls would cut the menu off
+    if (!box.current.open) return;
+    const at = box.current.getBoundingClientRect();
+    const list = box.current.querySelector(".menu-list");
+    const below = at.bottom + 4 + list.offsetHeight < innerHeight;
+    list.style.top = `${below ? at.bottom + 4 : at.top - 4 - list.offsetHeight}px`;
+    list.style.left = `${Math.max(8, Math.min(at.right, innerWidth - 8) - list.offsetWidth)}px`;
+  };
+  return html`<details class="menu" ref=${box} onKeyDown=${onKey} onFocusOut=${onLeave} onToggle=${place}>
     <summary class=${`button ${kind} ${small ? "small" : ""}`} aria-label=${title} title=${title}>${label}</summary>
     <div class="menu-list" role="menu">${items.filter(Boolean).map((item) => {
       const look = { class: item.danger ? "danger" : "", role: "menuitem", key: item.label };
