@@ -76,13 +76,16 @@ async def _check_health() -> dict[str, bool]:
     return {"ok": True}
 
 
-async def _show_info(service: Wanted) -> dict[str, Any]:
-    """The version, the model, the systems with their settings, the limits, and what was spent since the start."""
+async def _show_info(service: Wanted, systems: bool = True) -> dict[str, Any]:
+    """The version, the model, the systems with their settings, the limits, and what was spent since the start.
+
+    `systems=false` leaves out the systems: the first look at all of them takes a second.
+    """
     options = service.options
     return {
         "version": __version__,
         "model": service.library.model_name,
-        "systems": await asyncio.to_thread(_summarise_systems),
+        **({"systems": await asyncio.to_thread(_summarise_systems)} if systems else {}),
         "limits": {
             **asdict(options.bounds),
             "questions": options.questions,

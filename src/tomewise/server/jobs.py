@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
@@ -50,6 +51,8 @@ class Job:
     def as_json(self) -> dict[str, Any]:
         """What clients see."""
         plain = {name: value for name, value in asdict(self).items() if name != "task"}
+        plain["system"] = self.task.get("system")
+        plain["files"] = len(self.task.get("files", ())) or int("document" in self.task)
         plain["progress"] = [
             {"label": label, "done": done, "total": total} for label, (done, total) in self.progress.items()
         ]
@@ -158,7 +161,7 @@ class JobList:
             async with self._queues[job.tome]:
                 job.started = job.started or _now()
                 report = await self._work(job)
-            job.report = report.report
+            job.report = _clean_texts(report.report, self._clean(job))
             job.usage = report.usage
             self._end(job, "done")
         except asyncio.CancelledError:
@@ -229,6 +232,17 @@ class JobList:
             return self._library.clean(text)
 
         return clean
+
+
+def _clean_texts(value: Any, clean: Callable[[str], str]) -> Any:
+    """Plain data with all its texts cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {name: _clean_texts(each, clean) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean_texts(each, clean) for each in value]
+    return value
 
 
 def _find_folder(tome: Path) -> Path:

@@ -190,9 +190,12 @@ export async function followJob(id, onJob, signal) {
       for await (const event of stream(`api/jobs/${id}/events`, { signal })) {
         if (event.name !== "job") continue;
         last = event.data;
-        onJob(last);
+        if (isOpen(last)) onJob(last);
       }
-      if (last && !isOpen(last)) return last;
+      if (last && !isOpen(last)) { // said after the stream has ended, since who follows may leave then
+        onJob(last);
+        return last;
+      }
       await sleep(500); // the server ends its streams when it stops
     } catch (error) {
       if (error.code !== "gone") throw error;

@@ -1,10 +1,10 @@
-// Asking: a chat with sessions, and two systems side by side.
+// Asking: a chat with sessions; and the question, its forms and its turn, which a comparison uses too.
 import {
-  Button, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag,
-  count, formatCount, formatMoney, formatSeconds, html, link, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState,
+  Button, Empty, ErrorNotice, Field, Loading, Menu, Notice, TomeError,
+  count, formatCount, formatSeconds, html, link, useEffect, useGet, useKeys, useMemo, useRef, useState,
 } from "./parts.js";
 import { get, send, stream, tomePath, waitForServer } from "./api.js";
-import { AnswerActions, AnswerView, Draft, EvidenceList, TraceView, Understood, UsageLine } from "./trace.js";
+import { AnswerActions, AnswerView, Draft, TraceView, Understood, UsageLine } from "./trace.js";
 
 const TRIES = 3; // times that a question is asked of a server that goes away while it answers
 
@@ -14,7 +14,7 @@ const TRIES = 3; // times that a question is asked of a server that goes away wh
  * Asks, and keeps the turn as it grows: `{body, state, events, usage, draft, answer, error}`.
  * `state` is "asking", "waiting" (for a server that is gone), "done", "failed" or "stopped".
  */
-async function askQuestion(tome, turn, onChange, signal) {
+export async function askQuestion(tome, turn, onChange, signal) {
   for (let tries = 1; ; tries += 1) {
     Object.assign(turn, { state: "asking", events: [], usage: null, draft: "", error: null, began: Date.now() });
     onChange();
@@ -34,7 +34,7 @@ async function askQuestion(tome, turn, onChange, signal) {
         await waitForServer(signal).catch(() => {});
         if (!signal.aborted) continue;
         turn.state = "stopped";
-      } else Object.assign(turn, { state: "failed", error });
+      } else Object.assign(turn, { state: "failed", error, draft: "" });
     }
     turn.ended = Date.now();
     onChange();
@@ -52,32 +52,18 @@ function takeEvent(turn, name, data) {
 }
 
 /** Calls `act` at most once a frame: events come in crowds. */
-function useFrame(act) {
+export function useFrame(act) {
   const waiting = useRef(0);
   useEffect(() => () => cancelAnimationFrame(waiting.current), []);
   return () => { if (!waiting.current) waiting.current = requestAnimationFrame(() => { waiting.current = 0; act(); }); };
 }
 
-function useTurn(tome) {
-  const [, setTick] = useState(0);
-  const redraw = useFrame(() => setTick((now) => now + 1));
-  const turn = useRef(null);
-  const leaving = useRef(null);
-  useEffect(() => () => leaving.current?.abort(), []);
-  const ask = (body) => {
-    leaving.current = new AbortController();
-    turn.current = { body };
-    return askQuestion(tome, turn.current, redraw, leaving.current.signal);
-  };
-  return { turn: turn.current, ask, stop: () => leaving.current?.abort() };
-}
-
-function isBusy(turn) {
+export function isBusy(turn) {
   return turn?.state === "asking" || turn?.state === "waiting";
 }
 
 /** A question with everything that came of it. */
-function TurnView({ turn, tome, onStop, onAgain, number }) {
+export function TurnView({ turn, tome, onStop, onAgain, number }) {
   const { body, state, answer, error } = turn;
   const busy = isBusy(turn);
   return html`<article class="turn" aria-busy=${busy}>
@@ -93,7 +79,7 @@ function TurnView({ turn, tome, onStop, onAgain, number }) {
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
     <footer class="turn-foot">
       <span class="soft">${answer ? html`${answer.system} · <${UsageLine} usage=${answer.usage} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
-      ${busy ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} />` : null}
+      ${busy && onStop ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} />` : null}
     </footer>
   </article>`;
 }
@@ -134,7 +120,7 @@ function nameSystem(choice) {
   return choice.variant ? `${choice.system}:${choice.variant}` : choice.system;
 }
 
-function SystemSelect({ choice, onChange, info, ready, label = "System", locked }) {
+export function SystemSelect({ choice, onChange, info, ready, label = "System", locked }) {
   const groups = [["Ready", info.systems.filter((system) => ready.includes(system.name))], ["Needs a build first", info.systems.filter((system) => !ready.includes(system.name))]];
   return html`<select aria-label=${label} class="system" disabled=${Boolean(locked)} value=${choice.system} title=${locked || undefined}
     onChange=${(event) => onChange({ system: event.target.value, variant: "", settings: {} })}>
@@ -144,7 +130,7 @@ function SystemSelect({ choice, onChange, info, ready, label = "System", locked 
 }
 
 /** Fields for the settings of a system, made from what it says of them. A field left as it is keeps the default. */
-function SettingsForm({ choice, onChange, info }) {
+export function SettingsForm({ choice, onChange, info }) {
   const system = info.systems.find((each) => each.name === choice.system);
   if (!system?.settings) return html`<p class="soft">This system has no settings.</p>`;
   const put = (name, value) => {
@@ -152,7 +138,7 @@ function SettingsForm({ choice, onChange, info }) {
     onChange({ ...choice, settings: value === undefined ? rest : { ...rest, [name]: value } });
   };
   const variants = Object.keys(system.ablations ?? {});
-  return html`<div class="settings"><h3>Settings of ${choice.system}</h3>
+  return html`<div class="settings"><h2 class="minor">Settings of ${choice.system}</h2>
     <p class="soft">${system.description.split("\n\n")[0]} ${system.ask?.formula ? `Calls for a question: ${system.ask.formula}.` : ""}</p>
     <div class="fields">
       ${variants.length ? html`<${Field} label="variant"><select value=${choice.variant} onChange=${(event) => onChange({ ...choice, variant: event.target.value })}>
@@ -189,15 +175,15 @@ function OptionsForm({ options, onChange }) {
   </fieldset>`;
 }
 
-const NO_EXTRAS = { options: [], instructions: "", calls: "", cost: "" };
+export const NO_EXTRAS = { options: [], instructions: "", calls: "", cost: "" };
 
-function ExtrasForm({ extras, onChange }) {
+export function ExtrasForm({ extras, onChange }) {
   const put = (name) => (event) => onChange({ ...extras, [name]: event.target.value });
   return html`<div class="extras">
     <${OptionsForm} options=${extras.options} onChange=${(options) => onChange({ ...extras, options })} />
     <div class="stack">
       <${Field} label="Instructions" hint="How to answer, such as “in one word”."><textarea rows="2" value=${extras.instructions} onInput=${put("instructions")}></textarea></${Field}>
-      <div class="fields two">
+      <div class="fields pair">
         <${Field} label="Calls at most"><input type="number" min="0" step="1" value=${extras.calls} placeholder="no limit" onInput=${put("calls")} /></${Field}>
         <${Field} label="Dollars at most"><input type="number" min="0" step="any" value=${extras.cost} placeholder="no limit" onInput=${put("cost")} /></${Field}>
       </div>
@@ -206,7 +192,7 @@ function ExtrasForm({ extras, onChange }) {
 }
 
 /** The request body of a question. */
-function makeBody(question, choice, extras, session) {
+export function makeBody(question, choice, extras, session) {
   const options = extras.options.map((option) => option.trim()).filter(Boolean);
   return {
     question: question.trim(),
@@ -277,11 +263,11 @@ export function AskView({ tome, query, info, navigate }) {
     <${Sessions} tome=${tome} sessions=${known} current=${session} onDeleted=${(name) => { sessions.reload(); if (name === session) navigate(link(tome, "ask")); }} readOnly=${info.read_only} />
     <div class="chat" ref=${chat}>
       <h1 tabindex="-1" class="hidden">${session ?? "Ask"}</h1>
-      <${ErrorNotice} error=${error ?? stored.error} retry=${summary.reload} />
+      <${TomeError} error=${error} retry=${summary.reload} /><${ErrorNotice} error=${stored.error} />
       ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
       ${data?.total && !all.length && !stored.loading ? html`<${Welcome} data=${data} onAsk=${ask} />` : null}
       ${stored.loading ? html`<${Loading} what="Opening the session" />` : null}
-      ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome} onStop=${() => leaving.current?.abort()}
+      ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome}
         onAgain=${turn.body.session || !turn.text ? () => !busy && run(turn) : null} />`)}
       ${data?.total ? html`<${Composer} input=${input} choice=${choice} setChoice=${setChoice} extras=${extras} setExtras=${setExtras} info=${info} ready=${data.ready}
         record=${record} busy=${busy} onAsk=${ask} onStop=${() => leaving.current?.abort()} alone=${alone} setAlone=${setAlone} tome=${tome} />` : null}
@@ -332,10 +318,12 @@ function nameSession(question, known) {
 
 function Sessions({ tome, sessions, current, onDeleted, readOnly }) {
   const [error, setError] = useState(null);
+  const list = useRef(null);
+  useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
   const remove = (name) => send("DELETE", tomePath(tome, "sessions", name)).then(() => onDeleted(name), setError);
   return html`<nav class="sessions" aria-label="Sessions">
     <a class="button small" href=${link(tome, "ask")} aria-current=${current === null ? "page" : undefined}>New chat</a>
-    ${sessions.length ? html`<ul>${sessions.map((session) => html`<li key=${session.name}>
+    ${sessions.length ? html`<ul ref=${list}>${sessions.map((session) => html`<li key=${session.name}>
       <a href=${link(tome, "ask", { session: session.name })} aria-current=${session.name === current ? "page" : undefined} title=${`${session.name}: ${count(session.count, "question")} to ${session.system}`}><span dir="auto">${session.name}</span><small>${formatCount(session.count)}</small></a>
       ${readOnly ? null : html`<${Menu} label="…" title=${`Actions for ${session.name}`} items=${[{ label: "Delete this session", danger: true, onClick: () => remove(session.name) }]} />`}
     </li>`)}</ul>` : null}
@@ -382,70 +370,4 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
       ${busy ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : html`<button class="button small primary" disabled=${!text.trim()}>Ask</button>`}
     </div>
   </form>`;
-}
-
-// ---------------------------------------------------------------- two systems side by side
-
-export function CompareView({ tome, query, info }) {
-  const summary = useGet(tomePath(tome));
-  const [question, setQuestion] = useState(query.question ?? "");
-  const [choices, setChoices] = useState([
-    { system: query.first || "hybrid", variant: "", settings: {} }, { system: query.second || "comorag", variant: "", settings: {} },
-  ]);
-  const [extras, setExtras] = useState(NO_EXTRAS);
-  const sides = [useTurn(tome), useTurn(tome)];
-  useEffect(() => { if (query.question) setQuestion(query.question); }, [query.question]);
-  const busy = sides.some((side) => isBusy(side.turn));
-  const ask = (event) => {
-    event?.preventDefault();
-    if (!question.trim() || busy) return;
-    sides.forEach((side, place) => side.ask(makeBody(question, choices[place], extras, null)));
-  };
-  const { data, error } = summary;
-  const turns = sides.map((side) => side.turn);
-  return html`<${Head} title="Compare two systems">One question, asked of both at the same time.</${Head}>
-    <${ErrorNotice} error=${error} retry=${summary.reload} />
-    ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
-    ${data?.total ? html`<form class="compare-form" onSubmit=${ask}>
-      <div class="compare-row"><input aria-label="Question" value=${question} placeholder="Ask both" onInput=${(event) => setQuestion(event.target.value)} />
-        ${busy ? html`<${Button} onClick=${() => sides.forEach((side) => side.stop())}>Stop</${Button}>` : html`<button class="button primary" disabled=${!question.trim()}>Ask both</button>`}</div>
-      <${Fold} summary="Options, instructions, limits"><div class="composer-more"><${ExtrasForm} extras=${extras} onChange=${setExtras} /></div></${Fold}>
-    </form>
-    <div class="sides">${sides.map((side, place) => html`<section key=${place} class="side" aria-label=${`System ${place + 1}`}>
-      <div class="side-head"><${SystemSelect} label=${`System ${place + 1}`} choice=${choices[place]} info=${info} ready=${data.ready}
-        onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} />
-        ${data.ready.includes(choices[place].system) ? null : html`<a class="small" href=${link(tome, "build", { system: choices[place].system })}>needs a build</a>`}</div>
-      <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} /></${Fold}>
-      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
-    </section>`)}</div>
-    ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} />` : null}` : null}`;
-}
-
-function collectEvidence(turn) {
-  const found = new Map();
-  for (const event of turn.events) for (const piece of event.detail?.evidence ?? []) if (!found.has(piece.node)) found.set(piece.node, piece);
-  return found;
-}
-
-/** Cost and evidence of both, side by side, and what both found. */
-function Comparison({ turns }) {
-  const [first, second] = turns.map(collectEvidence);
-  const common = [...first.values()].filter((piece) => second.has(piece.node));
-  const cited = turns.map((turn) => new Set(turn.answer.citations.map((citation) => citation.passage)));
-  const both = [...cited[0]].filter((passage) => cited[1].has(passage)).length;
-  const rows = [
-    ["Calls", (answer) => formatCount(answer.usage.calls)], ["Calls one after another", (answer) => formatCount(answer.usage.depth)],
-    ["Tokens in", (answer) => formatCount(answer.usage.input_tokens)], ["Tokens out", (answer) => formatCount(answer.usage.output_tokens)],
-    ["Money", (answer) => formatMoney(answer.usage.cost)], ["Seconds", (answer) => (answer.usage.model_seconds + answer.usage.own_seconds).toFixed(1)],
-  ].map(([label, write]) => ({ label, values: turns.map((turn) => write(turn.answer)), common: "" }));
-  rows.push({ label: "Pieces of evidence", values: [formatCount(first.size), formatCount(second.size)], common: formatCount(common.length) });
-  rows.push({ label: "Passages quoted", values: cited.map((set) => formatCount(set.size)), common: formatCount(both) });
-  const columns = [
-    { key: "label", label: "", wide: true }, ...turns.map((turn, place) => ({ key: place, label: turn.answer.system, number: true, cell: (row) => row.values[place] })),
-    { key: "common", label: "In common", number: true, cell: (row) => row.common },
-  ];
-  return html`<section class="stack comparison" aria-labelledby="comparison"><h2 id="comparison">Side by side</h2>
-    <${Table} caption="Both systems side by side" columns=${columns} rows=${rows} rowKey=${(row) => row.label} />
-    ${common.length ? html`<${Fold} summary=${`Evidence that both found (${common.length})`}><${EvidenceList} evidence=${common} /></${Fold}>` : html`<p class="soft">They found no evidence in common.</p>`}
-  </section>`;
 }

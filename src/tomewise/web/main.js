@@ -8,14 +8,15 @@ import { connectionState, watchConnection } from "./api.js";
 const VIEWS = {
   "": ["library.js", "LibraryView"],
   tome: ["library.js", "TomeView"],
-  build: ["library.js", "BuildView"],
+  build: ["build.js", "BuildView"],
   ask: ["ask.js", "AskView"],
-  compare: ["ask.js", "CompareView"],
+  compare: ["compare.js", "CompareView"],
   doc: ["document.js", "DocumentView"],
   memory: ["memory.js", "MemoryView"],
   history: ["records.js", "HistoryView"],
   evaluations: ["records.js", "EvaluationsView"],
 };
+const NEEDS_SYSTEMS = new Set(["build", "ask", "compare"]);
 const TABS = [
   ["", "Overview", "o"], ["ask", "Ask", "a"], ["compare", "Compare", "c"], ["memory", "Memory", "m"], ["build", "Build", "b"], ["history", "History", "h"],
 ];
@@ -71,7 +72,9 @@ let hasArrived = false; // the first view does not take the focus: a reader begi
 
 function App() {
   const address = useAddress();
-  const info = useGet("api/info");
+  const brief = useGet("api/info", { systems: false });
+  const full = useGet("api/info"); // takes long the first time, since all systems are looked at
+  const info = full.data || NEEDS_SYSTEMS.has(address.name) ? full : brief;
   const { view: View, error } = useView(address.name);
   const [helps, setHelps] = useState(false);
   const main = useRef(null);
@@ -82,6 +85,7 @@ function App() {
     scrollTo(0, 0);
     main.current.querySelector("h1")?.focus({ preventScroll: true });
   }, [place, View]);
+  useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [address.name]);
   useKeys("Everywhere", [
     ["?", "these shortcuts", () => setHelps(true)],
     ["g l", "library", () => navigate(link(null))],
@@ -94,14 +98,14 @@ function App() {
   }, []);
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
-    <${TopBar} address=${address} info=${info.data} onHelp=${() => setHelps(true)} />
+    <${TopBar} address=${address} info=${info.data ?? brief.data} onHelp=${() => setHelps(true)} />
     <${Connection} />
     <main id="main" ref=${main} tabindex="-1" class=${`view-${address.name || "library"}`}>
       <${ErrorNotice} error=${error ?? info.error} />
       ${address.name === null ? html`<${Lost} />` : null}
       ${View && info.data
-        ? html`<${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} reloadInfo=${info.reload} />`
-        : address.name !== null && !error && !info.error ? html`<${Loading} />` : null}
+        ? html`<${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} />`
+        : address.name !== null && !error && !info.error ? html`<h1 class="hidden">Tomewise</h1><${Loading} />` : null}
     </main>
     ${helps ? html`<${Shortcuts} onClose=${() => setHelps(false)} />` : null}`;
 }

@@ -177,6 +177,14 @@ export function ErrorNotice({ error, title, retry }) {
   </${Notice}>`;
 }
 
+/** Why a tome cannot be shown. One that is not served is no fault to try again. */
+export function TomeError({ error, retry }) {
+  if (error?.code !== "unknown_name") return html`<${ErrorNotice} error=${error} retry=${retry} />`;
+  return html`<${Empty} title="No tome of this name is served here" actions=${html`<${Button} href=${link(null)}>Go to the library</${Button}>`}>
+    Its file may have been moved, or the server was started with other tomes.
+  </${Empty}>`;
+}
+
 /** What stands where nothing is yet: what it will hold, and the first thing to do. */
 export function Empty({ title, children, actions }) {
   return html`<div class="empty"><h2>${title}</h2><p>${children}</p>${actions ? html`<div class="actions">${actions}</div>` : null}</div>`;
@@ -192,7 +200,7 @@ export function Loading({ what = "Loading" }) {
  * Where it is wider than the screen, it scrolls by itself.
  */
 export function Table({ columns, rows, rowKey = (row, place) => place, caption, showCaption, mark }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table>
+  return html`<div class="scroll" tabindex="0" role="group" aria-label=${caption}><table>
     <caption class=${showCaption ? "" : "hidden"}>${caption}</caption>
     <thead><tr>${columns.map((column) => html`<th scope="col" key=${column.key} class=${lookOf(column)}>${column.label}</th>`)}</tr></thead>
     <tbody>${rows.map((row, place) => html`<tr key=${rowKey(row, place)} class=${mark?.(row) ?? ""}>

@@ -10,7 +10,7 @@ const SHORT = 140; // characters of a text in one line
  * The trace as a list that can be folded. `events` are `{name, step, summary, detail}`; `live` while more come.
  * A detail is drawn when it is opened, so that long traces stay light.
  */
-export function TraceView({ events, live, open, label = "How it was answered" }) {
+export function TraceView({ events, live, open, label = live ? "Answering" : "How it was answered" }) {
   const steps = [...new Set(events.map((event) => event.step))];
   const last = events.at(-1);
   return html`<${Fold} class="trace" open=${open} summary=${html`<span class="trace-label">${label}</span>
