@@ -1,24 +1,21 @@
-"""A browser, a served library and a visitor for the tests of the page. Without Chromium these tests are skipped."""
+"""A browser, a served library and a visitor for the tests of the page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.drawing.browser import find_browser
 from tests.server.served import Served, serve
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
-pytest.importorskip("playwright", reason="no Playwright: install the dependency group browser")
-if find_browser() is None:
-    pytest.skip("no Chromium: install one, or set TOMEWISE_BROWSER", allow_module_level=True)
-
-from playwright.sync_api import Browser, sync_playwright
-from tests.web.pages import Visit, visit
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from tests.web.pages import Visit
 
 KEEPER = (
     "Ada Marsh put out the light at nine. Tom Reed, the keeper of the harbour, saw it from the quay. "
@@ -28,9 +25,10 @@ KEEPER = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        from tests.web.pages import launch
+    from playwright.sync_api import sync_playwright
+    from tests.web.pages import launch
 
+    with sync_playwright() as playwright:
         opened = launch(playwright)
         yield opened
         opened.close()
@@ -40,7 +38,7 @@ def make_library(folder: Path) -> None:
     """A folder with one tome, whose memory is built, and which was asked some questions."""
     folder.mkdir()
     with Tome.open(folder / "novel.tome", embedder="hash") as tome:
-        tome.add(Document(id="keeper.txt", text=KEEPER), Document(id="notes/letter.txt", text="The letter is in the safe."))
+        tome.add(Document(id="keeper.txt", text=KEEPER), Document(id="notes/safe.txt", text="It is in the safe."))
         tome.build("comorag")
         tome.ask("Who put out the light?", system="comorag")
         tome.ask("Who put out the light?", system="hybrid")
@@ -58,6 +56,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def visitor(browser: Browser, served: Served) -> Iterator[Callable[..., Visit]]:
     """Makes visitors of the served library. Whatever they do, nothing may complain or leave the address."""
+    from tests.web.pages import visit
+
     with ExitStack() as stack:
         made: list[Visit] = []
 

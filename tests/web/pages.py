@@ -1,16 +1,25 @@
-"""A page in a real browser that keeps account of what it complains about and whom it asks."""
+"""A page in a real browser that keeps account of what it complains about and whom it asks.
+
+A module of tests that imports this one is skipped where Playwright or a Chromium is missing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from playwright.sync_api import Browser, Page, Playwright, expect
+import pytest
 from tests.drawing.browser import find_browser
 from tests.server.served import TOKEN
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Playwright
+
+if find_browser() is None:
+    pytest.skip("no Chromium: install one, or set TOMEWISE_BROWSER", allow_module_level=True)
+expect = pytest.importorskip("playwright.sync_api", reason="install the dependency group browser").expect
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 WIDE, NARROW = (1280, 860), (360, 740)
 expect.set_options(timeout=10_000)

@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import expect
 from tests.server.served import Served
-from tests.web.pages import Visit, link
+from tests.web.pages import Visit, expect, link
 
 SIGNS = "a\u00e9e\u0301\U0001f30a\U0001f469\u200d\U0001f469\u200d\U0001f467\r\n\u202e\u202cא \u0928\u093f.<&"
-ODD = "\U0001f30a\U0001f30a First\r\nZoe\u0308 put out the la\u0301mp \U0001f4a1 at nine.\r\nNobody \U0001f469\u200d\U0001f467 asked.\r\n" * 40
+LINE = "\U0001f30a\U0001f30a First\r\nZoe\u0308 put out the la\u0301mp \U0001f4a1 at nine.\r\n"
+ODD = f"{LINE}Nobody \U0001f469\u200d\U0001f467 asked.\r\n" * 40
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,7 +29,8 @@ def test_spans_are_cut_exactly_where_the_server_counts(visitor: Callable[..., Vi
     cut = """(cases) => import("./assets/document.js").then(({cutPieces}) => cases.map(([text, start, end]) => {
         const span = {start: start + 1000, end: end + 1000};
         const pieces = cutPieces({text, start: 1000, end: 1060, passages: []}, [span], span);
-        return [pieces.filter((piece) => piece.mark === "current").map((piece) => piece.text).join(""), pieces.map((piece) => piece.text).join("")];
+        const join = (some) => some.map((piece) => piece.text).join("");
+        return [join(pieces.filter((piece) => piece.mark === "current")), join(pieces)];
     }))"""
     page = visitor().enter()
     found = page.evaluate(cut, [[text, *span] for text, span in zip(texts, spans, strict=True)])
@@ -77,9 +78,7 @@ def test_keys_go_from_one_quotation_of_an_answer_to_the_next(visitor: Callable[.
     trace = served.http.get("/api/tomes/novel/traces/1").json()
     citations = trace["citations"]
     first = citations[0]
-    page = visitor().enter(
-        link("novel", "doc", id=first["document"], start=first["start"], end=first["end"], trace=1)
-    )
+    page = visitor().enter(link("novel", "doc", id=first["document"], start=first["start"], end=first["end"], trace=1))
     expect(page.locator("mark.current")).to_have_text(first["quote"])
     for place in [*range(1, len(citations)), 0]:
         page.keyboard.press("n")

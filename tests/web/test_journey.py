@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Page, expect
 from tests.server.served import Served, serve
 from tests.web.conftest import KEEPER
-from tests.web.pages import Visit
+from tests.web.pages import Visit, expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 DROP = """(text) => {
   const transfer = new DataTransfer();
@@ -78,7 +81,7 @@ def press_until(page: Page, key: str, wanted: str, most: int = 60) -> None:
         page.keyboard.press(key)
         if page.evaluate(f"(() => {{ const e = document.activeElement; return Boolean({wanted}); }})()"):
             return
-    raise AssertionError(f"{most} times {key} did not reach {wanted}; at {page.evaluate('document.activeElement.outerHTML')[:200]}")
+    raise AssertionError(f"{most} times {key} did not reach {wanted}")
 
 
 def focus_words(words: str) -> str:
@@ -93,6 +96,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
 
     page.keyboard.press("g")
     page.keyboard.press("b")
+    expect(page.get_by_role("link", name="raptor", exact=True)).to_be_visible()
     press_until(page, "Tab", "e.textContent === 'raptor'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name=re.compile("Accept and build"))).to_be_enabled()

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, expect
 from tests.server.served import TOKEN, Served, serve
-from tests.web.pages import Visit, link, visit
+from tests.web.pages import Visit, expect, link, visit
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 SCRIPT = "<script>globalThis.owned=1</script>"
 IMAGE = "<img src=x onerror=globalThis.owned=1>"
 ADDRESS = "javascript:globalThis.owned=1"
 TURNED = "\u202egnorw\u202c"
 NAME = f"{IMAGE}{TURNED}.txt"
-TEXT = f"{SCRIPT} Ada {IMAGE} Marsh put out the light at nine, {TURNED}. Ada Marsh met {ADDRESS} Reed at {IMAGE} Harbour in May."
-OWNED = "Boolean(globalThis.owned) || document.querySelector('main img, main script, main a[href^=javascript]') !== null"
+TEXT = (
+    f"{SCRIPT} Ada {IMAGE} Marsh put out the light at nine, {TURNED}. "
+    f"Ada Marsh met {ADDRESS} Reed at {IMAGE} Harbour in May."
+)
+OWNED = (
+    "Boolean(globalThis.owned) || document.querySelector('main img, main script, main a[href^=javascript]') !== null"
+)
 
 
 @pytest.fixture(scope="module")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Page, expect
 from tests.server.served import Served, serve
 from tests.web.conftest import make_library
-from tests.web.pages import NARROW, WIDE, Visit, link
+from tests.web.pages import NARROW, WIDE, Visit, expect, link
 
 from tomewise.evaluate.experiment import Experiment
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 # Beside the guidelines themselves, what axe counts as good practice.
-RULES = "{resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+RULES = (
+    "{resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +105,11 @@ def test_the_page_stays_small():
 def test_a_long_trace_draws_a_frame_in_time(visitor: Callable[..., Visit], served: Served):
     page = visitor().enter()
     drawn = """async () => {
-      const [{html, render}, {TraceView}] = await Promise.all([import("./assets/parts.js"), import("./assets/trace.js")]);
-      const events = [...Array(500).keys()].map((step) => ({name: "recalled", step, summary: `search ${step}`, detail: {evidence: [{text: "x".repeat(500)}]}}));
+      const {html, render} = await import("./assets/parts.js");
+      const {TraceView} = await import("./assets/trace.js");
+      const detail = {evidence: [{text: "x".repeat(500)}]};
+      const makeEvent = (step) => ({name: "recalled", step, summary: `search ${step}`, detail});
+      const events = [...Array(500).keys()].map(makeEvent);
       const box = document.body.appendChild(document.createElement("div"));
       render(html`<${TraceView} events=${events} open />`, box);
       return [box.querySelectorAll(".event").length, box.querySelectorAll("*").length];
