@@ -22,7 +22,7 @@ if find_browser() is None:
 expect = pytest.importorskip("playwright.sync_api", reason="install the dependency group browser").expect
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 WIDE, NARROW = (1280, 860), (360, 740)
-expect.set_options(timeout=10_000)
+expect.set_options(timeout=30_000)
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -41,7 +41,7 @@ class Visit:
         self.complaints: list[str] = []
         self.foreign: list[str] = []
         self.moved: list[tuple[str, int]] = []  # addresses with the bytes of their replies
-        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("console", lambda message: self.complaints.append(f"{message.text} {message.location.get('url', '')}"))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("response", lambda reply: self.moved.append((reply.url, int(reply.headers.get("content-length", 0)))))

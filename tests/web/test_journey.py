@@ -99,7 +99,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     expect(page.get_by_role("link", name="raptor", exact=True)).to_be_visible()
     press_until(page, "Tab", "e.textContent === 'raptor'")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name=re.compile("Accept and build"))).to_be_enabled()
+    expect(page.get_by_role("button", name=re.compile("Accept and build"))).to_be_enabled(timeout=90_000)
     press_until(page, "Tab", focus_words("Accept and build"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Ask with raptor")).to_be_visible(timeout=90_000)

@@ -63,7 +63,7 @@ export function DocumentView({ tome, query, navigate }) {
     <${Head} title=${title}>${title === query.id ? null : html`<span class="path">${query.id}</span>`}</${Head}>
     <${ErrorNotice} error=${text.error ?? trace.error} />
     ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.quote}”</${Notice}>` : null}
-    <div class="reader-tools">
+    ${text.error ? null : html`<div class="reader-tools">
       ${stops.length ? html`<div class="actions" role="group" aria-label="Quotations">
         <span class="number">Quotation ${at < 0 ? "–" : at + 1} of ${stops.length}</span>
         <${Button} small aria-label="Previous quotation" onClick=${() => step(-1)}>← <kbd>p</kbd></${Button}>
@@ -71,7 +71,7 @@ export function DocumentView({ tome, query, navigate }) {
         ${query.trace ? html`<a href=${link(tome, "history", {}, query.trace)}>the answer</a>` : null}</div>` : null}
       ${text.characters ? html`<label class="reader-place"><span class="soft number">${formatCount(Math.round((100 * (text.parts[0]?.start ?? 0)) / text.characters))} % of ${count(text.characters, "character")}</span>
         <input type="range" min="0" max=${text.characters - 1} step=${Math.max(1, Math.round(text.characters / 200))} value=${start} aria-label="Place in the text" onChange=${(event) => go(Number(event.target.value))} /></label>` : null}
-    </div>
+    </div>`}
     ${text.parts.length || text.error ? null : html`<${Loading} what="Reading" />`}
     <${Text} box=${box} text=${text} spans=${spans} current=${current} />`;
 }

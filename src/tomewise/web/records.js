@@ -29,9 +29,9 @@ function TraceList({ tome, navigate, info }) {
     { key: "chosen", label: html`<span class="hidden">Compare</span>`, cell: (row) => html`<input type="checkbox" aria-label=${`Choose question ${row.number} to compare`} checked=${chosen.includes(row.number)} onChange=${() => choose(row.number)} />` },
     { key: "question", label: "Question", wide: true, cell: (row) => html`<a href=${link(tome, "history", {}, String(row.number))} dir="auto">${row.question}</a><p class="soft one-line" dir="auto">${describeAnswer(row)}</p>` },
     { key: "system", label: "System" },
-    { key: "calls", label: "Calls", number: true, cell: (row) => formatCount(row.usage.calls) },
-    { key: "cost", label: "Cost", number: true, cell: (row) => html`<${Money} value=${row.usage.cost} />` },
-    { key: "asked", label: "Asked", cell: (row) => html`<${Time} value=${row.asked} />` },
+    { key: "calls", label: "Calls", number: true, extra: true, cell: (row) => formatCount(row.usage.calls) },
+    { key: "cost", label: "Cost", number: true, extra: true, cell: (row) => html`<${Money} value=${row.usage.cost} />` },
+    { key: "asked", label: "Asked", extra: true, cell: (row) => html`<${Time} value=${row.asked} />` },
     info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.number}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
   ].filter(Boolean);
   return html`
@@ -133,8 +133,9 @@ function Evaluation({ name, query, navigate }) {
     <div class="plots"><${Intervals} title=${`${metric} with 95 % intervals`} rows=${table.rows} metric=${metric} />
       <${CostPlot} rows=${table.rows} metric=${metric} />
       ${table.risk_of ? html`<${RiskPlot} rows=${table.rows} metric=${table.risk_of} />` : null}</div>
-    ${parts.map(([value, rows]) => html`<${Fold} key=${value} open summary=${`${query.by}: ${value} (${count(rows[0].n, "question")})`}>
-      <div class="stack"><${Scores} table=${table} rows=${rows} caption=${`Scores for ${query.by} ${value}`} /><${Intervals} title=${metric} rows=${rows} metric=${metric} all=${systems} /></div></${Fold}>`)}
+    ${parts.length ? html`<h2>${metric} by ${query.by}</h2>
+      <div class="plots">${parts.map(([value, rows]) => html`<${Intervals} key=${value} title=${`${value} (${count(rows[0].n, "question")})`} rows=${rows} metric=${metric} all=${systems} />`)}</div>
+      <div>${parts.map(([value, rows]) => html`<${Fold} key=${value} summary=${`All scores for ${query.by}: ${value}`}><${Scores} table=${table} rows=${rows} caption=${`Scores for ${query.by}: ${value}`} /></${Fold}>`)}</div>` : null}
     <${Costs} rows=${table.rows} />
     <ul class="soft footnotes">${table.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>
     <${Questions} name=${name} path=${path} />`;
@@ -237,7 +238,7 @@ function RiskPlot({ rows, metric }) {
   return html`<${Plot} title=${`Risk (1 − ${metric}) where only surer answers count`} label="share of questions answered" series=${series} most=${1} format=${(value) => `${Math.round(100 * value)} %`} />`;
 }
 
-const [WIDE, HIGH, LEFT, BELOW] = [420, 240, 36, 40];
+const [WIDE, HIGH, LEFT, BELOW] = [340, 220, 36, 40];
 
 /** Points, joined where a system has several, over an axis from 0; logarithmic where the costs differ by ten times or more. */
 function Plot({ title, label, series, format, most }) {
@@ -249,7 +250,7 @@ function Plot({ title, label, series, format, most }) {
   const across = (x) => LEFT + (WIDE - LEFT - 12) * (isLog ? 0.04 + (0.96 * Math.log(x / least)) / Math.log(top / least) : x / top);
   const up = (y) => HIGH - BELOW - (HIGH - BELOW - 12) * y;
   const ticks = isLog ? [least, Math.sqrt(least * top), top] : [0, top / 2, top];
-  return html`<figure class="plot"><figcaption>${title}</figcaption><div class="scroll" tabindex="0" role="region" aria-label=${title}>
+  return html`<figure class="plot"><figcaption>${title}</figcaption>
     <svg viewBox=${`0 0 ${WIDE} ${HIGH}`} width=${WIDE} height=${HIGH} role="img" aria-label=${`${title}: ${series.map(({ name, points }) => `${name} ${points.map(([x, y]) => `${format(x)} ${percent(y)}`).join("; ")}`).join(". ")}`}>
       ${[0, 0.25, 0.5, 0.75, 1].map((y) => html`<line key=${y} class="grid" x1=${LEFT} x2=${WIDE - 12} y1=${up(y)} y2=${up(y)} /><text x=${LEFT - 8} y=${up(y) + 4} text-anchor="end">${100 * y}</text>`)}
       ${ticks.map((x, place) => html`<text key=${x} x=${across(x)} y=${HIGH - BELOW + 18} text-anchor=${place === 2 ? "end" : place ? "middle" : isLog ? "middle" : "start"}>${format(x)}</text>`)}
@@ -257,6 +258,6 @@ function Plot({ title, label, series, format, most }) {
       ${series.map(({ name, points }, place) => html`<g key=${name} class=${`series-${place % 6}`}>
         ${points.length > 1 ? html`<polyline class="line" points=${points.map(([x, y]) => `${across(x)},${up(y)}`).join(" ")} />` : null}
         ${points.map(([x, y]) => html`<circle key=${`${x} ${y}`} class="dot" cx=${across(x)} cy=${up(y)} r="5"><title>${`${name}: ${format(x)}, ${percent(y)}`}</title></circle>`)}</g>`)}
-    </svg></div>
+    </svg>
     <p class="series-names">${series.map(({ name }, place) => html`<span key=${name} class=${`series-${place % 6}`}><i></i>${name}</span>`)}</p></figure>`;
 }
