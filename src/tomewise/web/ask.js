@@ -63,7 +63,7 @@ export function isBusy(turn) {
 }
 
 /** A question with everything that came of it. */
-export function TurnView({ turn, tome, onStop, onAgain, number }) {
+export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
   const { body, state, answer, error } = turn;
   const busy = isBusy(turn);
   return html`<article class="turn" aria-busy=${busy}>
@@ -77,9 +77,10 @@ export function TurnView({ turn, tome, onStop, onAgain, number }) {
     ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
     ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
     ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
+    <p class="hidden" role="status">${answer && turn.ended ? (answer.resolved || answer.forced ? "Answered" : "Declined") : ""}</p>
     <footer class="turn-foot">
       <span class="soft">${answer ? html`${answer.system} · <${UsageLine} usage=${answer.usage} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
-      ${busy && onStop ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} />` : null}
+      ${busy && onStop ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} onGuess=${onGuess} />` : null}
     </footer>
   </article>`;
 }
@@ -245,11 +246,12 @@ export function AskView({ tome, query, info, navigate }) {
     await askQuestion(tome, turn, redraw, leaving.current.signal);
     if (turn.body.session) sessions.reload();
   };
-  const ask = (question) => {
+  const ask = (question, force = false) => {
     if (!question.trim() || busy) return;
     const name = alone ? null : session ?? nameSession(question, known);
-    const turn = { body: makeBody(question, record ? null : choice, extras, name), state: "asking", events: [] };
+    const turn = { body: { ...makeBody(question, record ? null : choice, extras, name), ...(force ? { force } : {}) }, state: "asking", events: [] };
     setTurns((now) => [...now, turn]);
+    setExtras({ ...extras, options: [] }); // they belong to this question
     if (name && name !== session) {
       own.current = name;
       navigate(link(tome, "ask", { session: name }));
@@ -268,7 +270,7 @@ export function AskView({ tome, query, info, navigate }) {
       ${data?.total && !all.length && !stored.loading ? html`<${Welcome} data=${data} onAsk=${ask} />` : null}
       ${stored.loading ? html`<${Loading} what="Opening the session" />` : null}
       ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome}
-        onAgain=${turn.body.session || !turn.text ? () => !busy && run(turn) : null} />`)}
+        onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => ask(turn.body.question, true) : null} />`)}
       ${data?.total ? html`<${Composer} input=${input} choice=${choice} setChoice=${setChoice} extras=${extras} setExtras=${setExtras} info=${info} ready=${data.ready}
         record=${record} busy=${busy} onAsk=${ask} onStop=${() => leaving.current?.abort()} alone=${alone} setAlone=${setAlone} tome=${tome} />` : null}
     </div>
@@ -353,7 +355,10 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
     onAsk(text);
     setText("");
   };
-  const onKey = (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event); };
+  const onKey = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+    if (event.key === "Escape" && busy) onStop();
+  };
   return html`<form class="composer" onSubmit=${submit}>
     ${open ? html`<div class="composer-more">
       <${ExtrasForm} extras=${extras} onChange=${setExtras} />

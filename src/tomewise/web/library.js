@@ -304,7 +304,7 @@ function Documents({ tome, first, canWrite, onRemove }) {
     (page) => setMore((now) => ({ documents: [...now.documents, ...page.documents], next: page.next })), setError);
   const rows = [...first.documents, ...more.documents];
   const columns = [
-    { key: "name", label: "Document", wide: true, cell: (row) => html`<a href=${link(tome, "doc", { id: row.id })} dir="auto">${nameDocument(row.id, row.title)}</a>
+    { key: "name", label: "Document", wide: true, cell: (row) => html`<a class="name" href=${link(tome, "doc", { id: row.id })} dir="auto" title=${row.id}>${nameDocument(row.id, row.title)}</a>
       ${nameDocument(row.id, row.title) === row.id ? null : html`<small class="soft id">${row.id}</small>`}` },
     { key: "passages", label: "Passages", number: true },
     { key: "characters", label: "Characters", number: true, extra: true },

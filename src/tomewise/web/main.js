@@ -49,6 +49,7 @@ function useAddress() {
   useEffect(() => {
     const follow = () => setHash(location.hash);
     addEventListener("hashchange", follow);
+    follow(); // it may have changed since the first drawing
     return () => removeEventListener("hashchange", follow);
   }, []);
   return readAddress(hash);
@@ -58,12 +59,15 @@ function useAddress() {
 function useView(name) {
   const [loaded, setLoaded] = useState({});
   useEffect(() => {
-    if (name === null) return;
+    if (name === null) return undefined;
+    let isWanted = true;
+    const put = (found) => isWanted && setLoaded({ name, ...found }); // a module that comes late must not replace a later one
     const [file, component] = VIEWS[name];
     import(`./${file}`).then(
-      (module) => setLoaded({ name, view: module[component] }),
-      () => setLoaded({ name, error: { message: "This part of the page could not be loaded. Is the server still running?" } }),
+      (module) => put({ view: module[component] }),
+      () => put({ error: { message: "This part of the page could not be loaded. Is the server still running?" } }),
     );
+    return () => { isWanted = false; };
   }, [name]);
   return loaded.name === name ? loaded : {};
 }

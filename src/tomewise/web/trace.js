@@ -1,7 +1,7 @@
 // How a question was answered: its events, live or stored, the answer with its quotations, and what it cost.
 // Events are shown by the fields that all of them share, so that those of a system from outside are shown too.
 import {
-  Button, Fold, Notice, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, useState,
+  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, useState,
 } from "./parts.js";
 
 const SHORT = 140; // characters of a text in one line
@@ -16,7 +16,7 @@ export function TraceView({ events, live, open, label = live ? "Answering" : "Ho
   return html`<${Fold} class="trace" open=${open} summary=${html`<span class="trace-label">${label}</span>
       <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : "no events"}</span>`}>
     <ol class="events">${events.map((event, place) => html`
-      ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : "First attempt"}</li>` : null}
+      ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : place ? "At the end" : "At first"}</li>` : null}
       <${EventRow} key=${place} event=${event} />`)}</ol>
   </${Fold}>`;
 }
@@ -111,7 +111,7 @@ export function AnswerView({ answer, tome }) {
       ? html`<p class="answer-text">The documents do not hold the answer.</p>`
       : html`<p class="answer-text" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}${answer.answer}
           ${citations.map((citation, place) => html` <a key=${place} class="reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`)}</p>`}
-    ${answer.missing ? html`<${Notice} kind="warn" title="Missing: ">${answer.missing}</${Notice}>` : null}
+    ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
     ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
       <${Quote} number=${place + 1} text=${citation.quote} href=${linkCitation(tome, answer, citation)} source=${describeSource(citation)} /></li>`)}</ol>` : null}
     ${nearest.length ? html`<h3>The nearest passages</h3><ol class="quotes near">${nearest.map((passage, place) => html`<li key=${place}>
@@ -154,8 +154,9 @@ export function Understood({ answer, asked }) {
 }
 
 /** What can be done with an answer that has a trace. */
-export function AnswerActions({ answer, tome, question }) {
+export function AnswerActions({ answer, tome, question, onGuess }) {
   const number = answer.trace ?? answer.number;
+  const trace = link(tome, "history", {}, String(number));
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     const quotes = answer.citations.map((citation, place) => `[${place + 1}] “${citation.quote}” (${describeSource(citation)})`);
@@ -163,8 +164,9 @@ export function AnswerActions({ answer, tome, question }) {
     setCopied(true);
   };
   return html`<span class="actions">
+    ${onGuess && !answer.resolved && !answer.forced ? html`<${Button} small kind="quiet" onClick=${onGuess}>Ask for a guess</${Button}>` : null}
     ${number ? html`<${Button} small kind="quiet" href=${link(tome, "memory", { trace: number })}>Picture</${Button}>
-      <${Button} small kind="quiet" href=${link(tome, "history", {}, String(number))}>Trace ${number}</${Button}>` : null}
+      ${location.hash === trace ? null : html`<${Button} small kind="quiet" href=${trace}>Trace ${number}</${Button}>`}` : null}
     <${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>
     <${Button} small kind="quiet" onClick=${copy}>${copied ? "Copied" : "Copy"}</${Button}>
   </span>`;
