@@ -62,7 +62,7 @@ export function JobCard({ job, put, readOnly }) {
       <span class="soft"><${Time} value=${job.ended ?? job.started ?? job.created} /></span>
       <span class="actions">
         ${canResume ? html`<${Button} small kind="primary" onClick=${change("POST", "/resume")}>Resume</${Button}>` : null}
-        ${(isOpen(job) || canResume) && !readOnly ? html`<${Button} small onClick=${change("DELETE", "")}>Cancel</${Button}>` : null}
+        ${(isOpen(job) || canResume) && !readOnly ? html`<${Button} small onClick=${change("DELETE", "")}>${canResume ? "Discard" : "Cancel"}</${Button}>` : null}
       </span>
     </header>
     ${isOpen(job) ? job.progress.map((each) => html`<${Progress} key=${each.label} ...${each} />`) : null}

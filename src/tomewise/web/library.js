@@ -54,7 +54,7 @@ function SampleButton({ navigate, tome = "sample", ...more }) {
       const form = new FormData();
       form.append("files", new File([sample.text], sample.id, { type: "text/markdown" }));
       await upload(tomePath(tome, "documents"), form);
-      navigate(link(tome, "", { new: Date.now() }));
+      navigate(link(tome));
     } catch (error) {
       setState({ error });
     }
@@ -63,10 +63,18 @@ function SampleButton({ navigate, tome = "sample", ...more }) {
     <${ErrorNotice} error=${state.error} />`;
 }
 
+/** One tome. It is opened, which takes the server a moment, when its row comes into sight. */
 function TomeRow({ name }) {
-  const { data, error } = useGet(tomePath(name));
+  const row = useRef(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const watch = new IntersectionObserver((found) => found.some((each) => each.isIntersecting) && setSeen(true));
+    watch.observe(row.current);
+    return () => watch.disconnect();
+  }, []);
+  const { data, error } = useGet(seen ? tomePath(name) : null);
   const layers = data ? groupLayers(data.layers) : [];
-  return html`<li class="tome">
+  return html`<li class="tome" ref=${row}>
     <a class="tome-name" href=${link(name)}>${name}</a>
     <span class="tome-sizes">${error ? html`<span class="is-bad">${error.message}</span>` : data ? [
       count(data.total, "document"), count(data.layers.passages?.nodes ?? 0, "passage"), formatBytes(data.bytes),

@@ -200,7 +200,9 @@ export function Loading({ what = "Loading" }) {
  * Where it is wider than the screen, it scrolls by itself.
  */
 export function Table({ columns, rows, rowKey = (row, place) => place, caption, showCaption, mark }) {
-  return html`<div class="scroll" tabindex="0" role="group" aria-label=${caption}><table>
+  const box = useRef(null);
+  useEffect(() => { box.current.tabIndex = box.current.scrollWidth > box.current.clientWidth ? 0 : -1; }); // a stop for the keyboard where there is something to scroll
+  return html`<div class="scroll" ref=${box} role="group" aria-label=${caption}><table>
     <caption class=${showCaption ? "" : "hidden"}>${caption}</caption>
     <thead><tr>${columns.map((column) => html`<th scope="col" key=${column.key} class=${lookOf(column)}>${column.label}</th>`)}</tr></thead>
     <tbody>${rows.map((row, place) => html`<tr key=${rowKey(row, place)} class=${mark?.(row) ?? ""}>

@@ -115,7 +115,7 @@ export function AnswerView({ answer, tome }) {
     ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
       <${Quote} number=${place + 1} text=${citation.quote} href=${linkCitation(tome, answer, citation)} source=${describeSource(citation)} /></li>`)}</ol>` : null}
     ${nearest.length ? html`<h3>The nearest passages</h3><ol class="quotes near">${nearest.map((passage, place) => html`<li key=${place}>
-      <${Quote} text=${shorten(passage.text, 320)} href=${link(tome, "doc", { id: passage.document, start: passage.start, end: passage.end })} source=${describeSource(passage)} /></li>`)}</ol>` : null}
+      <${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { id: passage.document, start: passage.start, end: passage.end })} source=${describeSource(passage)} /></li>`)}</ol>` : null}
     ${answer.dropped_quotes || answer.derived_quotes ? html`<p class="soft small">${[
       answer.dropped_quotes && `${count(answer.dropped_quotes, "quotation")} of the model stood nowhere in the documents and ${answer.dropped_quotes === 1 ? "was" : "were"} left out`,
       answer.derived_quotes && `${count(answer.derived_quotes, "quotation")} came from summaries, which are no source`,
