@@ -81,7 +81,7 @@ function TwoTraces({ tome, numbers }) {
   const both = [...shown[0]].filter((node) => shown[1].has(node)).length;
   return html`
     <${Head} title="Two answers">Of the evidence, ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.</${Head}>
-    <div class="two">${sides.map(({ data, error }, place) => html`<section key=${numbers[place]} class="stack">
+    <div class="twin">${sides.map(({ data, error }, place) => html`<section key=${numbers[place]} class="stack">
       <${ErrorNotice} error=${error} />
       ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${data.question}</a></h2><p class="soft">${data.system} · ${data.model}</p>
         <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} />` : null}
@@ -202,7 +202,7 @@ function TwoAnswers({ name, query, navigate }) {
   return html`
     <${Head} title=${data.question} actions=${html`<${Button} href=${back}>Back to the experiment</${Button}>`}>${reference ? html`Reference: <b dir="auto">${reference}</b>` : null}</${Head}>
     ${data.options.length ? html`<ol class="options">${data.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
-    <div class="two">${data.systems.map((side, place) => html`<section key=${place} class="stack">
+    <div class="twin">${data.systems.map((side, place) => html`<section key=${place} class="stack">
       <h2>${side.system}</h2>
       <${ErrorNotice} error=${side.error ? { message: side.error } : null} />
       <p class="answer-text" dir="auto">${side.choice ? html`<b>${side.choice}</b> ` : null}${side.answer || "–"} ${listMarks(side).map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>
