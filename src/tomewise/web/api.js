@@ -108,6 +108,18 @@ export async function get(path, query = {}, { signal } = {}) {
   }
 }
 
+/** A module of the page. Where the server is gone, it is loaded as soon as it is back. */
+export async function loadModule(file) {
+  for (let turn = 0; ; turn += 1) {
+    try {
+      return await import(turn ? `./${file}?${turn}` : `./${file}`); // a browser may remember that an address failed
+    } catch (error) {
+      if (turn === 3) throw error;
+      await get("api/health");
+    }
+  }
+}
+
 /** Sends JSON, and returns the JSON of the reply. Never repeated by itself. */
 export async function send(method, path, body, { query = {}, signal } = {}) {
   const options = { method, signal };

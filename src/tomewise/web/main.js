@@ -2,7 +2,7 @@
 import {
   Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, pressKey, render, useEffect, useGet, useKeys, useRef, useState,
 } from "./parts.js";
-import { connectionState, watchConnection } from "./api.js";
+import { connectionState, loadModule, watchConnection } from "./api.js";
 
 // By the words of an address: the module of the view, and the component in it.
 const VIEWS = {
@@ -63,9 +63,9 @@ function useView(name) {
     let isWanted = true;
     const put = (found) => isWanted && setLoaded({ name, ...found }); // a module that comes late must not replace a later one
     const [file, component] = VIEWS[name];
-    import(`./${file}`).then(
+    loadModule(file).then(
       (module) => put({ view: module[component] }),
-      () => put({ error: { message: "This part of the page could not be loaded. Is the server still running?" } }),
+      () => put({ error: { message: "This part of the page could not be loaded. Reload the page." } }),
     );
     return () => { isWanted = false; };
   }, [name]);
