@@ -267,7 +267,7 @@ export function AskView({ tome, query, info, navigate }) {
       <h1 tabindex="-1" class="hidden">${session ?? "Ask"}</h1>
       <${TomeError} error=${error} retry=${summary.reload} /><${ErrorNotice} error=${stored.error} />
       ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
-      ${data?.total && !all.length && !stored.loading ? html`<${Welcome} data=${data} onAsk=${ask} />` : null}
+      ${data?.total && !all.length && !stored.loading ? html`<${Welcome} data=${data} model=${info.model} onAsk=${ask} />` : null}
       ${stored.loading ? html`<${Loading} what="Opening the session" />` : null}
       ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome}
         onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => ask(turn.body.question, true) : null} />`)}
@@ -334,13 +334,14 @@ function Sessions({ tome, sessions, current, onDeleted, readOnly }) {
 }
 
 /** What one can ask, before anything was asked; questions of the sample, where the tome holds it. */
-function Welcome({ data, onAsk }) {
+function Welcome({ data, model, onAsk }) {
   const isSample = data.documents.some((document) => document.id === "story.md" && document.characters > 40000);
   const sample = useGet(isSample ? "api/sample" : null);
   const questions = useMemo(() => [0, 8, 16].map((at) => sample.data?.questions[at]).filter(Boolean), [sample.data]);
   return html`<div class="welcome"><h2>Ask about ${data.total === 1 ? "this document" : `these ${formatCount(data.total)} documents`}</h2>
     <p class="soft">Answers quote the text, and each quotation is checked to the character. What the documents do not hold is declined.</p>
     ${questions.length ? html`<ul class="suggestions">${questions.map(({ question }) => html`<li key=${question}><button type="button" onClick=${() => onAsk(question)}>${question}</button></li>`)}</ul>` : null}
+    ${model === "extractive" ? html`<p class="soft small">No language model is set: this server finds and quotes, and does not write. Start it with <code>--model</code> to name one.</p>` : null}
   </div>`;
 }
 

@@ -147,6 +147,7 @@ function Systems({ tome, systems, chosen, data }) {
     { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row === chosen ? "true" : undefined}>${row.name}</a>
       <small class="soft id">${row.layers.map((layer) => layer.name).join(", ")}</small>` },
     { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
+    { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
     { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatMoney(total.cost); } },
   ];
   return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row === chosen ? "chosen" : "")} />`;

@@ -20,7 +20,7 @@ export function LibraryView({ info, navigate }) {
   const begin = canMake ? (files) => setDialog(files) : null;
   return html`<${Dropping} onFiles=${begin} label="Drop to make a tome of these">
     <${Head} title="Library" actions=${canMake && tomes?.length ? html`<${Button} kind="primary" onClick=${() => setDialog([])}>New tome</${Button}>` : null}>
-      ${tomes?.length ? "A tome holds documents and what was remembered from them." : null}
+      ${tomes?.length ? ["A tome holds documents and what was remembered from them.", canMake && "Drop files to begin a new one."].filter(Boolean).join(" ") : null}
     </${Head}>
     <${ErrorNotice} error=${list.error} retry=${list.reload} title="The tomes could not be listed." />
     ${!list.data && !list.error ? html`<${Loading} what="Looking for tomes" />` : null}
@@ -320,6 +320,7 @@ function Documents({ tome, first, canWrite, onRemove }) {
   ].filter(Boolean);
   return html`<${Table} caption="Documents" columns=${columns} rows=${rows} rowKey=${(row) => row.id} />
     <${ErrorNotice} error=${error} />
+    ${canWrite ? html`<p class="soft small">Drop files or folders on this page to add them.</p>` : null}
     ${more.next ? html`<${Button} small onClick=${load}>Show more (${formatCount(first.total - rows.length)} left)</${Button}>` : null}`;
 }
 

@@ -119,7 +119,7 @@ function TopBar({ address, info, onHelp }) {
   return html`<header class="bar">
     <a class="brand" href="#/" aria-current=${address.name === "" ? "page" : undefined}><img src="assets/icon.svg" alt="" width="24" height="24" />Tomewise</a>
     ${address.tome
-      ? html`<span class="crumb" title=${address.tome}>${address.tome}</span>
+      ? html`<a class="crumb" href=${link(address.tome)} title=${address.tome}>${address.tome}</a>
         <nav class="tabs" aria-label="Views of this tome">${TABS.map(([name, label]) => html`
           <a key=${name} href=${link(address.tome, name)} aria-current=${at === name ? "page" : undefined}>${label}</a>`)}</nav>`
       : html`<nav class="tabs" aria-label="Views"><a href="#/" aria-current=${address.name === "" ? "page" : undefined}>Library</a>

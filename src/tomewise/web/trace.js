@@ -136,7 +136,7 @@ export function UsageLine({ usage, model }) {
   if (!usage) return null;
   const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
   return html`<span class="usage number">${[
-    model, count(usage.calls, "call"), `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
+    model, usage.calls ? count(usage.calls, "call") : "no new call", `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
     formatMoney(usage.cost), seconds === null ? null : formatSeconds(seconds),
   ].filter(Boolean).join(" · ")}</span>`;
 }
@@ -167,7 +167,7 @@ export function AnswerActions({ answer, tome, question, onGuess }) {
     ${onGuess && !answer.resolved && !answer.forced ? html`<${Button} small kind="quiet" onClick=${onGuess}>Ask for a guess</${Button}>` : null}
     ${number ? html`<${Button} small kind="quiet" href=${link(tome, "memory", { trace: number })}>Picture</${Button}>
       ${location.hash === trace ? null : html`<${Button} small kind="quiet" href=${trace}>Trace ${number}</${Button}>`}` : null}
-    <${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>
+    ${location.hash.startsWith(link(tome, "compare")) ? null : html`<${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>`}
     <${Button} small kind="quiet" onClick=${copy}>${copied ? "Copied" : "Copy"}</${Button}>
   </span>`;
 }
