@@ -14,7 +14,7 @@ const TRIES = 3; // times that a question is asked of a server that goes away wh
  * Asks, and keeps the turn as it grows: `{body, state, events, usage, draft, answer, error}`.
  * `state` is "asking", "waiting" (for a server that is gone), "done", "failed" or "stopped".
  */
-export async function askQuestion(tome, turn, onChange, signal) {
+async function askQuestion(tome, turn, onChange, signal) {
   for (let tries = 1; ; tries += 1) {
     Object.assign(turn, { state: "asking", events: [], usage: null, draft: "", error: null, began: Date.now() });
     onChange();
@@ -51,11 +51,34 @@ function takeEvent(turn, name, data) {
   else turn.events = [...turn.events, { name, ...data }];
 }
 
-/** Calls `act` at most once a frame: events come in crowds. */
-export function useFrame(act) {
-  const waiting = useRef(0);
-  useEffect(() => () => cancelAnimationFrame(waiting.current), []);
-  return () => { if (!waiting.current) waiting.current = requestAnimationFrame(() => { waiting.current = 0; act(); }); };
+const kept = new Map();
+
+/**
+ * What was asked goes on while another view is shown, so it is kept until the page is left. `own` is what is kept under
+ * a key, made by `make` at first; `own.redraw()` draws the view that shows it, at most once a frame: events come in crowds.
+ */
+export function useKept(key, make) {
+  const [, setTick] = useState(0);
+  const frame = useRef(0);
+  if (!kept.has(key)) kept.set(key, make());
+  const own = kept.get(key);
+  useEffect(() => {
+    const draw = () => { frame.current = 0; setTick((now) => now + 1); };
+    own.redraw = () => { frame.current ||= requestAnimationFrame(draw); };
+    own.redraw();
+    return () => {
+      cancelAnimationFrame(frame.current);
+      frame.current = 0;
+      own.redraw = () => {};
+    };
+  }, [own]);
+  return own;
+}
+
+/** Ask what a turn holds. `own` is what is kept: its `leaving` stops the question. */
+export function startTurn(own, tome, turn) {
+  own.leaving = new AbortController();
+  return askQuestion(tome, turn, () => own.redraw(), own.leaving.signal);
 }
 
 export function isBusy(turn) {
@@ -213,92 +236,98 @@ function countExtras(choice, extras) {
 
 // ---------------------------------------------------------------- the chat
 
+/** The chats of this visit, by tome and session: `turns` were asked here, `before` are those that the server keeps. */
+function nameChat(tome, session) {
+  return `chat ${tome} ${session ?? ""}`;
+}
+
+function makeChat() {
+  return { turns: [], before: null, leaving: null, error: null, redraw: () => {} };
+}
+
 export function AskView({ tome, query, info, navigate }) {
+  const session = query.session ?? null;
   const summary = useGet(tomePath(tome));
   const sessions = useGet(tomePath(tome, "sessions"));
-  const own = useRef(null); // the session that this chat began
-  const stored = useStoredTurns(tome, query.session, own);
-  const [turns, setTurns] = useState([]);
+  const chat = useKept(nameChat(tome, session), makeChat);
   const [choice, setChoice] = useState({ system: query.system || "hybrid", variant: "", settings: {} });
   const [extras, setExtras] = useState(NO_EXTRAS);
   const [alone, setAlone] = useState(info.read_only);
-  const leaving = useRef(null);
-  const [, setTick] = useState(0);
-  const redraw = useFrame(() => setTick((now) => now + 1));
   const input = useRef(null);
-  const chat = useRef(null);
-  const session = query.session ?? null;
-  useEffect(() => {
-    if (own.current === session) return;
-    leaving.current?.abort();
-    own.current = session;
-    setTurns([]);
-  }, [session]);
+  const box = useRef(null);
+  useEffect(() => { loadTurns(chat, tome, session); }, [chat]);
   useEffect(() => { if (query.system) setChoice({ system: query.system, variant: "", settings: {} }); }, [query.system]);
-  useEffect(() => () => leaving.current?.abort(), []);
-  useKeys("Ask", [["/", "write a question", () => input.current?.focus()], ["Escape", "stop", () => leaving.current?.abort()]]);
+  const stop = () => chat.leaving?.abort();
+  useKeys("Ask", [["/", "write a question", () => input.current?.focus()], ["Escape", "stop", stop]]);
 
-  const known = sessions.data?.sessions ?? [];
-  const record = known.find((each) => each.name === session);
-  const busy = turns.some(isBusy);
-  const run = async (turn) => {
-    leaving.current = new AbortController();
-    await askQuestion(tome, turn, redraw, leaving.current.signal);
-    if (turn.body.session) sessions.reload();
-  };
+  const known = addOwn(tome, sessions.data?.sessions ?? []);
+  const record = info.read_only ? null : sessions.data?.sessions.find((each) => each.name === session);
+  const all = [...(chat.before ?? []), ...chat.turns];
+  const busy = all.some(isBusy);
+  const run = (turn) => startTurn(chat, tome, turn);
+  useEffect(() => { if (!busy && chat.turns.length) sessions.reload(); }, [chat, busy]);
   const ask = (question, force = false) => {
     if (!question.trim() || busy) return;
-    const name = alone ? null : session ?? nameSession(question, known);
+    const name = info.read_only ? null : session ?? (alone ? null : nameSession(question, known));
     const turn = { body: { ...makeBody(question, record ? null : choice, extras, name), ...(force ? { force } : {}) }, state: "asking", events: [] };
-    setTurns((now) => [...now, turn]);
+    chat.turns.push(turn);
     setExtras({ ...extras, options: [] }); // they belong to this question
     if (name && name !== session) {
-      own.current = name;
+      kept.delete(nameChat(tome, session));
+      kept.set(nameChat(tome, name), Object.assign(chat, { before: [] }));
       navigate(link(tome, "ask", { session: name }));
     }
     run(turn);
-    requestAnimationFrame(() => chat.current?.querySelector(".turn:last-of-type")?.scrollIntoView({ block: "start" }));
+    requestAnimationFrame(() => box.current?.querySelector(".turn:last-of-type")?.scrollIntoView({ block: "start" }));
+  };
+  const forget = (name) => {
+    kept.get(nameChat(tome, name))?.leaving?.abort();
+    kept.delete(nameChat(tome, name));
+    if (name === session) navigate(link(tome, "ask"));
+    sessions.reload();
   };
   const { data, error } = summary;
-  const all = [...stored.before, ...turns];
+  const isLoading = session !== null && chat.before === null && !chat.error;
   return html`<div class="ask">
-    <${Sessions} tome=${tome} sessions=${known} current=${session} onDeleted=${(name) => { sessions.reload(); if (name === session) navigate(link(tome, "ask")); }} readOnly=${info.read_only} />
-    <div class="chat" ref=${chat}>
+    <${Sessions} tome=${tome} sessions=${known} current=${session} onForget=${forget} readOnly=${info.read_only} />
+    <div class="chat" ref=${box}>
       <h1 tabindex="-1" class="hidden">${session ?? "Ask"}</h1>
-      <${TomeError} error=${error} retry=${summary.reload} /><${ErrorNotice} error=${stored.error} />
+      <${TomeError} error=${error} retry=${summary.reload} /><${ErrorNotice} error=${chat.error} />
       ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
-      ${data?.total && !all.length && !stored.loading ? html`<${Welcome} data=${data} model=${info.model} onAsk=${ask} />` : null}
-      ${stored.loading ? html`<${Loading} what="Opening the session" />` : null}
+      ${data?.total && !all.length && !isLoading ? html`<${Welcome} data=${data} model=${info.model} onAsk=${ask} />` : null}
+      ${isLoading ? html`<${Loading} what="Opening the session" />` : null}
       ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome}
         onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => ask(turn.body.question, true) : null} />`)}
       ${data?.total ? html`<${Composer} input=${input} choice=${choice} setChoice=${setChoice} extras=${extras} setExtras=${setExtras} info=${info} ready=${data.ready}
-        record=${record} busy=${busy} onAsk=${ask} onStop=${() => leaving.current?.abort()} alone=${alone} setAlone=${setAlone} tome=${tome} />` : null}
+        record=${record} busy=${busy} onAsk=${ask} onStop=${stop} alone=${alone} setAlone=${setAlone} tome=${tome} />` : null}
     </div>
   </div>`;
 }
 
+/** The sessions, with those that were begun here and have no answer yet. */
+function addOwn(tome, sessions) {
+  const names = new Set(sessions.map((session) => session.name));
+  const begun = [...kept].filter(([key, { turns }]) => key.startsWith(nameChat(tome, null)) && turns?.some((turn) => turn.body.session && !names.has(turn.body.session)));
+  return [...sessions, ...begun.map(([, { turns }]) => ({ name: turns[0].body.session, system: turns[0].body.system, count: turns.length }))];
+}
+
 /** The turns that a session has on the server, each with its stored answer where the tome still keeps it. */
-function useStoredTurns(tome, session, own) {
-  const [state, setState] = useState({ before: [], loading: false, error: null });
-  useEffect(() => {
-    if (session && own.current === session) return undefined;
-    setState({ before: [], loading: Boolean(session), error: null });
-    if (!session) return undefined;
-    const leaving = new AbortController();
-    const options = { signal: leaving.signal };
-    Promise.all([get(tomePath(tome, "sessions", session), {}, options), get(tomePath(tome, "traces"), { limit: 200 }, options)]).then(
-      ([record, { traces }]) => setState({ before: joinTurns(record, traces), loading: false, error: null }),
-      (error) => error.name !== "AbortError" && setState({ before: [], loading: false, error: error.status === 404 ? null : error }),
-    );
-    return () => leaving.abort();
-  }, [tome, session]);
-  return state;
+async function loadTurns(chat, tome, session) {
+  if (session === null || chat.before !== null) return;
+  try {
+    const [record, { traces }] = await Promise.all([get(tomePath(tome, "sessions", session)), get(tomePath(tome, "traces"), { limit: 200 })]);
+    chat.before = joinTurns(record, traces);
+  } catch (error) {
+    chat.before = [];
+    chat.error = error.status === 404 ? null : error; // a session begins with its first question
+  }
+  chat.redraw();
 }
 
 function joinTurns(record, traces) {
   const first = record.count - record.turns.length;
   return record.turns.map((turn, place) => {
-    const trace = traces.find((each) => each.session?.name === record.name && each.session.number === first + place + 1 && each.question === turn.question);
+    const trace = traces.find((each) => each.session?.name === record.name && each.session.number === first + place + 1 && [turn.question, turn.asked].includes(each.question));
     return { body: { question: turn.asked, options: trace?.options, session: record.name }, state: "done", text: turn.answer, answer: trace, number: trace?.number };
   });
 }
@@ -318,13 +347,13 @@ function nameSession(question, known) {
   return own;
 }
 
-function Sessions({ tome, sessions, current, onDeleted, readOnly }) {
+function Sessions({ tome, sessions, current, onForget, readOnly }) {
   const [error, setError] = useState(null);
   const list = useRef(null);
   useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
-  const remove = (name) => send("DELETE", tomePath(tome, "sessions", name)).then(() => onDeleted(name), setError);
+  const remove = (name) => send("DELETE", tomePath(tome, "sessions", name)).then(() => onForget(name), setError);
   return html`<nav class="sessions" aria-label="Sessions">
-    <a class="button small" href=${link(tome, "ask")} aria-current=${current === null ? "page" : undefined}>New chat</a>
+    <a class="button small" href=${link(tome, "ask")} onClick=${() => current === null && onForget(null)} aria-current=${current === null ? "page" : undefined}>New chat</a>
     ${sessions.length ? html`<ul ref=${list}>${sessions.map((session) => html`<li key=${session.name}>
       <a href=${link(tome, "ask", { session: session.name })} aria-current=${session.name === current ? "page" : undefined} title=${`${session.name}: ${count(session.count, "question")} to ${session.system}`}><span dir="auto">${session.name}</span><small>${formatCount(session.count)}</small></a>
       ${readOnly ? null : html`<${Menu} label="…" title=${`Actions for ${session.name}`} items=${[{ label: "Delete this session", danger: true, onClick: () => remove(session.name) }]} />`}

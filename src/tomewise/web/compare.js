@@ -1,37 +1,31 @@
 // Two systems side by side: one question, both answers, what each cost and what both found.
-import { Button, Empty, Fold, Head, Table, TomeError, formatCount, formatMoney, html, link, useEffect, useGet, useRef, useState } from "./parts.js";
+import { Button, Empty, Fold, Head, Table, TomeError, formatCount, formatMoney, html, link, useEffect, useGet, useState } from "./parts.js";
 import { tomePath } from "./api.js";
-import { ExtrasForm, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, askQuestion, isBusy, makeBody, useFrame } from "./ask.js";
+import { ExtrasForm, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, isBusy, makeBody, startTurn, useKept } from "./ask.js";
 import { EvidenceList } from "./trace.js";
 
-function useTurn(tome) {
-  const [, setTick] = useState(0);
-  const redraw = useFrame(() => setTick((now) => now + 1));
-  const turn = useRef(null);
-  const leaving = useRef(null);
-  useEffect(() => () => leaving.current?.abort(), []);
-  const ask = (body) => {
-    leaving.current = new AbortController();
-    turn.current = { body };
-    return askQuestion(tome, turn.current, redraw, leaving.current.signal);
+/** One of the two sides: its turn, and what asks and stops it. */
+function useSide(tome, place) {
+  const own = useKept(`side ${tome} ${place}`, () => ({ turn: null, leaving: null, redraw: () => {} }));
+  const ask = (body, choice) => {
+    own.turn = { body, choice };
+    return startTurn(own, tome, own.turn);
   };
-  return { turn: turn.current, ask, stop: () => leaving.current?.abort() };
+  return { turn: own.turn, ask, stop: () => own.leaving?.abort() };
 }
 
 export function CompareView({ tome, query, info }) {
   const summary = useGet(tomePath(tome));
-  const [question, setQuestion] = useState(query.question ?? "");
-  const [choices, setChoices] = useState([
-    { system: query.first || "hybrid", variant: "", settings: {} }, { system: query.second || "comorag", variant: "", settings: {} },
-  ]);
+  const sides = [useSide(tome, 0), useSide(tome, 1)];
+  const [question, setQuestion] = useState(query.question ?? sides[0].turn?.body.question ?? "");
+  const [choices, setChoices] = useState([query.first || "hybrid", query.second || "comorag"].map((system, place) => sides[place].turn?.choice ?? { system, variant: "", settings: {} }));
   const [extras, setExtras] = useState(NO_EXTRAS);
-  const sides = [useTurn(tome), useTurn(tome)];
   useEffect(() => { if (query.question) setQuestion(query.question); }, [query.question]);
   const busy = sides.some((side) => isBusy(side.turn));
   const ask = (event) => {
     event?.preventDefault();
     if (!question.trim() || busy) return;
-    sides.forEach((side, place) => side.ask(makeBody(question, choices[place], extras, null)));
+    sides.forEach((side, place) => side.ask(makeBody(question, choices[place], extras, null), choices[place]));
   };
   const { data, error } = summary;
   const turns = sides.map((side) => side.turn);
@@ -48,7 +42,7 @@ export function CompareView({ tome, query, info }) {
         onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} />
         ${data.ready.includes(choices[place].system) ? null : html`<a class="small" href=${link(tome, "build", { system: choices[place].system })}>needs a build</a>`}</div>
       <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} /></${Fold}>
-      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
+      ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body, side.turn.choice)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
     </section>`)}</div>
     ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} />` : null}` : null}`;
 }

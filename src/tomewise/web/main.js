@@ -80,6 +80,7 @@ function App() {
   const full = useGet("api/info"); // takes long the first time, since all systems are looked at
   const info = full.data || NEEDS_SYSTEMS.has(address.name) ? full : brief;
   const { view: View, error } = useView(address.name);
+  const isClosed = info.error?.status === 401 && !brief.data; // it never showed a token
   const [helps, setHelps] = useState(false);
   const main = useRef(null);
   const place = `${address.name}/${address.tome}/${address.rest}`;
@@ -103,9 +104,9 @@ function App() {
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
     <${TopBar} address=${address} info=${info.data ?? brief.data} onHelp=${() => setHelps(true)} />
-    <${Connection} />
+    ${isClosed ? null : html`<${Connection} />`}
     <main id="main" ref=${main} tabindex="-1" class=${`view-${address.name || "library"}`}>
-      <${ErrorNotice} error=${error ?? info.error} />
+      ${isClosed ? html`<${Closed} />` : html`<${ErrorNotice} error=${error ?? info.error} />`}
       ${address.name === null ? html`<${Lost} />` : null}
       ${View && info.data
         ? html`<${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} />`
@@ -140,6 +141,13 @@ function Connection() {
     return html`<${Notice} kind="error" title="The server wants a new token.">It was started again. Open the address that it printed.</${Notice}>`;
   }
   return html`<${Notice} kind="warn" title="The server does not answer.">This page goes on as soon as it is back.</${Notice}>`;
+}
+
+/** What a browser sees that has not yet shown the token. */
+function Closed() {
+  return html`<div class="closed stack"><h1 tabindex="-1">Open the address that the server printed</h1>
+    <p>This browser has no key to this server yet. When <code>tome serve</code> starts, it prints an address that ends in <code>?token=…</code>. Open that address once, and this page will be here.</p>
+    <p class="soft">A server that was started again prints a new address; set <code>TOMEWISE_TOKEN</code> to keep one.</p></div>`;
 }
 
 function Lost() {
