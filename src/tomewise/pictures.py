@@ -23,13 +23,18 @@ _LABEL = 80  # characters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PicturePassage:
-    """A text that nodes rest on: a passage, or evidence made from passages. `place` is written for people."""
+    """A text that nodes rest on: a passage, or evidence made from passages.
+
+    `place` is written for people. A passage has a `document`, and stands there from `start` to `end`, in characters.
+    """
 
     id: NodeId
     text: str = ""
     document: DocumentId = ""
     title: str = ""
     place: str = ""
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

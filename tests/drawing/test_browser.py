@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import igraph
 import pytest
 from tests.drawing.browser import Browser, find_browser
 from tests.drawing.pictures import IMAGE, SCRIPT, make_graph, make_hostile
@@ -99,16 +101,51 @@ def test_a_tree_folds_and_unfolds(page):
     assert shown.run("document.querySelectorAll('.tp-list tbody tr').length") == 200
 
 
-def test_svg_and_json_can_be_saved(page):
-    shown = page(make_graph(30))
-    shown.run(
-        "globalThis.saved = []; URL.createObjectURL = (blob) => { blob.text().then((t) => saved.push(t)); return '#'; }"
-    )
-    shown.run("document.querySelectorAll('.tp-save button').forEach((button) => button.click())")
-    drawing, data = sorted(shown.run("new Promise(r => setTimeout(() => r(saved), 300))") or shown.run("saved"))
+SAVE = """(() => {
+  globalThis.saved = {};
+  const texts = [];
+  URL.createObjectURL = (blob) => { texts.push(blob.text()); return "#"; };
+  for (const button of document.querySelectorAll(".tp-save button")) button.click();
+  Promise.all(texts).then((all) => { saved = all; });
+})()"""
+
+
+def save_all(shown: Browser) -> list[str]:
+    """What the buttons save: SVG, JSON, GraphML."""
+    shown.run(SAVE)
+    end = time.monotonic() + 5
+    while not (saved := shown.run("saved.length && saved")) and time.monotonic() < end:
+        time.sleep(0.02)
+    return saved
+
+
+def test_a_drawing_can_be_saved_in_three_forms(page, tmp_path: Path):
+    drawing, data, graphml = save_all(page(make_graph(30)))
     assert drawing.startswith("<svg")
     assert "class=" not in drawing
     assert json.loads(data) == make_graph(30).as_json()
+    (tmp_path / "saved.graphml").write_text(graphml, encoding="utf-8")
+    graph = igraph.Graph.Read_GraphML(str(tmp_path / "saved.graphml"))
+    assert (graph.vcount(), graph.ecount(), graph.is_directed()) == (30, len(make_graph(30).links), False)
+    assert graph.vs["name"] == [node.id for node in make_graph(30).nodes]
+    assert graph.vs[0]["group"] == "Points"
+
+
+def test_graphml_of_hostile_texts_is_well_formed(page, tmp_path: Path):
+    nodes = tuple(
+        PictureNode(id=id, label=f"{SCRIPT} \x00\x1b ]]>", group="g", text=IMAGE, facts=facts)
+        for id, facts in (("a", {"count": 3, "id": "<x>"}), (SCRIPT, {"count": "many"}))
+    )
+    links = (PictureLink(source="a", target=SCRIPT, label=IMAGE),)
+    tree = Picture(kind="tree", title="T", nodes=nodes, links=links, groups=(Group(id="g", label=IMAGE),))
+    *_, graphml = save_all(page(tree))
+    (tmp_path / "saved.graphml").write_text(graphml, encoding="utf-8")
+    graph = igraph.Graph.Read_GraphML(str(tmp_path / "saved.graphml"))
+    assert graph.is_directed()
+    assert graph.vs["name"] == ["a", SCRIPT]
+    assert graph.vs["label"][0] == f"{SCRIPT} \ufffd\ufffd ]]>"
+    assert (graph.vs["count"], graph.vs["fact id"][0]) == (["3", "many"], "<x>")
+    assert graph.es["label"] == [IMAGE]
 
 
 def test_2000_nodes_are_drawn(page):

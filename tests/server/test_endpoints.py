@@ -34,10 +34,12 @@ def test_a_tome_and_its_documents(served: Served):
     assert "light" in [record["id"] for record in following["documents"]]
     assert served.http.get("/api/tomes/novel/text", params={"id": "light", "start": 0, "end": 9}).json() == {
         "id": "light",
+        "title": "",
         "start": 0,
         "end": 9,
         "characters": 72,
         "text": "Ada Marsh",
+        "passages": [{"position": 0, "start": 0, "end": 72, "place": ""}],
     }
     document = served.http.get("/api/tomes/novel/document", params={"id": "light"}).json()
     assert document["passages"][0]["text"].startswith("Ada Marsh")

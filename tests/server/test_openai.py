@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import parse_qsl
 
-import httpx2 as httpx
 import openai
 import pytest
 from tests.server.served import TOKEN, Served
@@ -41,8 +41,11 @@ def test_an_answer_with_quotations(client: openai.OpenAI, served: Served):
     assert message.content.startswith("Ada Marsh [1]")
     annotation = message.annotations[0].url_citation
     assert message.content[annotation.start_index : annotation.end_index] == "[1]"
-    with httpx.Client(headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False) as reader:
-        assert "Ada Marsh" in reader.get(annotation.url).json()["text"]
+    page, _, place = annotation.url.partition("#/t/novel/doc?")
+    assert page == f"{served.url}/"
+    span = dict(parse_qsl(place))
+    assert served.http.get(f"/api/tomes/novel/traces/{span.pop('trace')}").status_code == 200
+    assert served.http.get("/api/tomes/novel/text", params=span).json()["text"].startswith("Ada Marsh")
     own = reply.model_extra["tomewise"]
     asked = served.post("/api/tomes/novel/ask", {"question": QUESTION[0]["content"]}).json()
     for each in (own, asked):

@@ -201,6 +201,10 @@ class PlainStore:
         documents = set(wanted)
         return {key: passage for key, passage in self.passages().items() if passage.document in documents}
 
+    def passages_between(self, document: str, start: int, end: int) -> dict[int, Passage]:
+        own = self.passages_of([document])
+        return {key: passage for key, passage in own.items() if passage.start < end and passage.end > start}
+
     def nodes(self, layer: str) -> dict[int, Node]:
         found = {key: node for key, node in self._read().nodes.items() if node.layer == layer}
         return dict(sorted(found.items(), key=lambda item: (item[1].level, item[1].position, item[1].id)))

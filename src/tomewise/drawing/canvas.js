@@ -184,8 +184,8 @@ export class Canvas {
     const box = this.stage.getBoundingClientRect();
     const places = [...this.places].filter(([id]) => this.isVisible(this.index.nodes.get(id))).map(([, place]) => place);
     if (!places.length || !box.width) return;
-    const [left, right] = d3.extent(places, (place) => place.x);
-    const [top, bottom] = d3.extent(places, (place) => place.y);
+    const [left, right] = findExtent(places.map((place) => place.x));
+    const [top, bottom] = findExtent(places.map((place) => place.y));
     const side = this.isRows ? { left: 40, right: this.narrow ? 120 : 300 } : { left: this.narrow ? 40 : 100, right: this.narrow ? 40 : 100 };
     const wide = box.width / (right - left + side.left + side.right);
     const high = box.height / (bottom - top + 170);
@@ -262,4 +262,9 @@ export class Canvas {
     }
     if (best !== null) this.focus(best);
   }
+}
+
+/** The least and the greatest of these numbers. */
+function findExtent(numbers) {
+  return numbers.reduce(([least, most], number) => [Math.min(least, number), Math.max(most, number)], [Infinity, -Infinity]);
 }

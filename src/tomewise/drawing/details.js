@@ -20,11 +20,19 @@ export function makeButton(name, text, act, label = "") {
   return button;
 }
 
-/** Fill the panel with what is known of a node. `go` opens another node. */
-export function showDetails(panel, picture, index, id, go, close) {
+/** A link; its address is made by the caller, never read from a text. */
+function makeLink(name, text, address) {
+  const link = make("a", name, text);
+  link.href = address;
+  return link;
+}
+
+/** Fill the panel with what is known of a node. `go` opens another node. `addresses` gives links: `passage(passage)`
+ * where a text stands, `around(node)` a drawing of what is near a node; null where there is none. */
+export function showDetails(panel, picture, index, id, go, close, addresses = {}) {
   const node = index.nodes.get(id);
   const group = picture.groups.find((each) => each.id === node.group);
-  const texts = new Map(picture.passages.map((passage) => [passage.id, passage]));
+  const texts = { known: new Map(picture.passages.map((passage) => [passage.id, passage])), find: addresses.passage };
   const head = make("header", "tp-details-head", null,
     make("p", "tp-tag", node.use ? `${group.label} · ${USES[node.use]}` : group.label),
     makeButton("tp-close", "×", close, "Close the details"));
@@ -34,6 +42,8 @@ export function showDetails(panel, picture, index, id, go, close) {
   if (node.text && node.text !== node.label) parts.push(make("p", "tp-text", node.text));
   else if (parts[1].textContent !== node.label) parts.push(make("p", "tp-text", node.label));
   parts.push(...listFacts(node));
+  const around = addresses.around?.(node);
+  if (around) parts.push(makeLink("tp-around", "Draw what is around it", around));
   if (node.passages.length) parts.push(...listPassages(node.passages, texts, true));
   if (node.notes.length) parts.push(make("h3", "", node.group === "point" ? "History" : "Notes"), listNotes(node.notes, texts));
   parts.push(...listNeighbours(picture, index, id, go));
@@ -67,17 +77,18 @@ function listNotes(notes, texts) {
 /** The texts behind something: one is open at once, several wait behind their first words. */
 function listPassages(ids, texts, open) {
   if (!ids.length) return [];
-  const known = ids.map((id) => texts.get(id) ?? { id, text: "", title: "", place: "" });
-  if (open && known.length === 1) return [makePassage(known[0])];
+  const known = ids.map((id) => texts.known.get(id) ?? { id, text: "", title: "", place: "" });
+  if (open && known.length === 1) return [makePassage(known[0], texts.find)];
   const box = make("details", "tp-passages");
-  box.append(make("summary", "", `Rests on ${known.length} ${known.length === 1 ? "text" : "texts"}`), ...known.map(makePassage));
+  box.append(make("summary", "", `Rests on ${known.length} ${known.length === 1 ? "text" : "texts"}`), ...known.map((passage) => makePassage(passage, texts.find)));
   return [box];
 }
 
-function makePassage(passage) {
+function makePassage(passage, find) {
   const source = [passage.title || passage.document, passage.place].filter(Boolean).join(" · ");
+  const address = find?.(passage);
   const quote = make("figure", "tp-passage", null, make("blockquote", "", passage.text || "(its text is not in this file)"));
-  quote.append(make("figcaption", "", source || passage.id));
+  quote.append(make("figcaption", "", null, address ? makeLink("", source || passage.id, address) : source || passage.id));
   return quote;
 }
 

@@ -95,7 +95,7 @@ function layOutLine(picture, index, column) {
     let last = -ROW;
     for (const node of picture.nodes.filter((each) => each.level === level)) {
       const rows = index.children.get(node.id).map((id) => places.get(id)?.y).filter((y) => y !== undefined);
-      last = Math.max(last + ROW, rows.length ? d3.mean(rows) : last + ROW);
+      last = Math.max(last + ROW, rows.length ? rows.reduce((sum, y) => sum + y, 0) / rows.length : last + ROW);
       places.set(node.id, { x: (most - level) * column, y: last });
     }
   }

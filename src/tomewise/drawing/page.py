@@ -22,8 +22,8 @@ drawPicture(document.getElementById("picture"), JSON.parse(document.getElementBy
 
 def write_page(picture: Picture) -> str:
     """The page as HTML. Its policy lets a browser run only the scripts in it, and fetch nothing."""
-    style = _read("picture.css")
-    scripts = (_read("vendor/d3.min.js"), _join_modules() + _START)
+    style = read_file("picture.css")
+    scripts = (read_file("vendor/d3.min.js"), join_modules() + _START)
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -54,13 +54,14 @@ def write_page(picture: Picture) -> str:
 """
 
 
-def _read(name: str) -> str:
+def read_file(name: str) -> str:
+    """The text of a file of this room."""
     return files("tomewise.drawing").joinpath(name).read_text("utf-8")
 
 
-def _join_modules() -> str:
+def join_modules() -> str:
     """The modules as one, because a page that is a single file has no addresses to import from."""
-    return "".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in MODULES)
+    return "".join(_EXPORT.sub("", _IMPORT.sub("", read_file(name))) for name in MODULES)
 
 
 def _hash(text: str) -> str:

@@ -2,11 +2,11 @@
 // Needs d3 7 as a global, and `picture.css`. Fetches nothing, and runs no text as HTML.
 import { chooseClosed, indexPicture } from "./layouts.js";
 import { make, makeButton, makeList, showDetails } from "./details.js";
-import { saveFile, writeSvg } from "./save.js";
+import { saveFile, writeGraphml, writeSvg } from "./save.js";
 import { Canvas } from "./canvas.js";
 
-/** Draw `picture` into `host`, in place of what is there. */
-export function drawPicture(host, picture) {
+/** Draw `picture` into `host`, in place of what is there. `addresses` gives links, see `showDetails`. */
+export function drawPicture(host, picture, addresses = {}) {
   const index = indexPicture(picture);
   const hidden = new Set();
   let words = "";
@@ -34,7 +34,7 @@ export function drawPicture(host, picture) {
     body.classList.add("tp-open");
     canvas?.select(id);
     if (canvas && !stage.hidden && canvas.places.has(id)) canvas.reveal(id);
-    showDetails(panel, picture, index, id, open, close);
+    showDetails(panel, picture, index, id, open, close, addresses);
     return undefined;
   };
   const refresh = () => {
@@ -62,14 +62,15 @@ export function drawPicture(host, picture) {
   Object.assign(search, { type: "search", placeholder: "Find" });
   search.setAttribute("aria-label", "Find in this picture");
   search.addEventListener("input", () => { words = search.value.trim().toLowerCase(); refresh(); });
-  const name = picture.title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  const name = picture.title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-") || "picture";
   const zooming = make("div", "tp-segment tp-zoom", null,
     makeButton("", "−", () => canvas.change(1 / 1.4), "Zoom out"),
     makeButton("", "+", () => canvas.change(1.4), "Zoom in"),
     makeButton("", "Fit", () => canvas.fit(), "Fit the drawing to the window"));
   const saving = make("div", "tp-segment tp-save", null,
     makeButton("tp-svg", "SVG", () => saveFile(`${name}.svg`, "image/svg+xml", writeSvg(canvas.svg.node(), picture.about)), "Save as SVG"),
-    makeButton("", "JSON", () => saveFile(`${name}.json`, "application/json", JSON.stringify(picture, null, 1)), "Save as JSON"));
+    makeButton("", "JSON", () => saveFile(`${name}.json`, "application/json", JSON.stringify(picture, null, 1)), "Save as JSON"),
+    makeButton("", "GraphML", () => saveFile(`${name}.graphml`, "application/graphml+xml", writeGraphml(picture)), "Save as GraphML"));
   const tools = make("div", "tp-tools", null, views, zooming, search, makeLegend(picture, hidden, refresh), saving);
 
   host.classList.add("tp");

@@ -13,12 +13,12 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
-from tomewise.server import asking, evaluations, job_endpoints, openai_api, pictures, tomes, traces
+from tomewise.server import asking, evaluations, job_endpoints, openai_api, page, pictures, removing, tomes, traces
 from tomewise.server.errors import explain_error, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -45,9 +45,8 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
-    for module in (tomes, asking, job_endpoints, traces, pictures, evaluations, openai_api):
+    for module in (page, tomes, removing, asking, job_endpoints, traces, pictures, evaluations, openai_api):
         app.include_router(module.router)
-    app.add_api_route("/", _greet, include_in_schema=False)
     app.add_api_route("/api/health", _check_health, methods=["GET", "HEAD"], tags=["server"])
     app.add_api_route("/api/info", _show_info, tags=["server"])
     app.state.mcp = McpMount(library, app.state.service.admit)
@@ -72,22 +71,21 @@ async def _live(app: FastAPI) -> AsyncIterator[None]:
     await service.library.close()
 
 
-async def _greet() -> Response:
-    return PlainTextResponse("Tomewise is serving. What it can do is described at /openapi.json\n")
-
-
 async def _check_health() -> dict[str, bool]:
     """Whether the server answers. Needs no token."""
     return {"ok": True}
 
 
-async def _show_info(service: Wanted) -> dict[str, Any]:
-    """The version, the model, the systems with their settings, the limits, and what was spent since the start."""
+async def _show_info(service: Wanted, systems: bool = True) -> dict[str, Any]:
+    """The version, the model, the systems with their settings, the limits, and what was spent since the start.
+
+    `systems=false` leaves out the systems: the first look at all of them takes a second.
+    """
     options = service.options
     return {
         "version": __version__,
         "model": service.library.model_name,
-        "systems": await asyncio.to_thread(_summarise_systems),
+        **({"systems": await asyncio.to_thread(_summarise_systems)} if systems else {}),
         "limits": {
             **asdict(options.bounds),
             "questions": options.questions,

@@ -64,12 +64,16 @@ class Search(ChosenSystem):
 
 
 class Ask(ChosenSystem):
-    """A question, and what it may cost. Later questions of a session may leave out its system."""
+    """A question, and what it may cost. Later questions of a session may leave out its system.
+
+    With `force`, a guess takes the place of a declined answer.
+    """
 
     question: Text
     options: Annotated[list[Text], Field(max_length=26)] = Field(default_factory=list)
     instructions: Text = ""
     session: Name | None = None
+    force: bool = False
     max_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost: Cost | None = None

@@ -1,19 +1,29 @@
-"""Endpoints for experiments: their tables with significance, and their rows."""
+"""Endpoints for experiments: their tables with significance, their rows, and one question with two systems' answers."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from tomewise.errors import UnknownName
+from tomewise.server.bodies import MOST_ID
 from tomewise.server.paging import PAGE, Limit
 from tomewise.server.service import Wanted
 
+if TYPE_CHECKING:
+    from tomewise.evaluate.results import Results
+
 router = APIRouter(prefix="/api/evaluations", tags=["evaluations"])
+_MOST_SLICES = 8
+Name = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
+Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
+Start = Annotated[int, Query(ge=0)]
 
 
 @router.get("")
@@ -30,11 +40,30 @@ async def list_evaluations(
 async def show_evaluation(
     name: str,
     service: Wanted,
-    start: Annotated[int, Query(ge=0)] = 0,
-    limit: Limit = PAGE,
+    start: Start = 0,
+    limit: Annotated[int, Query(ge=0, le=1000)] = PAGE,
+    baseline: Name | None = None,
+    by: Names = None,
 ) -> dict[str, Any]:
-    """The table of one experiment, as `tome eval report --json` prints it, and a page of its rows."""
-    return await asyncio.to_thread(_show, service.options.evaluations, name, start, limit)
+    """The table of one experiment, as `tome eval report --json` prints it, a page of its rows, and its slices.
+
+    `baseline` is the system against which differences are tested; `by` names slices for tables of their own.
+    """
+    return await asyncio.to_thread(_show, service.options.evaluations, name, start, limit, baseline, by or ())
+
+
+@router.get("/{name}/questions")
+async def list_questions(
+    name: str, service: Wanted, start: Start = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> dict[str, Any]:
+    """The questions of an experiment by id, each with the score of every system in the first metric."""
+    return await asyncio.to_thread(_list_questions, service.options.evaluations, name, start, limit)
+
+
+@router.get("/{name}/compare")
+async def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
+    """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
+    return await asyncio.to_thread(_compare, service.options.evaluations, name, first, second, question)
 
 
 def _list(folder: Path) -> list[dict[str, Any]]:
@@ -43,13 +72,43 @@ def _list(folder: Path) -> list[dict[str, Any]]:
     return [asdict(about) for about in experiments(folder)]
 
 
-def _show(folder: Path | None, name: str, start: int, limit: int) -> dict[str, Any]:
+def _show(
+    folder: Path | None, name: str, start: int, limit: int, baseline: str | None, by: Sequence[str]
+) -> dict[str, Any]:
     from tomewise.evaluate.report import as_json
-    from tomewise.evaluate.results import experiments, folder_of, read_results
+    from tomewise.evaluate.slices import slice_names
     from tomewise.evaluate.table import tabulate
+
+    results = _read(folder, name)
+    rows = [asdict(row) for row in results.rows[start : start + limit]]
+    table = as_json(tabulate(results, baseline=baseline, by=by))
+    return {"table": table, "rows": rows, "total": len(results.rows), "slices": slice_names(results)}
+
+
+def _list_questions(folder: Path | None, name: str, start: int, limit: int) -> dict[str, Any]:
+    from tomewise.evaluate.table import scores
+
+    results = _read(folder, name)
+    about = results.about
+    metric = next(iter((*about.metrics, *about.judges)), None)
+    found: dict[str, dict[str, Any]] = {}
+    for row in results.rows:
+        item = found.setdefault(row.item.id, {"id": row.item.id, "question": row.item.question.text, "scores": {}})
+        score = scores([row], metric, metric in about.judges) if metric else None
+        item["scores"][row.system] = None if score is None or isnan(score[0]) else float(score[0])
+    page = list(found.values())[start : start + limit]
+    return {"metric": metric, "systems": results.systems, "questions": page, "total": len(found)}
+
+
+def _compare(folder: Path | None, name: str, first: str, second: str, question: str) -> dict[str, Any]:
+    from tomewise.evaluate.compare import as_json, compare
+
+    return as_json(compare(_read(folder, name), first, second, question))
+
+
+def _read(folder: Path | None, name: str) -> Results:
+    from tomewise.evaluate.results import experiments, folder_of, read_results
 
     if folder is None or name not in [about.name for about in experiments(folder)]:
         raise UnknownName(f"no evaluation {name[:200]!a} here: GET /api/evaluations lists them")
-    results = read_results(folder_of(folder, name))
-    rows = [asdict(row) for row in results.rows[start : start + limit]]
-    return {"table": as_json(tabulate(results)), "rows": rows, "total": len(results.rows)}
+    return read_results(folder_of(folder, name))

@@ -51,6 +51,8 @@ class Job:
     def as_json(self) -> dict[str, Any]:
         """What clients see."""
         plain = {name: value for name, value in asdict(self).items() if name != "task"}
+        plain["system"] = self.task.get("system")
+        plain["files"] = len(self.task.get("files", ())) or int("document" in self.task)
         plain["progress"] = [
             {"label": label, "done": done, "total": total} for label, (done, total) in self.progress.items()
         ]

@@ -82,7 +82,7 @@ def write_answer(answer: Answer, tome: str, address: str) -> Written:
         url = {
             "start_index": place + 1,
             "end_index": end,
-            "url": _link(citation, tome, address),
+            "url": _link(citation, tome, answer.trace, address),
             "title": citation.title or citation.document,
         }
         annotations.append({"type": "url_citation", "url_citation": url})
@@ -118,6 +118,8 @@ def _write_citation(number: int, citation: Citation) -> str:
     return f"[{number}] “{quotation}” ({escape_markdown(f'{name}, {place}')})"
 
 
-def _link(citation: Citation, tome: str, address: str) -> str:
-    span = urlencode({"id": citation.document, "start": citation.start, "end": citation.end})
-    return f"{address}/api/tomes/{quote(tome, safe='')}/text?{span}"
+def _link(citation: Citation, tome: str, trace: int | None, address: str) -> str:
+    """The address of the quotation in the page."""
+    span = {"id": citation.document, "start": citation.start, "end": citation.end}
+    asked = {} if trace is None else {"trace": trace}
+    return f"{address}/#/t/{quote(tome, safe='')}/doc?{urlencode(span | asked)}"

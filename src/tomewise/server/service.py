@@ -48,7 +48,9 @@ class Service:
         if body.session and self.options.read_only:
             raise HttpError(403, "read_only", "this server only reads (--read-only): ask without a session")
         bounds = self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
-        question = Question(text=body.question, options=tuple(body.options), instructions=body.instructions)
+        question = Question(
+            text=body.question, options=tuple(body.options), instructions=body.instructions, force=body.force
+        )
         async with self.queue, asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
             await self.library.import_client()

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from tomewise.errors import UnknownName
-from tomewise.place import as_plain_data
+from tomewise.place import as_plain_data, describe_place
 from tomewise.server.bodies import MOST_ID, NewTome
 from tomewise.server.library import OpenTome
 from tomewise.server.paging import PAGE, Limit, make_page
@@ -83,13 +83,9 @@ async def read_text(
     start: Annotated[int, Query(ge=0)] = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
 ) -> dict[str, Any]:
-    """A slice of the text of a document, at most 100,000 characters."""
+    """A slice of the text of a document, at most 100,000 characters, and the places of its passages."""
     store = (await service.library.open(tome)).store
-    await asyncio.to_thread(_check_document, store, id)
-    text = (await asyncio.to_thread(store.document, id)).text
-    last = min(len(text), start + _MOST_CHARACTERS, len(text) if end is None else end)
-    piece = text[start:last]
-    return {"id": id, "start": start, "end": start + len(piece), "characters": len(text), "text": piece}
+    return await asyncio.to_thread(_read_slice, store, id, start, end)
 
 
 def _show(name: str, known: OpenTome) -> dict[str, Any]:
@@ -105,6 +101,31 @@ def _show(name: str, known: OpenTome) -> dict[str, Any]:
 def _clean(record: dict[str, Any]) -> dict[str, Any]:
     """The record without the path of the file that it came from."""
     return {**record, "source": PurePath(record["source"]).name}
+
+
+def _read_slice(store: Store, id: str, start: int, end: int | None) -> dict[str, Any]:
+    _check_document(store, id)
+    document = store.document(id)
+    text = document.text
+    last = min(len(text), start + _MOST_CHARACTERS, len(text) if end is None else end)
+    piece = text[start:last]
+    return {
+        "id": id,
+        "title": document.title,
+        "start": start,
+        "end": start + len(piece),
+        "characters": len(text),
+        "text": piece,
+        "passages": [
+            {
+                "position": passage.position,
+                "start": passage.start,
+                "end": passage.end,
+                "place": describe_place(passage.place),
+            }
+            for passage in store.passages_between(id, start, last).values()
+        ],
+    }
 
 
 def _check_document(store: Store, id: str) -> None:

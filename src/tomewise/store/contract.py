@@ -58,6 +58,10 @@ class Texts(Protocol):
         """All passages of the documents `wanted`, in document order."""
         ...
 
+    def passages_between(self, document: DocumentId, start: int, end: int) -> dict[int, Passage]:
+        """The passages of a document that hold a character from `start` to before `end`, in document order."""
+        ...
+
     def nodes(self, layer: str) -> dict[int, Node]:
         """All nodes of a layer by key, ordered by level, position and id, without their sources."""
         ...

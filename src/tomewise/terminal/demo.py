@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -134,21 +137,28 @@ def _print_close(spent: Spent, kept: str | None, options: str, *, is_extractive:
     if is_extractive:
         out.print("These answers are from the extractive model, which only quotes; nothing left this machine.")
     out.print("[bold]Next[/bold]")
-    commands = _list_next(kept, options, is_extractive)
+    program = _name_program()
+    commands = [(f"{program} {words}", purpose) for words, purpose in _list_next(kept, options, is_extractive)]
     width = max(len(command) for command, _ in commands)
     for command, purpose in commands:
         out.print(escape_text(f"  {command:<{width}}  {purpose}"))
 
 
 def _list_next(kept: str | None, options: str, is_extractive: bool) -> list[tuple[str, str]]:
-    """Commands to try, each with what it does."""
-    again = [("tome demo --model openai:gpt-4o-mini", "the same with a language model (`tome models` lists them)")]
+    """What to type after `tome`, each with what it does."""
+    again = [("demo --model openai:gpt-4o-mini", "the same with a language model (`tome models` lists them)")]
     story = [
-        (f'tome ask{options} "Who pleaded guilty?"', "another question about the story"),
-        (f"tome serve {quote(kept or '')} --open", "ask in a browser (needs tomewise[server])"),
+        (f'ask{options} "Who pleaded guilty?"', "another question about the story"),
+        (f"serve {quote(kept or '')} --open", "ask in a browser (needs tomewise[server])"),
     ]
     own = [
-        ("tome add YOUR-FILES", "then ask about your own documents"),
-        ("tome systems", "other ways to answer, and what each needs"),
+        ("add YOUR-FILES", "then ask about your own documents"),
+        ("systems", "other ways to answer, and what each needs"),
     ]
     return [*(again if is_extractive else []), *(story if kept else []), *own]
+
+
+def _name_program() -> str:
+    """The program as one types it here: in a checkout it is not on the path."""
+    own = Path(sys.executable).with_name("tome")
+    return "tome" if shutil.which("tome") or not own.exists() else os.path.relpath(own)

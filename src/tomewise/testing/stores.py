@@ -63,6 +63,8 @@ def check_texts(store: Store) -> None:
     assert {column.dtype for column in (placed, documents, positions)} == {np.dtype(np.int64)}
     passage = store.passages_of(["b"])[keys["b"]]
     assert passage.text == _TEXTS["b"]
+    assert store.passages_between("b", passage.end - 1, passage.end + 9) == {keys["b"]: passage}
+    assert store.passages_between("b", passage.end, passage.end + 9) == {}, "the character at the end is not held"
     assert store.keys_of([passage.id, "no such node"]) == {passage.id: keys["b"]}
     assert store.places([passage.id]) == {passage.id: ("b", 0)}
     (gist,) = store.nodes("gists")

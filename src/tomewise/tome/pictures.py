@@ -107,7 +107,13 @@ def _read_texts(wanted: tuple[NodeId, ...], store: Store) -> Iterator[tuple[Node
         yield (
             passage.id,
             PicturePassage(
-                id=passage.id, text=passage.text, document=passage.document, title=passage.title, place=place
+                id=passage.id,
+                text=passage.text,
+                document=passage.document,
+                title=passage.title,
+                place=place,
+                start=passage.start,
+                end=passage.end,
             ),
         )
     for node in store.nodes_at(key for key in keys.values() if key not in passages).values():

@@ -112,6 +112,8 @@ def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
             "document": passage.document,
             "passage": passage.id,
             "position": passage.position,
+            "start": passage.start,
+            "end": passage.end,
             "title": passage.title,
             "place": as_plain_data(passage.place),
             "text": passage.text,

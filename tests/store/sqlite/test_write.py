@@ -303,6 +303,9 @@ def test_lists_are_in_document_order(store: SqliteStore) -> None:
     assert list(store.passages(reversed(keys))) == keys[::-1]
     assert list(store.passages_of(["b", "a", "none"])) == keys
     assert list(store.passages_of(["b"])) == keys[1:]
+    assert list(store.passages_between("b", 11, 13)) == keys[1:3]
+    assert list(store.passages_between("b", 0, 12)) == keys[1:2]
+    assert list(store.passages_between("none", 0, 12)) == []
 
 
 def test_texts_of_any_kind_are_kept(store: SqliteStore, open_store: MakeStore) -> None:

@@ -62,8 +62,9 @@ class Session:
         return self.path.with_name(self.path.name + "-cache")
 
     def size(self) -> int:
-        """The size of the file in bytes."""
-        return self.path.stat().st_size
+        """The size of the file in bytes, with what was written and waits in the log beside it."""
+        log = self.path.with_name(self.path.name + "-wal")
+        return self.path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
     def cache_size(self) -> int:
         """How many bytes the cached arrays beside the file take."""

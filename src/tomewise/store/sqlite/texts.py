@@ -75,6 +75,14 @@ class StoredTexts(Session):
             keys = list(connection.scalars(query))
         return self.passages(keys)
 
+    def passages_between(self, document: DocumentId, start: int, end: int) -> dict[int, Passage]:
+        """The passages of a document that hold a character from `start` to before `end`, in document order."""
+        query = select(nodes.c.key).join(documents, documents.c.key == nodes.c.document)
+        query = query.where(documents.c.id == document, nodes.c.start < end, nodes.c.end > start)
+        with self.read() as connection:
+            keys = list(connection.scalars(query.order_by(nodes.c.position)))
+        return self.passages(keys)
+
     def nodes(self, layer: str) -> dict[int, Node]:
         """All nodes of a layer by key, ordered by level, position and id, without their sources."""
         query = select(

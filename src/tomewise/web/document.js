@@ -1,0 +1,161 @@
+// The text of a document in parts: quotations are highlighted, and places of passages stand beside them.
+// Offsets of the server count characters (code points); JavaScript counts UTF-16 units.
+import { Button, ErrorNotice, Head, Loading, Notice, count, formatCount, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
+import { get, tomePath } from "./api.js";
+
+const PART = 12000; // characters in one request
+const BEFORE = 3000; // characters that are read before a quotation
+const MOST_PARTS = 6; // in the page at once
+
+/** The UTF-16 unit at which the text has so many characters. */
+export function findUnit(text, characters) {
+  if (!/[\ud800-\udbff]/.test(text)) return Math.min(characters, text.length);
+  let unit = 0;
+  for (let passed = 0; passed < characters && unit < text.length; passed += 1) unit += text.codePointAt(unit) > 0xffff ? 2 : 1;
+  return unit;
+}
+
+/**
+ * A part of the text as pieces, cut where a quotation begins or ends and where a passage has another place than the one before:
+ * `{start, text, place, mark}`; `mark` is "", "other", "current", or "at" for what follows a place that is no quotation.
+ */
+export function cutPieces(part, spans, current) {
+  const inside = (place) => place > part.start && place < part.end;
+  const places = new Map();
+  let last = null;
+  for (const passage of part.passages) {
+    if (passage.start >= part.start && passage.place && passage.place !== last) places.set(passage.start, passage.place);
+    last = passage.place;
+  }
+  const edges = [...new Set([part.start, ...[...spans.flatMap((span) => [span.start, span.end]), current?.start ?? part.start, ...places.keys()].filter(inside), part.end])].sort((a, b) => a - b);
+  const units = edges.map((edge) => findUnit(part.text, edge - part.start));
+  return edges.slice(0, -1).map((start, at) => {
+    const covers = spans.filter((span) => span.start <= start && span.end > start);
+    const mark = covers.includes(current) ? "current" : covers.length ? "other" : current?.end === start && current.start === start ? "at" : "";
+    return { start, text: part.text.slice(units[at], units[at + 1]), place: places.get(start), mark };
+  });
+}
+
+/** The view of one document. */
+export function DocumentView({ tome, query, navigate }) {
+  const start = Number(query.start) || 0;
+  const end = Number(query.end) || 0;
+  const trace = useGet(query.trace ? tomePath(tome, "traces", query.trace) : null);
+  const stops = trace.data?.citations ?? (end > start ? [{ document: query.id, start, end }] : []);
+  const at = stops.findIndex((stop) => stop.document === query.id && stop.start === start && stop.end === end);
+  const spans = stops.filter((stop) => stop.document === query.id);
+  const text = useText(tome, query.id, start, end);
+  const current = at >= 0 ? stops[at] : start ? { start, end: start } : undefined;
+  const box = useRef(null);
+  const go = (place, to = 0) => navigate(link(tome, "doc", { id: query.id, start: place, end: to, trace: query.trace }));
+  const step = (by) => {
+    if (!stops.length) return;
+    const stop = stops[(at + by + stops.length) % stops.length];
+    if (stops.length === 1) showCurrent(box.current);
+    else navigate(link(tome, "doc", { id: stop.document, start: stop.start, end: stop.end, trace: query.trace }));
+  };
+  useKeys("Document", [["n", "next quotation", () => step(1)], ["p", "previous quotation", () => step(-1)], ["Home", "beginning of the text", () => go(0)], ["End", "end of the text", () => go(Math.max(0, text.characters - 1))]]);
+  useEffect(() => { if (text.parts.length) showCurrent(box.current); }, [text.turn, query.start, query.end, at]);
+
+  const title = text.title || query.id?.replace(/\/$/, "").split("/").pop() || "Document";
+  const isMoved = current?.quote && text.parts.length && readSpan(text.parts, current) !== current.quote;
+  return html`
+    <${Head} title=${title}>${title === query.id ? null : html`<span class="path">${query.id}</span>`}</${Head}>
+    <${ErrorNotice} error=${text.error ?? trace.error} />
+    ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.quote}”</${Notice}>` : null}
+    ${text.error ? null : html`<div class="reader-tools">
+      ${stops.length ? html`<div class="actions" role="group" aria-label="Quotations">
+        <span class="number">Quotation ${at < 0 ? "–" : at + 1} of ${stops.length}</span>
+        <${Button} small aria-label="Previous quotation" onClick=${() => step(-1)}>← <kbd>p</kbd></${Button}>
+        <${Button} small aria-label="Next quotation" onClick=${() => step(1)}>→ <kbd>n</kbd></${Button}>
+        ${query.trace ? html`<a href=${link(tome, "history", {}, query.trace)}>the answer</a>` : null}</div>` : null}
+      ${text.characters ? html`<label class="reader-place"><span class="soft number">${formatCount(Math.round((100 * (text.parts[0]?.start ?? 0)) / text.characters))} % of ${count(text.characters, "character")}</span>
+        <input type="range" min="0" max=${text.characters - 1} step=${Math.max(1, Math.round(text.characters / 200))} value=${start} aria-label="Place in the text" onChange=${(event) => go(Number(event.target.value))} /></label>` : null}
+    </div>`}
+    ${text.parts.length || text.error ? null : html`<${Loading} what="Reading" />`}
+    <${Text} box=${box} text=${text} spans=${spans} current=${current} />`;
+}
+
+function Text({ box, text, spans, current }) {
+  const { parts, characters } = text;
+  const upper = useRef(null);
+  const lower = useRef(null);
+  useLayoutEffect(() => text.keepPlace(box.current), [parts]);
+  useEffect(() => {
+    if (!parts.length) return undefined;
+    const watch = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => text.more(entry.target === lower.current, box.current)), { rootMargin: "400px" });
+    for (const edge of [upper, lower]) if (edge.current) watch.observe(edge.current);
+    return () => watch.disconnect();
+  }, [parts]);
+  if (!parts.length) return null;
+  if (!characters) return html`<p class="soft">This document has no text.</p>`;
+  return html`<div class="reader" ref=${box}>
+    ${parts[0].start > 0 ? html`<p class="reader-edge" ref=${upper}><${Button} small kind="quiet" onClick=${() => text.more(false, box.current)}>Earlier text</${Button}></p>` : null}
+    <div class="reader-text" dir="auto">${parts.map((part) => html`<span key=${part.start} data-part=${part.start}>${cutPieces(part, spans, current).map((piece) => html`
+      ${piece.place ? html`<span class="reader-mark" dir="auto">${piece.place}</span>` : null}${piece.mark
+        ? html`<${piece.mark === "at" ? "span" : "mark"} key=${piece.start} class=${piece.mark} tabindex=${piece.mark === "other" ? undefined : -1}>${piece.text}</${piece.mark === "at" ? "span" : "mark"}>` : piece.text}`)}</span>`)}</div>
+    ${parts.at(-1).end < characters ? html`<p class="reader-edge" ref=${lower}><${Button} small kind="quiet" onClick=${() => text.more(true, box.current)}>Later text</${Button}></p>` : null}
+  </div>`;
+}
+
+/** The parts of a text that are here: those around a place, and more at each end when they are wanted. */
+function useText(tome, id, start, end) {
+  const [state, setState] = useState({ parts: [], characters: 0, title: "", key: null, turn: 0, error: null });
+  const held = useRef(null); // a part that must not move on the screen while others come and go
+  const busy = useRef(null);
+  const read = (from, to, signal) => get(tomePath(tome, "text"), { id, start: from, end: to }, { signal });
+  const { parts } = state;
+  const isHere = state.key === `${tome}\n${id}` && parts.length && start >= parts[0].start && Math.max(start + 1, end) <= parts.at(-1).end;
+  useEffect(() => {
+    if (isHere || !id) return undefined;
+    const leaving = new AbortController();
+    busy.current = leaving;
+    const from = Math.max(0, start - BEFORE);
+    const key = `${tome}\n${id}`;
+    read(from, Math.max(from + PART, Math.min(end, from + 4 * PART)), leaving.signal).then(
+      (part) => { busy.current = null; held.current = null; setState((now) => ({ parts: [part], characters: part.characters, title: part.title, key, turn: now.turn + 1, error: null })); },
+      (error) => error.name !== "AbortError" && setState((now) => ({ ...now, parts: [], key: null, error })),
+    );
+    return () => { leaving.abort(); busy.current = null; };
+  }, [tome, id, start, end]);
+  const more = async (isLater, box) => {
+    const edge = isLater ? parts.at(-1).end : parts[0].start;
+    if (busy.current || (isLater ? edge >= state.characters : edge <= 0)) return;
+    busy.current = {};
+    try {
+      const part = await (isLater ? read(edge, edge + PART) : read(Math.max(0, edge - PART), edge));
+      const kept = isLater ? [...parts, part].slice(-MOST_PARTS) : [part, ...parts].slice(0, MOST_PARTS);
+      held.current = hold(box, isLater ? kept.at(-2) : kept[1]);
+      setState((now) => (now.parts === parts ? { ...now, parts: kept } : now));
+    } catch (error) {
+      setState((now) => ({ ...now, error }));
+    } finally {
+      busy.current = null;
+    }
+  };
+  const keepPlace = (box) => {
+    if (!held.current || !box) return;
+    const [place, top] = held.current;
+    held.current = null;
+    const part = box.querySelector(`[data-part="${place}"]`);
+    if (part) scrollBy({ top: part.getClientRects()[0].top - top, behavior: "instant" });
+  };
+  return { ...state, more, keepPlace };
+}
+
+function hold(box, part) {
+  const rect = part && box?.querySelector(`[data-part="${part.start}"]`)?.getClientRects()[0];
+  return rect ? [part.start, rect.top] : null;
+}
+
+/** The text of a span, as far as it is here. */
+function readSpan(parts, span) {
+  return parts.map((part) => part.text.slice(findUnit(part.text, Math.max(0, span.start - part.start)), findUnit(part.text, Math.max(0, span.end - part.start)))).join("");
+}
+
+function showCurrent(box) {
+  const mark = box?.querySelector(".current, .at");
+  if (!mark) return;
+  mark.scrollIntoView({ block: mark.className === "at" ? "start" : "center", behavior: "instant" });
+  mark.focus({ preventScroll: true });
+}

@@ -1,0 +1,374 @@
+// The library: tomes, the files that are dropped on them, one tome with its documents and its memory.
+import {
+  Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag, TomeError,
+  count, formatBytes, formatCount, html, link, nameDocument, useCallback, useEffect, useGet, useKeys, useRef, useState,
+} from "./parts.js";
+import { get, isOpen, send, tomePath, upload } from "./api.js";
+import { JobCard, groupLayers, isPressing, useJobs } from "./build.js";
+
+const BATCH_FILES = 500; // of one form; the server takes 1,000
+const BATCH_SHARE = 0.9; // of the bytes that the server takes at once
+
+// ---------------------------------------------------------------- the library
+
+export function LibraryView({ info, navigate }) {
+  const list = useGet("api/tomes", { limit: 1000 });
+  const [dialog, setDialog] = useState(null); // the files that the new tome begins with, empty for none
+  const canMake = info.makes_tomes && !info.read_only;
+  useKeys("Library", canMake ? [["n", "new tome", () => setDialog([])]] : []);
+  const tomes = list.data?.tomes;
+  const begin = canMake ? (files) => setDialog(files) : null;
+  return html`<${Dropping} onFiles=${begin} label="Drop to make a tome of these">
+    <${Head} title="Library" actions=${canMake && tomes?.length ? html`<${Button} kind="primary" onClick=${() => setDialog([])}>New tome</${Button}>` : null}>
+      ${tomes?.length ? ["A tome holds documents and what was remembered from them.", canMake && "Drop files to begin a new one."].filter(Boolean).join(" ") : null}
+    </${Head}>
+    <${ErrorNotice} error=${list.error} retry=${list.reload} title="The tomes could not be listed." />
+    ${!list.data && !list.error ? html`<${Loading} what="Looking for tomes" />` : null}
+    ${tomes && !tomes.length ? html`<${FirstVisit} canMake=${canMake} navigate=${navigate} onNew=${() => setDialog([])} />` : null}
+    ${tomes?.length ? html`<ul class="tomes">${tomes.map((name) => html`<${TomeRow} key=${name} name=${name} />`)}</ul>` : null}
+    ${tomes?.length && canMake && !tomes.includes("sample")
+      ? html`<p class="soft aside">New here? <${SampleButton} navigate=${navigate} small kind="quiet" /></p>` : null}
+    ${dialog ? html`<${NewTome} files=${dialog} taken=${tomes ?? []} navigate=${navigate} onClose=${() => setDialog(null)} />` : null}
+  </${Dropping}>`;
+}
+
+function FirstVisit({ canMake, navigate, onNew }) {
+  if (!canMake) {
+    return html`<${Empty} title="No tome is served yet">Start the server with the file of a tome, or with <code>--root FOLDER</code> to make tomes here.</${Empty}>`;
+  }
+  return html`<${Empty} title="Read once, remember, answer with quotations"
+    actions=${html`<${SampleButton} navigate=${navigate} kind="primary" /><${Button} onClick=${onNew}>New tome</${Button}>`}>
+    Give Tomewise a novel, a year of transcripts, or a folder of reports. Begin with the sample, a detective story in nine chapters,
+    or drop files of your own here.
+  </${Empty}>`;
+}
+
+/** Makes the tome "sample" of the bundled story, and goes there. */
+function SampleButton({ navigate, tome = "sample", ...more }) {
+  const [state, setState] = useState({});
+  const begin = async () => {
+    setState({ busy: true });
+    try {
+      const sample = await get("api/sample");
+      if (tome === "sample" && !(await get("api/tomes", { limit: 1000 })).tomes.includes(tome)) await send("POST", "api/tomes", { name: tome });
+      const form = new FormData();
+      form.append("files", new File([sample.text], sample.id, { type: "text/markdown" }));
+      await upload(tomePath(tome, "documents"), form);
+      navigate(link(tome));
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return html`<${Button} ...${more} disabled=${state.busy} onClick=${begin}>${state.busy ? "Adding the story…" : "Try the sample story"}</${Button}>
+    <${ErrorNotice} error=${state.error} />`;
+}
+
+/** One tome. It is opened, which takes the server a moment, when its row comes into sight. */
+function TomeRow({ name }) {
+  const row = useRef(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const watch = new IntersectionObserver((found) => found.some((each) => each.isIntersecting) && setSeen(true));
+    watch.observe(row.current);
+    return () => watch.disconnect();
+  }, []);
+  const { data, error } = useGet(seen ? tomePath(name) : null);
+  const layers = data ? groupLayers(data.layers) : [];
+  return html`<li class="tome" ref=${row}>
+    <a class="tome-name" href=${link(name)}>${name}</a>
+    <span class="tome-sizes">${error ? html`<span class="is-bad">${error.message}</span>` : data ? [
+      count(data.total, "document"), count(data.layers.passages?.nodes ?? 0, "passage"), formatBytes(data.bytes),
+    ].map((words) => html`<span key=${words}>${words}</span>`) : html`<span class="soft">opening…</span>`}</span>
+    <span class="tome-layers">
+      ${layers.map((layer) => html`<${Tag} key=${layer.name}>${layer.name}</${Tag}>`)}
+      ${data?.failed.length ? html`<${Tag} kind="warn">${count(data.failed.length, "failure")}</${Tag}>` : null}
+      ${data && Object.keys(data.lag).length ? html`<${Tag} kind="warn">out of date</${Tag}>` : null}
+    </span>
+    ${data?.total ? html`<${Button} small href=${link(name, "ask")} aria-label=${`Ask ${name}`}>Ask</${Button}>` : html`<span></span>`}
+  </li>`;
+}
+
+function NewTome({ files, taken, navigate, onClose }) {
+  const [name, setName] = useState(files.length ? suggestName(files[0].name) : "");
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const input = useRef(null);
+  useEffect(() => input.current.focus(), []);
+  const fault = name && !/^[\p{L}\p{N}_][\p{L}\p{N}_-]{0,63}$/u.test(name) ? "Use up to 64 letters, digits, - and _." : taken.includes(name) ? "There is a tome of this name." : "";
+  const make = async (event) => {
+    event.preventDefault();
+    if (!name || fault) return;
+    setBusy(true);
+    try {
+      await send("POST", "api/tomes", { name });
+      waitingFiles.set(name, files);
+      navigate(link(name));
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  const id = "new-tome";
+  return html`<${Dialog} title="New tome" onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Cancel</${Button}>
+    <button class="button primary" form=${id} disabled=${busy || !name || Boolean(fault)}>Make it</button>`}>
+    <form id=${id} onSubmit=${make}>
+      <${Field} label="Name" hint=${fault || "It becomes the name of a file in the server's folder."}>
+        <input ref=${input} value=${name} onInput=${(event) => setName(event.target.value)} autocomplete="off" spellcheck=${false} maxlength="64" aria-invalid=${Boolean(fault)} />
+      </${Field}>
+    </form>
+    ${files.length ? html`<p class="soft">${count(files.length, "file")} will be added to it.</p>` : null}
+    <${ErrorNotice} error=${error} />
+  </${Dialog}>`;
+}
+
+const waitingFiles = new Map(); // by tome: files that were dropped before the tome was made
+
+function suggestName(path) {
+  const folder = path.includes("/") ? path.split("/")[0] : path.replace(/\.[^.]+$/, "");
+  return folder.normalize("NFC").replaceAll(/[^\p{L}\p{N}_-]+/gu, "-").replaceAll(/^-+|-+$/g, "").slice(0, 64);
+}
+
+// ---------------------------------------------------------------- files
+
+/** Files of a drop, folders included, as `{name, file}`; the name is the path below the drop. */
+async function readDrop(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.length) return nameFiles([...transfer.files]);
+  const found = [];
+  const visit = async (entry) => {
+    if (entry.name.startsWith(".")) return; // what a system hides in folders is no document
+    if (entry.isFile) {
+      const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+      found.push({ name: entry.fullPath.replace(/^\//, ""), file });
+      return;
+    }
+    const reader = entry.createReader();
+    for (;;) {
+      const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+      if (!some.length) return;
+      for (const each of some) await visit(each);
+    }
+  };
+  for (const entry of entries) await visit(entry);
+  return found;
+}
+
+function nameFiles(files) {
+  return files
+    .map((file) => ({ name: file.webkitRelativePath || file.name, file }))
+    .filter(({ name }) => !name.split("/").some((part) => part.startsWith(".")));
+}
+
+/** A place where files can be dropped. Without `onFiles` it takes none. */
+function Dropping({ onFiles, label, children }) {
+  const [over, setOver] = useState(false);
+  const latest = useRef(onFiles);
+  latest.current = onFiles;
+  useEffect(() => {
+    const isFiles = (event) => latest.current && event.dataTransfer?.types.includes("Files");
+    const onOver = (event) => { if (isFiles(event)) { event.preventDefault(); setOver(true); } };
+    const onLeave = (event) => { if (!event.relatedTarget) setOver(false); };
+    const onDrop = async (event) => {
+      setOver(false);
+      if (!isFiles(event)) return;
+      event.preventDefault();
+      const files = await readDrop(event.dataTransfer);
+      if (files.length) latest.current(files);
+    };
+    const on = { dragover: onOver, dragleave: onLeave, drop: onDrop };
+    for (const [name, act] of Object.entries(on)) addEventListener(name, act);
+    return () => { for (const [name, act] of Object.entries(on)) removeEventListener(name, act); };
+  }, []);
+  return html`${children}${over ? html`<div class="drop" aria-hidden="true"><p>${label}</p></div>` : null}`;
+}
+
+/** Sends files in batches. `state` is `{sent, total, files, left, tooLarge, error}` while and after it does. */
+function useUploads(tome, limits, onJob) {
+  const [state, setState] = useState(null);
+  const stopping = useRef(null);
+  const run = useCallback(async (files) => {
+    const most = limits.upload_bytes * BATCH_SHARE;
+    const tooLarge = files.filter(({ file }) => file.size > most);
+    let waiting = makeUnique(files.filter(({ file }) => file.size <= most));
+    const total = waiting.reduce((sum, { file }) => sum + file.size, 0);
+    let before = 0;
+    stopping.current = new AbortController();
+    setState({ sent: 0, total, files: waiting.length, tooLarge, busy: true });
+    try {
+      while (waiting.length) {
+        const batch = takeBatch(waiting, most);
+        const form = new FormData();
+        for (const { name, file } of batch) form.append("files", file, name);
+        onJob(await upload(tomePath(tome, "documents"), form, (sent) => setState((now) => ({ ...now, sent: before + sent })), stopping.current.signal));
+        before += batch.reduce((sum, { file }) => sum + file.size, 0);
+        waiting = waiting.slice(batch.length);
+      }
+      setState(tooLarge.length ? { tooLarge } : null);
+    } catch (error) {
+      setState(error.name === "AbortError" ? null : { tooLarge, error, left: waiting });
+    }
+  }, [tome]);
+  const stop = () => stopping.current?.abort();
+  return { state, run, stop, close: () => setState(null) };
+}
+
+function takeBatch(files, most) {
+  let size = 0;
+  const end = files.findIndex(({ file }, place) => { size += file.size; return place >= BATCH_FILES || (place > 0 && size > most); });
+  return end < 0 ? files : files.slice(0, end);
+}
+
+/** Two files of one name would be one document. */
+function makeUnique(files) {
+  const taken = new Set();
+  return files.map(({ name, file }) => {
+    let own = name;
+    for (let turn = 2; taken.has(own); turn += 1) own = name.replace(/(\.[^./]*)?$/, ` (${turn})$1`);
+    taken.add(own);
+    return { name: own, file };
+  });
+}
+
+// ---------------------------------------------------------------- one tome
+
+export function TomeView({ tome, info, navigate }) {
+  const summary = useGet(tomePath(tome));
+  const jobs = useJobs(tome, summary.reload);
+  const uploads = useUploads(tome, info.limits, jobs.put);
+  const [leaving, setLeaving] = useState(null); // the document to remove
+  const canWrite = !info.read_only;
+  useEffect(() => {
+    const files = waitingFiles.get(tome);
+    waitingFiles.delete(tome);
+    if (files?.length) uploads.run(files);
+  }, [tome]);
+  const choose = useChooser((files) => uploads.run(files));
+  useKeys("Tome", canWrite ? [["+", "add files", () => choose(false)]] : []);
+  const { data, error } = summary;
+  if (error) return html`<${Head} title=${tome} /><${TomeError} error=${error} retry=${summary.reload} />`;
+  if (!data) return html`<${Head} title=${tome} /><${Loading} what="Opening the tome" />`;
+  const shown = jobs.jobs.filter(isPressing);
+  const isEmpty = !data.total;
+  return html`<${Dropping} onFiles=${canWrite ? uploads.run : null} label=${`Drop to add to ${tome}`}>
+    <${Head} title=${tome} actions=${html`
+        ${canWrite && !isEmpty ? html`<${Menu} small=${false} kind="" label="Add documents" items=${[
+          { label: "Files…", onClick: () => choose(false) }, { label: "A folder…", onClick: () => choose(true) },
+        ]} />` : null}
+        ${isEmpty ? null : html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}`}>
+      ${isEmpty ? "No documents yet" : [`${count(data.total, "document")}, ${count(data.layers.passages?.nodes ?? 0, "passage")} of ${data.passage_tokens} tokens`, formatBytes(data.bytes), `embedder ${data.embedder}`].join(" · ")}
+    </${Head}>
+    <${UploadState} uploads=${uploads} />
+    ${isEmpty && !shown.some(isOpen) && !uploads.state ? html`<${EmptyTome} tome=${tome} canWrite=${canWrite} choose=${choose} navigate=${(to) => { jobs.load(); navigate(to); }} />` : null}
+    ${shown.map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${!canWrite} />`)}
+    ${isEmpty ? null : html`<div class="split">
+      <section class="stack" aria-labelledby="documents"><h2 id="documents">Documents</h2>
+        <${Documents} tome=${tome} first=${data} canWrite=${canWrite} onRemove=${setLeaving} /></section>
+      <section class="stack" aria-labelledby="memory"><h2 id="memory">Memory</h2><${MemoryList} tome=${tome} data=${data} />
+        <${Failures} tome=${tome} failed=${data.failed} /></section>
+    </div>`}
+    ${jobs.jobs.length > shown.length ? html`<${Fold} summary=${`Earlier jobs (${jobs.jobs.length - shown.length})`}>
+      <div class="stack earlier">${jobs.jobs.filter((job) => !shown.includes(job)).slice(0, 30).map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${!canWrite} />`)}</div></${Fold}>` : null}
+    ${leaving ? html`<${Removal} tome=${tome} document=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); summary.reload(); }} />` : null}
+  </${Dropping}>`;
+}
+
+/** Opens the browser's own window for files, or for one folder. */
+function useChooser(onFiles) {
+  return (folder) => {
+    const input = Object.assign(document.createElement("input"), { type: "file", multiple: true, webkitdirectory: folder });
+    input.addEventListener("change", () => { if (input.files.length) onFiles(nameFiles([...input.files])); });
+    input.click();
+  };
+}
+
+function EmptyTome({ tome, canWrite, choose, navigate }) {
+  if (!canWrite) return html`<${Empty} title="This tome is empty">This server only reads. Add documents with <code>tome add</code>.</${Empty}>`;
+  return html`<${Empty} title="Add the first documents" actions=${html`
+      <${Button} kind="primary" onClick=${() => choose(false)}>Choose files</${Button}><${Button} onClick=${() => choose(true)}>Choose a folder</${Button}>
+      <${SampleButton} tome=${tome} navigate=${navigate} />`}>
+    Drop files or folders anywhere on this page: text, Markdown, HTML, EPUB, PDF, Office files, captions, mail, notebooks and tables.
+  </${Empty}>`;
+}
+
+function UploadState({ uploads }) {
+  const { state } = uploads;
+  if (!state) return null;
+  return html`<div class="stack">
+    ${state.busy ? html`<article class="job"><header><strong>Sending ${count(state.files, "file")}</strong>
+      <span class="actions"><${Button} small onClick=${uploads.stop}>Stop</${Button}></span></header>
+      <div class="progress"><span class="number">${formatBytes(state.sent)} of ${formatBytes(state.total)}</span><progress aria-label="Sent" max=${state.total || 1} value=${Math.min(state.sent, state.total)}></progress></div></article>` : null}
+    ${state.error ? html`<${Notice} kind="error" title=${`${count(state.left.length, "file")} not sent.`} actions=${html`
+      <${Button} small kind="primary" onClick=${() => uploads.run(state.left)}>Send again</${Button}><${Button} small onClick=${uploads.close}>Leave it</${Button}>`}>${state.error.message}</${Notice}>` : null}
+    ${state.tooLarge?.length ? html`<${Notice} kind="warn" title="Too large for this server:" actions=${state.busy ? null : html`<${Button} small onClick=${uploads.close}>Close</${Button}>`}>
+      ${state.tooLarge.map(({ name, file }) => `${name} (${formatBytes(file.size)})`).join(", ")}. Start it with a larger <code>--max-upload</code>, or use <code>tome add</code>.</${Notice}>` : null}
+  </div>`;
+}
+
+function Documents({ tome, first, canWrite, onRemove }) {
+  const [more, setMore] = useState({ documents: [], next: first.next });
+  const [error, setError] = useState(null);
+  useEffect(() => setMore({ documents: [], next: first.next }), [first]);
+  const load = () => get(tomePath(tome, "documents"), { after: more.next }).then(
+    (page) => setMore((now) => ({ documents: [...now.documents, ...page.documents], next: page.next })), setError);
+  const rows = [...first.documents, ...more.documents];
+  const columns = [
+    { key: "name", label: "Document", wide: true, cell: (row) => html`<a class="name" href=${link(tome, "doc", { id: row.id })} dir="auto" title=${row.id}>${nameDocument(row.id, row.title)}</a>
+      ${nameDocument(row.id, row.title) === row.id ? null : html`<small class="soft id">${row.id}</small>`}` },
+    { key: "passages", label: "Passages", number: true },
+    { key: "characters", label: "Characters", number: true, extra: true },
+    canWrite && { key: "act", label: html`<span class="hidden">Actions</span>`, number: true, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Remove ${nameDocument(row.id, row.title)}`} onClick=${() => onRemove(row)}>Remove…</${Button}>` },
+  ].filter(Boolean);
+  return html`<${Table} caption="Documents" columns=${columns} rows=${rows} rowKey=${(row) => row.id} />
+    <${ErrorNotice} error=${error} />
+    ${canWrite ? html`<p class="soft small">Drop files or folders on this page to add them.</p>` : null}
+    ${more.next ? html`<${Button} small onClick=${load}>Show more (${formatCount(first.total - rows.length)} left)</${Button}>` : null}`;
+}
+
+function MemoryList({ tome, data }) {
+  const groups = groupLayers(data.layers);
+  return html`<ul class="layers">
+    <li><span>passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
+    ${groups.map((group) => html`<li key=${group.name}>
+      <a href=${link(tome, "memory", { layer: group.name })}>${group.name}</a>
+      <span class="soft number">${group.parts.map((part) => (part.name ? `${part.name} ${formatCount(part.nodes)}` : count(part.nodes, "node"))).join(" · ")}</span>
+      ${data.lag[group.name] !== undefined ? html`<${Tag} kind="warn" title="The next build takes them in.">${data.lag[group.name] ? `${formatCount(data.lag[group.name])} to take in` : "out of date"}</${Tag}>` : null}
+      ${group.parts.some((part) => part.failed) ? html`<${Tag} kind="warn">${formatCount(group.parts.reduce((sum, part) => sum + part.failed, 0))} failed</${Tag}>` : null}
+    </li>`)}
+  </ul>
+  <p class="soft">${data.ready.length ? html`Ready to ask: ${data.ready.slice(0, 6).map((system, place) => html`${place ? ", " : ""}<a key=${system} href=${link(tome, "ask", { system })}>${system}</a>`)}${data.ready.length > 6 ? ` and ${data.ready.length - 6} more` : ""}.` : null}</p>
+  <${Button} small href=${link(tome, "build")}>${groups.length ? "Build more" : "Build memory"}</${Button}>`;
+}
+
+function Failures({ tome, failed }) {
+  if (!failed.length) return null;
+  return html`<${Fold} open=${failed.length < 3} summary=${html`<span class="is-warn">${count(failed.length, "failure")}; the next build tries again</span>`}>
+    <ul class="reasons">${failed.map((each) => html`<li key=${each.layer + each.document + each.reason}>
+      <strong>${each.layer}</strong> lacks <a href=${link(tome, "doc", { id: each.document })}>${each.document}</a>, passages ${each.passages.map((at) => at + 1).join(", ")}: ${each.reason}</li>`)}</ul>
+  </${Fold}>`;
+}
+
+/** Says what goes with a document, then removes it. */
+function Removal({ tome, document, onClose, onDone }) {
+  const { data, error } = useGet(tomePath(tome, "removal"), { id: document.id });
+  const [state, setState] = useState({});
+  const remove = async () => {
+    setState({ busy: true });
+    try {
+      await send("DELETE", tomePath(tome, "document"), undefined, { query: { id: document.id } });
+      onDone();
+    } catch (problem) {
+      setState({ error: problem });
+    }
+  };
+  const layers = Object.entries(data?.layers ?? {});
+  return html`<${Dialog} title="Remove this document?" onClose=${onClose} actions=${html`<${Button} onClick=${onClose}>Keep it</${Button}>
+    <${Button} kind="danger" disabled=${!data || state.busy} onClick=${remove}>${state.busy ? "Removing…" : "Remove"}</${Button}>`}>
+    <p><strong dir="auto">${nameDocument(document.id, document.title)}</strong></p>
+    ${data ? html`<p>With it go:</p><ul class="going">
+      <li>${count(data.passages, "passage")}</li>
+      ${layers.map(([layer, number]) => html`<li key=${layer}>${formatCount(number)} of ${layer}</li>`)}
+      ${data.session_answers ? html`<li>${count(data.session_answers, "answer")} in sessions, with the notes that rest on it</li>` : null}
+    </ul><p class="soft">The file that it came from is not touched. To get the memory back, add it again and build.</p>` : error ? null : html`<${Loading} what="Looking what rests on it" />`}
+    <${ErrorNotice} error=${error ?? state.error} />
+  </${Dialog}>`;
+}

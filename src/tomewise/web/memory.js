@@ -1,0 +1,102 @@
+// Memory as pictures: the layers of a tome, and what the working memory behind an answer held.
+import { Button, Empty, ErrorNotice, Field, Head, Loading, count, html, link, linkSpan, useEffect, useGet, useRef, useState } from "./parts.js";
+import { tomePath } from "./api.js";
+
+const KINDS = {
+  graph: "Entities and facts", tree: "Tree of summaries", episodes: "Episodes in order", schemata: "Schemata and their overlaps", gists: "Gists", pages: "Pages in order",
+};
+const WORKING = /comorag|hgmem|cosmir|\+(?:probe|evolve|relay)/; // systems with a working memory
+const ANSWER = "answer"; // in place of a layer: the working memory behind an answer
+
+/** A layer by a name for people; its own name follows where several are of one kind. */
+export function nameLayer(layer, layers) {
+  const kind = layer.split(":")[0];
+  const name = KINDS[kind] ?? kind;
+  return layers.filter((other) => other.split(":")[0] === kind).length > 1 ? `${name} (${layer.split(":").slice(1).join(":") || kind})` : name;
+}
+
+export function MemoryView({ tome, query, navigate }) {
+  const layers = useGet(tomePath(tome, "pictures"));
+  const traces = useGet(tomePath(tome, "traces"), { limit: 100 });
+  const known = layers.data?.layers ?? [];
+  const asked = traces.data?.traces ?? [];
+  const working = asked.filter((trace) => WORKING.test(trace.system));
+  const layer = query.layer ?? (working.some((each) => String(each.number) === query.trace) ? ANSWER : known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
+  const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.number ?? "") : "");
+  const isGraph = layer.startsWith("graph");
+  const change = (more) => navigate(link(tome, "memory", { layer, trace: query.trace, around: isGraph ? query.around : "", hops: query.hops, ...more }));
+  const isReady = layers.data && traces.data;
+  const path = !isReady || !layer ? null : layer === ANSWER ? (trace ? tomePath(tome, "traces", trace, "picture") : null) : tomePath(tome, "pictures", layer);
+  const picture = useGet(path, layer === ANSWER ? {} : { trace: query.trace, around: isGraph ? query.around : "", hops: isGraph && query.around ? query.hops : "" });
+
+  if (isReady && !known.length && !working.length) return html`<${Head} title="Memory" />
+    <${Empty} title="Nothing to draw yet" actions=${html`<${Button} kind="primary" href=${link(tome, "build")}>Build a system</${Button}>`}>
+      Entities and facts, summaries, episodes and schemata are drawn here once a system has built them; so is the working memory behind an answer.</${Empty}>`;
+  return html`
+    <${Head} title="Memory">What this tome remembers, and what the answers used of it.</${Head}>
+    <${ErrorNotice} error=${layers.error ?? traces.error} />
+    <div class="memory-tools">
+      <${Field} label="Draw"><select value=${layer} onChange=${(event) => change({ layer: event.target.value, around: "" })}>
+        ${known.map((each) => html`<option key=${each} value=${each}>${nameLayer(each, known)}</option>`)}
+        ${working.length ? html`<option value=${ANSWER}>Working memory behind an answer</option>` : null}
+      </select></${Field}>
+      <${Field} label=${layer === ANSWER ? "Answer" : "Highlight what an answer used"} wide><select value=${trace} onChange=${(event) => change({ trace: event.target.value })}>
+        ${layer === ANSWER ? null : html`<option value="">nothing</option>`}
+        ${(layer === ANSWER ? working : asked).map((each) => html`<option key=${each.number} value=${each.number}>${`${each.number}. ${each.question.slice(0, 90)} (${each.system})`}</option>`)}
+      </select></${Field}>
+      ${isGraph ? html`<${Around} key=${query.around} around=${query.around ?? ""} hops=${query.hops ?? "1"} change=${change} />` : null}
+    </div>
+    <${ErrorNotice} error=${picture.error} retry=${picture.reload} />
+    ${path && !picture.data && !picture.error ? html`<${Loading} what="Drawing" />` : null}
+    ${picture.data ? html`<${Drawing} key=${`${layer} ${trace} ${query.around} ${query.hops}`} picture=${picture.data} addresses=${makeAddresses(tome, isGraph ? layer : null, query)} />` : null}`;
+}
+
+/** Chooses the entity around which a graph is drawn, and how far it reaches. */
+function Around({ around, hops, change }) {
+  const [name, setName] = useState(around);
+  return html`<form class="memory-around" onSubmit=${(event) => { event.preventDefault(); change({ around: name.trim() }); }}>
+    <${Field} label="Around an entity"><input type="search" value=${name} placeholder="the most connected" onInput=${(event) => setName(event.target.value)} /></${Field}>
+    ${around ? html`<${Field} label="Facts away"><select value=${hops} onChange=${(event) => change({ hops: event.target.value })}>${["1", "2", "3"].map((each) => html`<option key=${each}>${each}</option>`)}</select></${Field}>` : null}
+    <${Button} type="submit">Draw</${Button}>
+    ${around ? html`<${Button} kind="quiet" onClick=${() => change({ around: "" })}>Show the most connected</${Button}>` : null}
+  </form>`;
+}
+
+function makeAddresses(tome, graph, query) {
+  return {
+    passage: (passage) => (passage.end > passage.start ? linkSpan(tome, passage.document, passage.start, passage.end) : null),
+    around: (node) => (graph && node.group === "entity" ? link(tome, "memory", { layer: graph, around: node.label, trace: query.trace }) : null),
+  };
+}
+
+/** A picture, drawn by the module that `tome ask --picture` uses. */
+export function Drawing({ picture, addresses }) {
+  const box = useRef(null);
+  const [error, setError] = useState(null);
+  useEffect(() => {
+    let isGone = false;
+    loadDrawing().then(
+      (draw) => !isGone && draw(box.current, picture, addresses),
+      () => setError({ message: "The drawing could not be loaded. Is the server still running?" }),
+    );
+    return () => { isGone = true; };
+  }, [picture]);
+  return html`<${ErrorNotice} error=${error} /><div ref=${box} class="drawing" role="region" aria-label=${`${picture.title}, ${count(picture.shown, "thing")} shown`}></div>`;
+}
+
+let drawing = null;
+
+/** The drawing module and its style, loaded once, when first wanted. */
+function loadDrawing() {
+  drawing ??= load();
+  drawing.catch(() => { drawing = null; });
+  return drawing;
+}
+
+async function load() {
+  const style = document.createElement("link");
+  const isStyled = new Promise((resolve, reject) => Object.assign(style, { onload: resolve, onerror: reject, rel: "stylesheet", href: "assets/picture.css" }));
+  document.head.prepend(style);
+  await Promise.all([isStyled, import("./d3.js")]);
+  return (await import("./drawing.js")).drawPicture;
+}

@@ -1,0 +1,173 @@
+// How a question was answered: its events, live or stored, the answer with its quotations, and what it cost.
+// Events are shown by the fields that all of them share, so that those of a system from outside are shown too.
+import {
+  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, useState,
+} from "./parts.js";
+
+const SHORT = 140; // characters of a text in one line
+
+/**
+ * The trace as a list that can be folded. `events` are `{name, step, summary, detail}`; `live` while more come.
+ * A detail is drawn when it is opened, so that long traces stay light.
+ */
+export function TraceView({ events, live, open, label = live ? "Answering" : "How it was answered" }) {
+  const steps = [...new Set(events.map((event) => event.step))];
+  const last = events.at(-1);
+  return html`<${Fold} class="trace" open=${open} summary=${html`<span class="trace-label">${label}</span>
+      <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : "no events"}</span>`}>
+    <ol class="events">${events.map((event, place) => html`
+      ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : place ? "At the end" : "At first"}</li>` : null}
+      <${EventRow} key=${place} event=${event} />`)}</ol>
+  </${Fold}>`;
+}
+
+function EventRow({ event }) {
+  const [open, setOpen] = useState(false);
+  const { detail = {} } = event;
+  const pieces = detail.evidence?.length;
+  const hasDetail = Object.values(detail).some((value) => value !== null && value !== "" && !(Array.isArray(value) && !value.length));
+  const line = html`<b class="event-name">${event.name}</b><span class="event-line">${event.summary}</span>
+    ${pieces ? html`<span class="event-count">${count(pieces, "piece")}</span>` : null}`;
+  if (!hasDetail) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
+  return html`<li class="event"><details onToggle=${(toggle) => setOpen(toggle.target.open)}><summary>${line}</summary>
+    ${open ? html`<div class="event-detail"><${Detail} detail=${detail} /></div>` : null}</details></li>`;
+}
+
+function Detail({ detail }) {
+  const { evidence = [], notes = [], pool = [], found, cut, ...rest } = detail;
+  const plain = Object.entries(rest).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length));
+  return html`
+    ${plain.length ? html`<dl class="facts">${plain.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${value} /></dd>`)}</dl>` : null}
+    ${cut !== undefined ? html`<p class="soft">${describeCut(found, cut)}</p>` : null}
+    ${notes.length ? html`<h4>Notes</h4><ul class="notes">${notes.map((note, place) => html`<li key=${place} dir="auto">${typeof note === "string" ? note : html`<${Value} value=${note} />`}</li>`)}</ul>` : null}
+    ${pool.length ? html`<h4>Working memory</h4><${Rows} rows=${pool} caption="Working memory" />` : null}
+    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence} />` : null}`;
+}
+
+function describeCut(found, cut) {
+  if (found === undefined) return `${formatCount(cut)} pieces did not fit and were not shown to the model.`;
+  return cut ? `${formatCount(cut)} of ${formatCount(found)} found did not fit and were not shown to the model.` : `All ${formatCount(found)} found were shown to the model.`;
+}
+
+function Value({ value }) {
+  if (Array.isArray(value)) {
+    if (value.every((each) => typeof each !== "object" || each === null)) {
+      return html`<ul class="values">${value.map((each, place) => html`<li key=${place} dir="auto">${String(each)}</li>`)}</ul>`;
+    }
+    return html`<${Rows} rows=${value} caption="Values" />`;
+  }
+  if (value && typeof value === "object") {
+    return html`<dl class="facts">${Object.entries(value).map(([name, each]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${each} /></dd>`)}</dl>`;
+  }
+  if (typeof value === "number") return html`<span class="number">${Number.isInteger(value) ? formatCount(value) : value.toFixed(3)}</span>`;
+  return html`<span dir="auto">${value === true ? "yes" : value === false ? "no" : String(value)}</span>`;
+}
+
+function Rows({ rows, caption }) {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row ?? {})))];
+  const columns = names.map((name) => ({
+    key: name, label: name, number: rows.every((row) => typeof row[name] === "number" || row[name] === undefined),
+    cell: (row) => (row[name] === undefined || row[name] === null ? "" : html`<${Value} value=${row[name]} />`),
+  }));
+  return html`<${Table} caption=${caption} columns=${columns} rows=${rows} />`;
+}
+
+/** Pieces of evidence: score, layer and place in one line; the text when it is opened. */
+export function EvidenceList({ evidence }) {
+  return html`<ol class="evidence">${evidence.map((piece, place) => {
+    const source = [piece.layer, piece.title, formatPlace(piece.place)].filter(Boolean).join(" · ");
+    const words = (piece.text ?? "").replaceAll(/\s+/g, " ");
+    return html`<li key=${place}><details><summary><span class="number score">${piece.score?.toFixed?.(3) ?? ""}</span>
+      <span class="source">${source}</span><span class="words" dir="auto">${words ? words.slice(0, SHORT) : "(its text was not kept)"}</span></summary>
+      ${piece.text ? html`<blockquote dir="auto">${piece.text}</blockquote>` : null}</details></li>`;
+  })}</ol>`;
+}
+
+// ---------------------------------------------------------------- the answer
+
+/** What marks an answer: words with their kinds, none for one that is fully supported. */
+export function listMarks(answer) {
+  return [
+    !answer.resolved && !answer.forced && ["declined", "warn"],
+    answer.forced && ["a guess: it was asked to answer in any case", "warn"],
+    answer.resolved && answer.supported === "partly" && ["supported in part", "warn"],
+    answer.resolved && answer.supported === "none" && ["not supported", "error"],
+  ].filter(Boolean);
+}
+
+/** Where the quotations of a document are, for the document view to go from one to the next. */
+export function linkCitation(tome, answer, citation) {
+  return link(tome, "doc", { id: citation.document, start: citation.start, end: citation.end, trace: answer.trace ?? answer.number });
+}
+
+/** An answer as `tome ask --json` or a stored trace has it: text, marks, what is missing, numbered quotations. */
+export function AnswerView({ answer, tome }) {
+  const { citations, nearest = [] } = answer;
+  const marks = listMarks(answer);
+  const isDeclined = !answer.resolved && !answer.forced;
+  return html`<div class="answer">
+    ${marks.length ? html`<p class="marks">${marks.map(([words, kind]) => html`<${Tag} key=${words} kind=${kind}>${words}</${Tag}>`)}</p>` : null}
+    ${isDeclined && !answer.answer
+      ? html`<p class="answer-text">The documents do not hold the answer.</p>`
+      : html`<p class="answer-text" dir="auto">${answer.choice ? html`<b class="choice">${answer.choice}</b> ` : null}${answer.answer}
+          ${citations.map((citation, place) => html` <a key=${place} class="reference" href=${linkCitation(tome, answer, citation)} aria-label=${`Quotation ${place + 1}`}>${place + 1}</a>`)}</p>`}
+    ${answer.missing ? html`<p class="missing"><b>Missing:</b> <span dir="auto">${answer.missing}</span></p>` : null}
+    ${citations.length ? html`<ol class="quotes">${citations.map((citation, place) => html`<li key=${place}>
+      <${Quote} number=${place + 1} text=${citation.quote} href=${linkCitation(tome, answer, citation)} source=${describeSource(citation)} /></li>`)}</ol>` : null}
+    ${nearest.length ? html`<h3>The nearest passages</h3><ol class="quotes near">${nearest.map((passage, place) => html`<li key=${place}>
+      <${Quote} text=${shorten(passage.text.replaceAll(/\s+/g, " "), 320)} href=${link(tome, "doc", { id: passage.document, start: passage.start, end: passage.end })} source=${describeSource(passage)} /></li>`)}</ol>` : null}
+    ${answer.dropped_quotes || answer.derived_quotes ? html`<p class="soft small">${[
+      answer.dropped_quotes && `${count(answer.dropped_quotes, "quotation")} of the model stood nowhere in the documents and ${answer.dropped_quotes === 1 ? "was" : "were"} left out`,
+      answer.derived_quotes && `${count(answer.derived_quotes, "quotation")} came from summaries, which are no source`,
+    ].filter(Boolean).join("; ")}.</p>` : null}
+  </div>`;
+}
+
+function describeSource({ document, title, place, position }) {
+  return [nameDocument(document, title), formatPlace(place), position === undefined ? "" : `part ${position + 1}`].filter(Boolean).join(", ");
+}
+
+function shorten(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+/** Calls, tokens, money and seconds in one line. `usage` is that of an answer, or what was spent so far. */
+export function UsageLine({ usage, model }) {
+  if (!usage) return null;
+  const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
+  return html`<span class="usage number">${[
+    model, usage.calls ? count(usage.calls, "call") : "no new call", `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
+    formatMoney(usage.cost), seconds === null ? null : formatSeconds(seconds),
+  ].filter(Boolean).join(" · ")}</span>`;
+}
+
+/** What the model has written so far. Its quotations are checked when it is complete. */
+export function Draft({ text }) {
+  return html`<div class="draft" aria-live="off"><p class="marks"><${Tag} kind="warn">not verified yet</${Tag}></p><p class="answer-text" dir="auto">${text}</p></div>`;
+}
+
+/** The question behind an answer as it was understood, where a session made it stand alone. */
+export function Understood({ answer, asked }) {
+  const question = answer?.session?.question;
+  if (!question || question === asked) return null;
+  return html`<p class="soft understood">Understood as: <span dir="auto">${question}</span></p>`;
+}
+
+/** What can be done with an answer that has a trace. */
+export function AnswerActions({ answer, tome, question, onGuess }) {
+  const number = answer.trace ?? answer.number;
+  const trace = link(tome, "history", {}, String(number));
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    const quotes = answer.citations.map((citation, place) => `[${place + 1}] “${citation.quote}” (${describeSource(citation)})`);
+    await navigator.clipboard.writeText([answer.answer || "The documents do not hold the answer.", ...quotes].join("\n"));
+    setCopied(true);
+  };
+  return html`<span class="actions">
+    ${onGuess && !answer.resolved && !answer.forced ? html`<${Button} small kind="quiet" onClick=${onGuess}>Ask for a guess</${Button}>` : null}
+    ${number ? html`<${Button} small kind="quiet" href=${link(tome, "memory", { trace: number })}>Picture</${Button}>
+      ${location.hash === trace ? null : html`<${Button} small kind="quiet" href=${trace}>Trace ${number}</${Button}>`}` : null}
+    ${location.hash.startsWith(link(tome, "compare")) ? null : html`<${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>`}
+    <${Button} small kind="quiet" onClick=${copy}>${copied ? "Copied" : "Copy"}</${Button}>
+  </span>`;
+}

@@ -1,0 +1,101 @@
+"""The document view: quotations at their place, whatever signs stand before them, and texts in parts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from tests.server.served import Served
+from tests.web.pages import Visit, expect, link
+
+SIGNS = "a\u00e9e\u0301\U0001f30a\U0001f469\u200d\U0001f469\u200d\U0001f467\r\n\u202e\u202cא \u0928\u093f.<&"
+LINE = "\U0001f30a\U0001f30a First\r\nZoe\u0308 put out the la\u0301mp \U0001f4a1 at nine.\r\n"
+ODD = f"{LINE}Nobody \U0001f469\u200d\U0001f467 asked.\r\n" * 40
+
+
+@pytest.fixture(scope="module", autouse=True)
+def documents(served: Served) -> None:
+    long = " ".join(f"Sentence {number} of the long text." for number in range(40_000))
+    for id, text in (("odd.txt", ODD), ("long.txt", long)):
+        job = served.post("/api/tomes/novel/documents", {"id": id, "text": text}).json()
+        assert served.wait_for_job(job["id"])["state"] == "done"
+
+
+def test_spans_are_cut_exactly_where_the_server_counts(visitor: Callable[..., Visit]):
+    chance = random.Random(7)
+    texts = ["".join(chance.choices(SIGNS, k=60)) for _ in range(100)]
+    spans = [sorted(chance.sample(range(61), 2)) for _ in texts]
+    cut = """(cases) => import("./assets/document.js").then(({cutPieces}) => cases.map(([text, start, end]) => {
+        const span = {start: start + 1000, end: end + 1000};
+        const pieces = cutPieces({text, start: 1000, end: 1060, passages: []}, [span], span);
+        const join = (some) => some.map((piece) => piece.text).join("");
+        return [join(pieces.filter((piece) => piece.mark === "current")), join(pieces)];
+    }))"""
+    page = visitor().enter()
+    found = page.evaluate(cut, [[text, *span] for text, span in zip(texts, spans, strict=True)])
+    assert found == [[text[start:end], text] for text, (start, end) in zip(texts, spans, strict=True)]
+
+
+@pytest.mark.parametrize("turn", [0, 17, 39])
+def test_a_quotation_behind_odd_signs_is_highlighted_exactly(visitor: Callable[..., Visit], turn: int):
+    quotation = "put out the la\u0301mp \U0001f4a1 at nine.\r\nNobody \U0001f469"
+    start = turn * (len(ODD) // 40) + ODD.index(quotation)
+    page = visitor().enter(link("novel", "doc", id="odd.txt", start=start, end=start + len(quotation)))
+    expect(page.locator("mark.current")).to_be_in_viewport()
+    assert page.evaluate("document.querySelector('mark.current').textContent") == quotation
+    before = page.evaluate(
+        "(() => { const range = new Range(); range.selectNodeContents(document.querySelector('.reader-text'));"
+        " range.setEndBefore(document.querySelector('mark.current')); return range.toString(); })()"
+    )
+    assert ODD[:start].endswith(before[-200:])
+
+
+def test_a_long_text_comes_in_parts_and_goes_on(visitor: Callable[..., Visit], served: Served):
+    visit = visitor()
+    text = " ".join(f"Sentence {number} of the long text." for number in range(40_000))
+    start = text.index("Sentence 20000 ")
+    page = visit.enter(link("novel", "doc", id="long.txt", start=start, end=start + 14))
+    mark = page.locator("mark.current")
+    expect(mark).to_be_in_viewport()
+    expect(mark).to_have_text("Sentence 20000")
+    page.wait_for_timeout(300)
+    assert 0 < sum(size for url, size in visit.moved if "/text?" in url) < 64_000
+    for _ in range(30):
+        page.mouse.wheel(0, 3000)
+        page.wait_for_timeout(30)
+    shown = page.locator(".reader-text").text_content() or ""
+    assert len(shown) < 100_000
+    assert shown in text
+    assert text.index(shown) > start
+    page.keyboard.press("End")
+    expect(page.locator(".reader-text")).to_contain_text("Sentence 39999")
+    page.keyboard.press("Home")
+    expect(page.locator(".reader-text")).to_contain_text("Sentence 0 of")
+
+
+def test_keys_go_from_one_quotation_of_an_answer_to_the_next(visitor: Callable[..., Visit], served: Served):
+    trace = served.http.get("/api/tomes/novel/traces/1").json()
+    citations = trace["citations"]
+    first = citations[0]
+    page = visitor().enter(link("novel", "doc", id=first["document"], start=first["start"], end=first["end"], trace=1))
+    expect(page.locator("mark.current")).to_have_text(first["quote"])
+    for place in [*range(1, len(citations)), 0]:
+        page.keyboard.press("n")
+        expect(page.locator("mark.current").first).to_have_text(citations[place]["quote"])
+    page.keyboard.press("p")
+    expect(page.locator("mark.current").first).to_have_text(citations[-1]["quote"])
+
+
+def test_a_quotation_that_no_longer_stands_there_is_told(visitor: Callable[..., Visit], served: Served):
+    def add(text: str) -> None:
+        job = served.post("/api/tomes/novel/documents", {"id": "coin.txt", "text": text})
+        assert served.wait_for_job(job.json()["id"])["state"] == "done"
+
+    add("The widow Hanna Brook kept the coin in a drawer.")
+    answer = served.post("/api/tomes/novel/ask", {"question": "Who kept the coin?"}).json()
+    (citation, *_) = answer["citations"]
+    add("In the spring, the widow Hanna Brook kept the coin in a drawer.")
+    span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": answer["trace"]}
+    page = visitor().enter(link("novel", "doc", **span))
+    expect(page.get_by_text("The document has changed since this answer.")).to_be_visible()

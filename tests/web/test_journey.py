@@ -1,0 +1,146 @@
+"""What a new user does, from the first file to the history; once with the mouse, once by keyboard alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.server.served import Served, serve
+from tests.web.conftest import KEEPER
+from tests.web.pages import Visit, expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+DROP = """(text) => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([text], "keeper.txt", {type: "text/plain"}));
+  document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: transfer}));
+}"""
+QUESTION = "Who put out the light?"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Served]:
+    """A server without a tome."""
+    (tmp_path / "lib").mkdir()
+    with serve(tmp_path, "--root", "lib") as running:
+        yield running
+
+
+def test_a_new_user_with_a_mouse(visitor: Callable[..., Visit], fresh: Served):
+    page = visitor(fresh.url).enter()
+    page.evaluate(DROP, KEEPER)
+    page.get_by_label("Name").fill("harbour")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()
+
+    page.get_by_role("link", name="Build", exact=True).click()
+    page.get_by_role("link", name="comorag", exact=True).click()
+    page.get_by_role("button", name=re.compile("Accept and build")).click()
+    page.get_by_role("link", name="Ask with comorag").click()
+
+    page.get_by_role("textbox").first.fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer-text").first).to_contain_text("Ada Marsh")
+    page.locator(".trace summary").first.click()
+    expect(page.locator(".event-name", has_text="recalled").first).to_be_visible()
+
+    quotation = page.locator(".quote blockquote").first.text_content()
+    page.locator(".answer-text a.reference").first.click()
+    expect(page.locator("mark.current")).to_have_text(quotation or "-")
+    expect(page.locator("mark.current")).to_be_in_viewport()
+
+    page.get_by_role("link", name="Memory", exact=True).click()
+    expect(page.locator(".tp-node").first).to_be_visible()
+    assert page.locator(".tp-node").count() > 2
+
+    page.get_by_role("link", name="Compare", exact=True).click()
+    page.get_by_role("textbox").first.fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer-text")).to_have_count(2)
+
+    page.get_by_role("link", name="Ask", exact=True).click()
+    for turn, question in enumerate((QUESTION, "And whom did she meet?"), start=1):
+        page.get_by_role("textbox").first.fill(question)
+        page.keyboard.press("Enter")
+        expect(page.locator("article.turn[aria-busy=false] .answer")).to_have_count(turn)
+
+    page.get_by_role("link", name="History", exact=True).click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("And whom did she meet?")
+    page.get_by_role("link", name=QUESTION).last.click()
+    expect(page.locator(".answer-text")).to_contain_text("Ada Marsh")
+
+
+def press_until(page: Page, key: str, wanted: str, most: int = 60) -> None:
+    """Press a key until the focus is on what an expression over the focused element `e` describes."""
+    for _ in range(most):
+        page.keyboard.press(key)
+        if page.evaluate(f"(() => {{ const e = document.activeElement; return Boolean({wanted}); }})()"):
+            return
+    raise AssertionError(f"{most} times {key} did not reach {wanted}")
+
+
+def focus_words(words: str) -> str:
+    return f"e.textContent.trim().startsWith({words!r})"
+
+
+def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served):
+    page = visitor(fresh.url).enter()
+    press_until(page, "Tab", focus_words("Try the sample story"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="story.md")).to_be_visible(timeout=60_000)
+
+    page.keyboard.press("g")
+    page.keyboard.press("b")
+    expect(page.get_by_role("link", name="raptor", exact=True)).to_be_visible()
+    press_until(page, "Tab", "e.textContent === 'raptor'")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("Accept and build"))).to_be_enabled(timeout=90_000)
+    press_until(page, "Tab", focus_words("Accept and build"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Ask with raptor")).to_be_visible(timeout=90_000)
+
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    expect(page.get_by_role("heading", name="Ask", level=1)).to_be_attached()
+    page.wait_for_timeout(300)  # no hand is faster
+    page.keyboard.press("/")
+    page.keyboard.type("Who is the Master of the Tide House?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer-text").first).to_contain_text("Everard Lisle")
+    press_until(page, "Shift+Tab", "e.className === 'reference'")
+    quotation = page.locator(".quote blockquote").first.text_content()
+    page.keyboard.press("Enter")
+    expect(page.locator("mark.current")).to_have_text(quotation or "-")
+    assert page.evaluate("document.activeElement.tagName") == "MARK"
+    page.keyboard.press("n")
+    page.keyboard.press("p")
+    expect(page.locator("mark.current")).to_be_in_viewport()
+
+    page.keyboard.press("g")
+    page.keyboard.press("m")
+    expect(page.locator(".tp-node").first).to_be_visible()
+    press_until(page, "Tab", "e.classList.contains('tp-node')")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tp-details")).to_be_visible()
+    press_until(page, "Tab", "e.tagName === 'SUMMARY' || e.tagName === 'A'")
+    page.keyboard.press("Escape")
+    expect(page.locator(".tp-details")).to_be_hidden()
+
+    page.keyboard.press("Tab")
+    page.evaluate("document.querySelector('main h1').focus()")  # shortcuts rest inside of a drawing, as in a field
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("Master of the Tide House")
+    press_until(page, "Tab", "e.tagName === 'A' && e.textContent.includes('Tide House')")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer-text")).to_contain_text("Everard Lisle")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Stored question")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)

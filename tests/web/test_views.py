@@ -1,0 +1,119 @@
+"""Every view: accessible in light and dark, wide and narrow; and what happens when the server goes away."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.server.served import Served, serve
+from tests.web.conftest import make_library
+from tests.web.pages import NARROW, WIDE, Visit, expect, link
+
+from tomewise.evaluate.experiment import Experiment
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+# Beside the guidelines themselves, what axe counts as good practice.
+RULES = (
+    "{resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
+    """A server with all that can be shown, and the address of each view with what tells that it is complete."""
+    folder = tmp_path_factory.mktemp("whole")
+    make_library(folder / "lib")
+    name = Experiment(["naive", "hybrid"], questions=2, out=folder / "evals", embedder="hash").run().about.name
+    with serve(folder, "--root", "lib", "--evaluations", "evals") as running:
+        running.post("/api/tomes/novel/ask", {"question": "Who put out the light?", "session": "harbour"})
+        views = {
+            "#/": ".tome",
+            link("novel"): "table",
+            link("novel", "build"): ".card table",
+            link("novel", "ask"): "textarea, input",
+            link("novel", "ask", session="harbour"): ".answer-text",
+            link("novel", "compare"): "textarea, input",
+            link("novel", "doc", id="keeper.txt", start=0, end=9): "mark",
+            link("novel", "memory"): ".tp-node",
+            link("novel", "memory", trace=1): ".tp-node",
+            link("novel", "history"): "table",
+            link("novel", "history/1"): ".answer-text",
+            link("novel", "history", first=1, second=2): ".answer-text",
+            "#/evaluations": "table",
+            f"#/evaluations/{name}?baseline=naive&by=length": "h2 ~ .scroll",
+            f"#/evaluations/{name}?question=f1&first=naive&second=hybrid": ".pieces",
+            link("nothing"): ".empty",
+            "#/nowhere": ".empty",
+        }
+        yield running, views
+
+
+def list_faults(page: Page) -> list[str]:
+    """What axe finds, with the elements."""
+    found = page.evaluate(f"async () => (await axe.run(document, {RULES})).violations")
+    return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_axe_finds_nothing(visitor: Callable[..., Visit], whole, scheme: str, size: tuple[int, int]):
+    served, views = whole
+    made = visitor(served.url, scheme=scheme, size=size)
+    made.page.add_init_script(AXE)
+    made.enter()
+    faults = {}
+    for view, complete in views.items():
+        page = made.go(view)
+        expect(page.locator(complete).first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], view
+        if found := list_faults(page):
+            faults[view] = found
+    made.complaints[:] = [each for each in made.complaints if "404" not in each]  # of the tome that is not there
+    assert faults == {}
+
+
+def test_the_server_goes_and_comes_back(visitor: Callable[..., Visit], tmp_path: Path):
+    make_library(tmp_path / "lib")
+    with serve(tmp_path, "--root", "lib") as running:
+        made = visitor(running.url)
+        page = made.enter(link("novel"))
+        expect(page.get_by_role("link", name="keeper.txt")).to_be_visible()
+        running.end(signal.SIGTERM)
+        page.get_by_role("link", name="History", exact=True).click()
+        expect(page.get_by_text("The server does not answer.")).to_be_visible()
+        with serve(tmp_path, "--root", "lib", "--port", str(running.port)):
+            expect(page.get_by_text("The server does not answer.")).to_be_hidden()
+            expect(page.get_by_role("row").nth(1)).to_be_visible()
+    made.complaints[:] = [each for each in made.complaints if "ERR_CONNECTION_REFUSED" not in each]  # the browser's own
+
+
+def test_the_page_stays_small():
+    from tomewise.web import list_assets
+
+    assets = {name: asset for name, asset in list_assets().items() if name != "closed.html"}
+    assert len(assets) <= 20
+    assert sum(len(asset.body) for asset in assets.values()) <= 400_000
+
+
+def test_a_long_trace_draws_a_frame_in_time(visitor: Callable[..., Visit], served: Served):
+    page = visitor().enter()
+    drawn = """async () => {
+      const {html, render} = await import("./assets/parts.js");
+      const {TraceView} = await import("./assets/trace.js");
+      const detail = {evidence: [{text: "x".repeat(500)}]};
+      const makeEvent = (step) => ({name: "recalled", step, summary: `search ${step}`, detail});
+      const events = [...Array(500).keys()].map(makeEvent);
+      const box = document.body.appendChild(document.createElement("div"));
+      render(html`<${TraceView} events=${events} open />`, box);
+      return [box.querySelectorAll(".event").length, box.querySelectorAll("*").length];
+    }"""
+    events, elements = page.evaluate(drawn)
+    assert events == 500
+    assert elements < 20 * 500
