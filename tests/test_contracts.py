@@ -9,8 +9,9 @@ import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.store.plain_store import make_opener
 
-from tomewise.embedding.bundled import INSTALL, PACKAGE, BundledMiniLM
+from tomewise.embedding.bundled import BundledMiniLM
 from tomewise.embedding.hash import HashEmbedder
+from tomewise.embedding.weights import INSTALL, PACKAGE
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel

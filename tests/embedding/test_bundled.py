@@ -167,7 +167,7 @@ def test_a_gpu_is_used_where_the_build_can():
 
 
 @needs_weights
-def test_the_session_gets_the_providers_and_names_the_device(monkeypatch, cache):
+def test_the_session_gets_the_providers_and_names_the_device(monkeypatch, cache, capsys):
     import onnxruntime
 
     made = onnxruntime.InferenceSession
@@ -175,6 +175,7 @@ def test_the_session_gets_the_providers_and_names_the_device(monkeypatch, cache)
 
     def open_session(path, options, providers):
         asked.append(providers)
+        print("a library of CUDA is missing")
         session = made(path, options, providers=["CPUExecutionProvider"])
         monkeypatch.setattr(session, "get_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
         return session
@@ -182,8 +183,12 @@ def test_the_session_gets_the_providers_and_names_the_device(monkeypatch, cache)
     assert BundledMiniLM(cache).find_device() == "CPU"
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "InferenceSession", open_session)
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda **options: asked.append(options))
     assert BundledMiniLM(cache).find_device() == "GPU"
-    assert [provider for provider, _ in asked[0][:1]] == ["CUDAExecutionProvider"]
+    preloaded, providers = asked
+    assert preloaded == {"msvc": False}
+    assert providers[0][0] == "CUDAExecutionProvider"
+    assert capsys.readouterr().out == ""
 
 
 @needs_weights

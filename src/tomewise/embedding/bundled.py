@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -116,8 +118,8 @@ def _truncate(ids: list[int]) -> list[int]:
 def choose_providers(available: Sequence[str]) -> list[str | tuple[str, dict[str, int]]]:
     """Where ONNX Runtime computes: on a GPU with CUDA if its build can, else on the processor.
 
-    On the GPU products are computed in full float32 and not in TF32, so that vectors agree with those of a processor
-    within 1e-3. Where no GPU answers, ONNX Runtime itself turns to the processor.
+    On the GPU products are computed in full float32 and not in TF32, so that vectors should agree with those of a
+    processor within 1e-3 (not measured). Where no GPU answers, ONNX Runtime itself turns to the processor.
     """
     providers: list[str | tuple[str, dict[str, int]]] = [_CPU]
     return [(_CUDA, {"use_tf32": 0}), *providers] if _CUDA in available else providers
@@ -162,7 +164,11 @@ def _session(path: Path) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # no warnings on standard error; failures raise errors
     providers = choose_providers(onnxruntime.get_available_providers())
-    return onnxruntime.InferenceSession(str(path), options, providers=providers)
+    # ONNX Runtime prints which libraries of CUDA it cannot load; standard output belongs to answers.
+    with redirect_stdout(sys.stderr):
+        if len(providers) > 1:
+            onnxruntime.preload_dlls(msvc=False)  # the libraries that pip installed
+        return onnxruntime.InferenceSession(str(path), options, providers=providers)
 
 
 def _make_graph(path: Path, cache: Path) -> None:
