@@ -102,7 +102,8 @@ export async function get(path, query = {}, { signal } = {}) {
     try {
       return await (await request(path, query, { signal })).json();
     } catch (error) {
-      if (error.code !== "gone") throw error;
+      if (!["gone", "stopping"].includes(error.code)) throw error;
+      setState("gone");
       await waitForServer(signal);
     }
   }
