@@ -27,6 +27,9 @@ def test_a_browser_without_the_token_gets_the_page_and_nothing_else(served: Serv
         page = stranger.get("/", headers=BROWSER)
         assert page.text == served.http.get("/", headers=BROWSER).text
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        old = stranger.get("/", params={"token": "of-a-former-start"}, headers=BROWSER)
+        assert (old.status_code, old.text) == (200, page.text)
+        assert "set-cookie" not in old.headers
         assert stranger.get("/assets/page.css").status_code == 200
         assert stranger.get("/").json()["error"]["code"] == "token"
         for path in ("/api/sample", "/api/tomes/novel/removal?id=light"):

@@ -83,9 +83,10 @@ class Security:
         self._check_origin(headers, hosts[0].lower(), is_entry=is_entry)
         token = _read_query(scope).get("token") if is_entry else None
         if token is not None and self._token is not None:
-            if not _equal(token, self._token):
+            if _equal(token, self._token):
+                return token
+            if not _is_page(headers, is_entry=is_entry):
                 raise _refuse_token()
-            return token
         if path not in _OPEN and not path.startswith(_PAGE_FILES) and not _is_page(headers, is_entry=is_entry):
             self._check_token(headers, method)
         if self._read_only and method not in _READING and not _may_read_only(path):
