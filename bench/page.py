@@ -17,7 +17,7 @@ from tests.web.pages import launch, link, visit
 
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
-from tomewise.web import CLOSED, list_assets
+from tomewise.web import list_assets
 
 REPEATS = 5
 CHARACTERS = 20_000_000
@@ -51,7 +51,7 @@ FRAMES = 60
 
 def main() -> None:
     """Measure and print."""
-    assets = [asset for name, asset in list_assets().items() if name != CLOSED]
+    assets = list_assets().values()
     print(f"page: {sum(len(asset.body) for asset in assets) / 1000:.0f} KB in {len(assets)} files (at most 400 in 20)")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)

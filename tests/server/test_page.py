@@ -22,13 +22,14 @@ def test_a_browser_gets_the_page_and_others_a_line_of_text(served: Served):
     assert served.http.get("/").text.startswith("Tomewise is serving.")
 
 
-def test_a_browser_without_the_token_is_shown_what_to_do(served: Served):
+def test_a_browser_without_the_token_gets_the_page_and_nothing_else(served: Served):
     with httpx.Client(base_url=served.url, trust_env=False) as stranger:
         page = stranger.get("/", headers=BROWSER)
-        assert page.status_code == 401
-        assert page.headers["content-type"] == "text/html; charset=utf-8"
-        assert "Open the address that the server printed" in page.text
+        assert page.text == served.http.get("/", headers=BROWSER).text
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        old = stranger.get("/", params={"token": "of-a-former-start"}, headers=BROWSER)
+        assert (old.status_code, old.text) == (200, page.text)
+        assert "set-cookie" not in old.headers
         assert stranger.get("/assets/page.css").status_code == 200
         assert stranger.get("/").json()["error"]["code"] == "token"
         for path in ("/api/sample", "/api/tomes/novel/removal?id=light"):

@@ -45,8 +45,8 @@ def make_library(folder: Path) -> None:
         tome.ask("Who forged the letter?", system="hybrid")
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="module", name="served")
+def serve_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("site")
     make_library(folder / "lib")
     with serve(folder, "--root", "lib") as running:

@@ -33,6 +33,7 @@ def fresh(tmp_path: Path) -> Iterator[Served]:
 
 def test_a_new_user_with_a_mouse(visitor: Callable[..., Visit], fresh: Served):
     page = visitor(fresh.url).enter()
+    expect(page.get_by_role("button", name="Try the sample story")).to_be_visible()
     page.evaluate(DROP, KEEPER)
     page.get_by_label("Name").fill("harbour")
     page.get_by_role("button", name="Make it").click()

@@ -28,7 +28,7 @@ from tomewise.server.openai_replies import make_error_body
 from tomewise.server.options import ServerOptions
 from tomewise.server.security import Security
 from tomewise.server.service import Service, Wanted
-from tomewise.server.streaming import ClientLeft
+from tomewise.server.streaming import ClientLeft, run_while_connected
 
 _LEFT = 499  # nobody reads the reply
 
@@ -76,7 +76,7 @@ async def _check_health() -> dict[str, bool]:
     return {"ok": True}
 
 
-async def _show_info(service: Wanted, systems: bool = True) -> dict[str, Any]:
+async def _show_info(request: Request, service: Wanted, systems: bool = True) -> dict[str, Any]:
     """The version, the model, the systems with their settings, the limits, and what was spent since the start.
 
     `systems=false` leaves out the systems: the first look at all of them takes a second.
@@ -85,7 +85,7 @@ async def _show_info(service: Wanted, systems: bool = True) -> dict[str, Any]:
     return {
         "version": __version__,
         "model": service.library.model_name,
-        **({"systems": await asyncio.to_thread(_summarise_systems)} if systems else {}),
+        **({"systems": await run_while_connected(request, asyncio.to_thread(_summarise_systems))} if systems else {}),
         "limits": {
             **asdict(options.bounds),
             "questions": options.questions,

@@ -15,10 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tomewise.server.errors import HttpError, send_error
 from tomewise.server.options import ServerOptions
-from tomewise.web import CLOSED, list_assets
 
 _OPEN = frozenset({"/api/health"})
-_PAGE_FILES = "/assets/"  # the same for everybody, and used by the page that asks for the token
+_PAGE_FILES = "/assets/"  # the same for everybody
 _READING = frozenset({"GET", "HEAD"})
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HEADERS = {
@@ -66,7 +65,7 @@ class Security:
         try:
             entry = self._check(scope)
         except HttpError as error:
-            await _refuse(scope, error, send_with_headers)
+            await send_error(send_with_headers, error)
             return
         if entry is not None:
             await self._trade(scope, entry, send_with_headers)
@@ -84,10 +83,11 @@ class Security:
         self._check_origin(headers, hosts[0].lower(), is_entry=is_entry)
         token = _read_query(scope).get("token") if is_entry else None
         if token is not None and self._token is not None:
-            if not _equal(token, self._token):
+            if _equal(token, self._token):
+                return token
+            if not _is_page(headers, is_entry=is_entry):
                 raise _refuse_token()
-            return token
-        if path not in _OPEN and not path.startswith(_PAGE_FILES):
+        if path not in _OPEN and not path.startswith(_PAGE_FILES) and not _is_page(headers, is_entry=is_entry):
             self._check_token(headers, method)
         if self._read_only and method not in _READING and not _may_read_only(path):
             raise HttpError(403, "read_only", "this server only reads (--read-only): start it without that option")
@@ -123,16 +123,13 @@ class Security:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _refuse(scope: Scope, error: HttpError, send: Send) -> None:
-    """Send the refusal; a person who opens the page without a token gets one that says what to do."""
-    is_person = scope["path"] == "/" and "text/html" in Headers(scope=scope).get("accept", "")
-    if error.code != "token" or not is_person:
-        await send_error(send, error)
-        return
-    asset = list_assets()[CLOSED]
-    headers = [(b"content-type", asset.media_type.encode()), (b"content-length", str(len(asset.body)).encode())]
-    await send({"type": "http.response.start", "status": error.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": asset.body})
+def _is_page(headers: Headers, *, is_entry: bool) -> bool:
+    """Whether a browser asks for the page itself. It holds no secret, and says what to do without a token.
+
+    After a link in a page of another site, such as a chat client, a browser sends no cookie with this first request.
+    The requests of the page itself have it.
+    """
+    return is_entry and "text/html" in headers.get("accept", "")
 
 
 def _read_query(scope: Scope) -> dict[str, str]:

@@ -18,8 +18,6 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 PAGE = "index.html"
-CLOSED = "closed.html"
-"""What a browser sees that has not yet shown the token."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ async function lookForServer() {
   while (connection.state === "gone") {
     await sleep(RETRY);
     try {
-      const reply = await fetch(address("api/info"), { cache: "no-store" });
+      const reply = await fetch(address("api/info", { systems: false }), { cache: "no-store" });
       setState(reply.status === 401 ? "token" : "here");
     } catch {
       // still gone
@@ -54,7 +54,7 @@ export function waitForServer(signal) {
   });
 }
 
-export function sleep(milliseconds) {
+function sleep(milliseconds) {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
@@ -81,6 +81,7 @@ async function request(path, query, options) {
     throw new ApiError(0, "gone", "The server does not answer.");
   }
   if (!reply.ok) throw await readError(reply);
+  setState("here");
   return reply;
 }
 
@@ -102,7 +103,8 @@ export async function get(path, query = {}, { signal } = {}) {
     try {
       return await (await request(path, query, { signal })).json();
     } catch (error) {
-      if (error.code !== "gone") throw error;
+      if (!["gone", "stopping"].includes(error.code)) throw error;
+      setState("gone");
       await waitForServer(signal);
     }
   }
@@ -136,6 +138,7 @@ export function upload(path, form, onProgress = () => {}, signal = undefined) {
     sending.upload.onprogress = (event) => onProgress(event.loaded, event.total);
     sending.onload = () => {
       const { error, ...more } = sending.response ?? {};
+      if (sending.status < 300) setState("here");
       if (sending.status < 300) resolve(sending.response);
       else reject(new ApiError(sending.status, error?.code ?? "http", error?.message ?? `The server replied ${sending.status}.`, more));
     };

@@ -1,0 +1,189 @@
+"""Take the pictures of the page that `docs/screenshots/` holds: every view, light, dark and narrow, and its states.
+
+PYTHONPATH=. python tools/take_screenshots.py [NAME...]    # all, or those whose names begin so; needs a Chromium
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+from tests.server.served import Served, serve
+from tests.web.pages import NARROW, expect, launch, link, visit
+
+from tomewise.evaluate.experiment import Experiment
+from tomewise.reading.read import NamedFile
+from tomewise.sample import STORY, questions
+from tomewise.tome.tome import Tome
+from tomewise.types import Citation
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
+WINDOW = (1120, 780)
+LOOKS: dict[str, tuple[tuple[int, int], Any]] = {
+    "": (WINDOW, "light"),
+    "-dark": (WINDOW, "dark"),
+    "-narrow": (NARROW, "light"),
+}
+TOME = "slack-water"
+
+
+def do_nothing(page: Page) -> None:
+    """Leave the view as it is."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its address, what shows that it is complete, and what is done there before the picture is taken."""
+
+    name: str
+    address: str
+    complete: str
+    act: Callable[[Page], None] = do_nothing
+
+
+def main(names: Sequence[str]) -> None:
+    """Take the pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        browser = launch(playwright)
+        with serve_empty(Path(name) / "empty") as empty:
+            take(browser, empty, EMPTY, names)
+        with serve_full(Path(name) / "full") as (full, experiment, quoted):
+            take(browser, full, list_views(experiment, quoted), names)
+            take_gone(browser, full, names)
+        browser.close()
+
+
+@contextmanager
+def serve_empty(folder: Path) -> Iterator[Served]:
+    """A server with one tome, which is empty."""
+    (folder / "lib").mkdir(parents=True)
+    with serve(folder, "--root", "lib") as running:
+        yield running
+
+
+@contextmanager
+def serve_full(folder: Path) -> Iterator[tuple[Served, str, Citation]]:
+    """A server with the sample, built and asked, the name of an experiment, and a quotation of question 2."""
+    (folder / "lib").mkdir(parents=True)
+    asked = {each.id: each.question for each in questions()}
+    with Tome.open(folder / "lib" / f"{TOME}.tome") as tome:
+        tome.add(NamedFile(STORY, "story.md"))
+        for system in ("comorag", "hgmem", "cam"):
+            tome.build(system)
+        tome.ask(asked["f3"])
+        quoted = tome.ask(asked["f2"], system="comorag").citations[0]
+        for system in ("hgmem", "naive", "hybrid"):
+            tome.ask(asked["f2"], system=system)
+    results = Experiment(["naive", "hybrid", "raptor"], out=folder / "evals", questions=12).run()
+    with serve(folder, "--root", "lib", "--evaluations", "evals", TOMEWISE_EMBEDDER="bundled") as running:
+        yield running, results.about.name, quoted
+
+
+def open_first_event(page: Page) -> None:
+    """Unfold the trace, and its first event."""
+    page.locator(".event summary").first.click()
+    page.mouse.move(0, 0)
+
+
+def ask_question(page: Page) -> None:
+    """Ask the sample's question, and wait for the answers."""
+    question = next(each.question for each in questions() if each.id == "f2")
+    page.locator("textarea:visible").first.fill(question)
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer-text").first).to_be_visible(timeout=90_000)
+    expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=90_000)
+
+
+def open_node(page: Page) -> None:
+    """Show the details of a node of a drawing."""
+    page.locator(".tp-node").nth(3).press("Enter")
+
+
+def open_shortcuts(page: Page) -> None:
+    """Show the keys."""
+    page.locator("h1").first.press("?")
+
+
+EMPTY = [
+    View("library-empty", "#/", ".empty"),
+    View("evaluations-empty", "#/evaluations", ".empty"),
+]
+
+
+def list_views(experiment: str, quoted: Citation) -> list[View]:
+    """Every view with something to show, and some that fail."""
+    chosen = f"#/evaluations/{experiment}"
+    span = {"id": quoted.document, "start": quoted.start, "end": quoted.end, "trace": 2}
+    return [
+        View("library", "#/", ".tome-layers"),
+        View("tome", link(TOME), "table"),
+        View("build", link(TOME, "build", system="raptor"), ".card table"),
+        View("ask", link(TOME, "ask"), "textarea:visible"),
+        View("answer", link(TOME, "ask", system="comorag"), "textarea:visible", ask_question),
+        View("compare", link(TOME, "compare"), "textarea:visible", ask_question),
+        View("document", link(TOME, "doc", **span), "mark.current"),
+        View("memory", link(TOME, "memory", layer="graph:passages-triples"), ".tp-node"),
+        View("memory-node", link(TOME, "memory", layer="schemata"), ".tp-node", open_node),
+        View("memory-answer", link(TOME, "memory", trace=2), ".tp-node"),
+        View("history", link(TOME, "history"), "table"),
+        View("trace", link(TOME, "history/2"), ".events", open_first_event),
+        View("answers", link(TOME, "history", first=1, second=2), ".answer-text"),
+        View("evaluations", "#/evaluations", "table"),
+        View("evaluation", f"{chosen}?baseline=naive&by=type", ".tracks"),
+        View("evaluation-question", f"{chosen}?question=f2&first=naive&second=raptor", ".pieces"),
+        View("keys", link(TOME, "doc", id="story.md"), ".reader-text", open_shortcuts),
+        View("missing", link(TOME, "doc", id="no such document"), ".notice.error"),
+    ]
+
+
+def take(browser: Browser, served: Served, views: Sequence[View], names: Sequence[str]) -> None:
+    """Take each view in each look."""
+    for view in views:
+        if names and not view.name.startswith(tuple(names)):
+            continue
+        for suffix, (size, scheme) in LOOKS.items():
+            with visit(browser, served.url, size, scheme) as made:
+                made.enter()
+                page = made.go(view.address)
+                expect(page.locator(view.complete).first).to_be_visible(timeout=60_000)
+                view.act(page)
+                page.wait_for_load_state("networkidle")
+                page.wait_for_timeout(300)  # for transitions
+                save(page, f"{view.name}{suffix}")
+
+
+def take_gone(browser: Browser, served: Served, names: Sequence[str]) -> None:
+    """Take the state in which the server is gone. It ends the server."""
+    if names and "gone" not in names:
+        return
+    with visit(browser, served.url, WINDOW) as made:
+        page = made.enter(link(TOME))
+        expect(page.locator("table").first).to_be_visible()
+        served.end(signal.SIGTERM)
+        page.get_by_role("link", name="History", exact=True).click()
+        expect(page.get_by_text("The server does not answer.")).to_be_visible()
+        save(page, "gone")
+
+
+def save(page: Page, name: str) -> None:
+    """Keep what the window shows."""
+    picture = Image.open(io.BytesIO(page.screenshot()))
+    picture.save(FOLDER / f"{name}.webp", quality=82, method=6)
+    print(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
