@@ -27,7 +27,7 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build
-from tomewise.memory.schemata.clusters import find_clusters
+from tomewise.memory.schemata.clusters import NO_LABEL, find_clusters
 from tomewise.memory.schemata.levels import FIRST_LABEL, SlotLabels, find_labels
 from tomewise.memory.schemata.network import Links, Network
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
@@ -235,11 +235,12 @@ def cluster_in_batches(links: Links, vertices: int, batch: int, seed: int) -> Co
         network = Network.from_links(vertices, Links(links.a[here], links.b[here], links.weights[here]))
         labels = find_labels(known, network.owners, network.neighbours)
         clusters = find_clusters(network, labels, names, FIRST_LABEL)
-        fresh, places = np.unique(clusters.labels, return_inverse=True)
+        is_known = clusters.labels != NO_LABEL
+        fresh, places = np.unique(clusters.labels[is_known], return_inverse=True)
         is_new = fresh >= FIRST_LABEL
         fresh[is_new] = born + np.arange(np.count_nonzero(is_new))
         born += int(np.count_nonzero(is_new))
-        known = SlotLabels(network.owners, network.neighbours, fresh[places])
+        known = SlotLabels(network.owners[is_known], network.neighbours[is_known], fresh[places])
     members: dict[int, set[int]] = {}
     for label, vertex in zip(clusters.member_labels.tolist(), clusters.member_vertices.tolist(), strict=True):
         members.setdefault(label, set()).add(vertex)

@@ -20,9 +20,10 @@ _SWEEPS = 20
 class Clusters:
     """The clusters of one level.
 
-    `labels` int64 (slots,) is, for the slot of u at v, the label of the replica of v to which u belongs. `members`
-    are the pairs of a label and a vertex, each once, ascending: `member_labels` and `member_vertices`. `visits` counts
-    the replicas visited, and `unsettled` those that had no majority label when the sweeps were over.
+    `labels` int64 (slots,) is, for the slot of u at v, the label of the replica of v to which u belongs, or NO_LABEL if
+    the link between them is a bridge. `members` are the pairs of a label and a vertex, each once, ascending:
+    `member_labels` and `member_vertices`. `visits` counts the replicas visited, and `unsettled` those that had no
+    majority label when the sweeps were over.
     """
 
     labels: NDArray[np.int64]
@@ -40,6 +41,9 @@ def find_clusters(
     A replica begins with the label that most of its slots had (the smallest of several), or with a new label from
     `first_label` up, in the order of replicas. A cluster of one vertex gets the vertex's name in `names` as its label.
     Clusters with the same vertices become one, under the smallest label. Without `split`, each vertex has one replica.
+
+    A bridge makes no cluster: two linked vertices without a common neighbour, of which each is also in a triangle. (In
+    the paper they make a cluster of two.)
     """
     from tomewise.memory.schemata.kernels import propagate
 
@@ -49,9 +53,13 @@ def find_clusters(
     visits, unsettled = propagate(starts, neighbours, replica_labels, _SWEEPS)
     owners = np.empty(count, np.int64)
     owners[replicas] = network.owners
-    replica_labels = _rename_clusters(replica_labels, owners, names, first_label + count)
-    replica_labels = _join_equal_clusters(replica_labels, owners)
-    return Clusters(replica_labels[replicas], *_sort_members(replica_labels, owners), visits, unsettled)
+    is_used = ~_find_bridges(network, replicas, count)
+    owners, used_labels = owners[is_used], replica_labels[is_used]
+    used_labels = _rename_clusters(used_labels, owners, names, first_label + count)
+    used_labels = _join_equal_clusters(used_labels, owners)
+    replica_labels[~is_used] = NO_LABEL
+    replica_labels[is_used] = used_labels
+    return Clusters(replica_labels[replicas], *_sort_members(used_labels, owners), visits, unsettled)
 
 
 def _number_replicas(network: Network, *, split: bool) -> tuple[NDArray[np.int64], int]:
@@ -64,6 +72,16 @@ def _number_replicas(network: Network, *, split: bool) -> tuple[NDArray[np.int64
     replicas = np.empty(len(network.neighbours), np.int64)
     count = find_components(network.starts, network.neighbours, replicas)
     return replicas, int(count)
+
+
+def _find_bridges(network: Network, replicas: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+    """Which replicas hold one neighbour only, while both ends of that link have another replica in a triangle."""
+    is_single = np.bincount(replicas, minlength=count)[replicas] == 1
+    is_in_triangle = np.zeros(len(network.starts) - 1, np.bool_)
+    is_in_triangle[network.owners[~is_single]] = True
+    is_bridge = np.zeros(count, np.bool_)
+    is_bridge[replicas[is_single & is_in_triangle[network.owners] & is_in_triangle[network.neighbours]]] = True
+    return is_bridge
 
 
 def _inherit_labels(

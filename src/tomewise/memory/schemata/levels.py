@@ -21,7 +21,10 @@ MOST_LEVELS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotLabels:
-    """The labels of one level as they are stored, by names: the replica of `vertices` that holds `neighbours`."""
+    """The labels of one level as they are stored, by names: the replica of `vertices` that holds `neighbours`.
+
+    Bridges have none.
+    """
 
     vertices: NDArray[np.int64]
     neighbours: NDArray[np.int64]
@@ -58,7 +61,7 @@ def grow_levels(
             names, links, before[len(levels)] if len(levels) < len(before) else None, len(levels), split
         )
         count = len(np.unique(level.clusters.member_labels))
-        if levels and count >= len(np.unique(level.slots.vertices)):
+        if levels and count >= len(np.union1d(links.a, links.b)):
             break
         levels.append(level)
         names, links = lift(level, k)
@@ -80,7 +83,9 @@ def _cluster_level(
     if before is not None:
         labels = find_labels(before, vertices, neighbours)
     clusters = find_clusters(network, labels, names, FIRST_LABEL + number * _LABELS_A_LEVEL, split=split)
-    return Level(names, links, SlotLabels(vertices, neighbours, clusters.labels), clusters)
+    is_known = clusters.labels != NO_LABEL
+    slots = SlotLabels(vertices[is_known], neighbours[is_known], clusters.labels[is_known])
+    return Level(names, links, slots, clusters)
 
 
 def find_labels(known: SlotLabels, vertices: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,8 +15,18 @@ if TYPE_CHECKING:
 
     from tomewise.memory.schemata.levels import Level
 
-_SMALLEST, _LARGEST = 4, 12  # children that are summarised in one call; the paper's release cuts at 12
-_MEAN_GAP = 6  # a cut follows one in so many children on average
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How many texts one call summarises, from `smallest` to `largest`; a run ends after one in `gap` on average."""
+
+    smallest: int
+    largest: int
+    gap: int
+
+
+PASSAGE_RUNS = Runs(4, 12, 6)  # the paper's release cuts at 12
+SUMMARY_RUNS = Runs(12, 36, 18)  # summaries are short: these are about as many tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +45,18 @@ class Cluster:
     stamp: str
 
 
-def slice_run(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Cut items into runs of 4 to 12 for one call each; the last run may be shorter.
+def slice_run(items: Sequence[int], runs: Runs) -> Iterator[tuple[int, ...]]:
+    """Cut items into runs for one call each; the last run may be shorter. Items that fit into one run are one.
 
     Whether a run ends after an item depends mostly on that item, so that a new item changes one run or two.
     """
-    marks = mix_bits(np.array(items, np.int64), 0) % np.uint64(_MEAN_GAP) == 0
+    if len(items) <= runs.largest:
+        yield tuple(items)
+        return
+    marks = mix_bits(np.array(items, np.int64), 0) % np.uint64(runs.gap) == 0
     start = 0
     for end, is_cut in enumerate(marks.tolist(), start=1):
-        if end - start == _LARGEST or (is_cut and end - start >= _SMALLEST):
+        if end - start == runs.largest or (is_cut and end - start >= runs.smallest):
             yield tuple(items[start:end])
             start = end
     if start < len(items):

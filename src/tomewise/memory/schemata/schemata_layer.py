@@ -18,7 +18,7 @@ from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.schemata.levels import MOST_LEVELS, Level, grow_levels, keep_unclustered
 from tomewise.memory.schemata.network import LinkRules, Links, find_links
-from tomewise.memory.schemata.plan import Cluster, list_clusters, slice_run
+from tomewise.memory.schemata.plan import PASSAGE_RUNS, SUMMARY_RUNS, Cluster, list_clusters, slice_run
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.state import Ground, load_ground, load_labels, load_shared, write_levels
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
@@ -101,7 +101,9 @@ class SchemataLayer:
             return NO_CALLS
         k = self._rules.k
         most = 2 * k + (MOST_LEVELS - 1) * 2 * k * k if self._split else MOST_LEVELS
-        return CallCount("1 for every 4 to 12 members of a cluster that is new or has changed", most)
+        return CallCount(
+            "1 for every 4 to 12 passages or 12 to 36 summaries in a cluster that is new or has changed", most
+        )
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
@@ -274,13 +276,14 @@ async def _summarise(cluster: Cluster, texts: Mapping[int, str], ask: _Summarise
     parts = {child: texts[child] for child in cluster.children if texts.get(child)}
     if not parts:
         raise BadReply("none of the members of the cluster could be summarised")
+    size = PASSAGE_RUNS if cluster.level == 1 else SUMMARY_RUNS
     while True:
-        runs = list(slice_run(list(parts)))
+        runs = list(slice_run(list(parts), size))
         inputs = [SummaryIn(texts=[parts[part] for part in run], max_tokens=_SUMMARY_TOKENS) for run in runs]
         summaries = await gather_calls(ask(summary_input) for summary_input in inputs)
         if len(runs) == 1:
             return summaries[0]
-        parts = {run[0]: summary for run, summary in zip(runs, summaries, strict=True)}
+        parts, size = {run[0]: summary for run, summary in zip(runs, summaries, strict=True)}, SUMMARY_RUNS
 
 
 def _find_stale(clusters: Mapping[int, Cluster], stamps: Mapping[int, object]) -> list[Cluster]:
