@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.schemata.clusters import NO_LABEL, Clusters, find_clusters
-from tomewise.memory.schemata.network import Links, Network, match_pairs
+from tomewise.memory.schemata.network import Links, Network, count_linked, match_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +61,7 @@ def grow_levels(
             names, links, before[len(levels)] if len(levels) < len(before) else None, len(levels), split
         )
         count = len(np.unique(level.clusters.member_labels))
-        if levels and count >= len(np.union1d(links.a, links.b)):
+        if levels and count >= count_linked(links):
             break
         levels.append(level)
         names, links = lift(level, k)
@@ -102,6 +102,8 @@ def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
     """
     from scipy.sparse import csr_array
 
+    from tomewise.memory.schemata.kernels import keep_strongest
+
     labels, vertices = level.clusters.member_labels, level.clusters.member_vertices
     known, first = np.unique(labels, return_index=True)  # members ascend, so the first is the first in the documents
     order = np.lexsort((known, vertices[first]))
@@ -112,16 +114,11 @@ def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
     members = csr_array((np.ones(len(labels)), (of_cluster, vertices)), shape=shape)
     links = level.links
     between = csr_array((links.weights, (links.a, links.b)), shape=(shape[1], shape[1]))
-    sums = (members @ (between + between.T) @ members.T + members @ members.T).tocoo()
+    half = members @ between @ members.T
+    sums = (half + half.T + members @ members.T).tocsr()
+    sums.sort_indices()
     sizes = np.bincount(of_cluster, minlength=len(known)).astype(np.float64)
-    a, b = sums.row.astype(np.int64), sums.col.astype(np.int64)
-    weights = np.round(sums.data / (sizes[a] * sizes[b]), 6)
-    is_link = (a != b) & (weights > 0)
-    return known[order], _keep_strongest(a[is_link], b[is_link], weights[is_link], k)
-
-
-def _keep_strongest(a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64], k: int) -> Links:
-    order = np.lexsort((b, -weights, a))
-    a, b, weights = a[order], b[order], weights[order]
-    kept = np.arange(len(a)) - np.searchsorted(a, a) < k
-    return Links.from_pairs(a[kept], b[kept], weights[kept])
+    a, b = np.repeat(np.arange(len(known)), np.diff(sums.indptr)), sums.indices.astype(np.int64)
+    weights = np.where(a == b, 0.0, np.round(sums.data / (sizes[a] * sizes[b]), 6))
+    kept = keep_strongest(sums.indptr.astype(np.int64), b, weights, k)
+    return known[order], Links.from_pairs(a[kept], b[kept], weights[kept])
