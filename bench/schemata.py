@@ -96,7 +96,7 @@ def draw_topics(count: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray
 
 
 async def measure_speed(passages: int) -> None:
-    vectors, documents = draw_topics(passages + 100)
+    vectors, documents = draw_topics(passages + 300)
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore.open(Path(folder) / "a.tome")
         put_vectors(store, vectors[:passages], documents[:passages], 0)
@@ -106,11 +106,12 @@ async def measure_speed(passages: int) -> None:
         await build([layer], store, quiet)
         print(f"{passages:,} passages: {clock}; {len(model.calls):,} calls; {store.builds()['schemata']['network']}")
         for batch in range(3):
-            rows = slice(passages + 30 * batch, passages + 30 * batch + 100)
-            put_vectors(store, vectors[rows], np.arange(len(vectors[rows])) // 20, 10_000_000 + 100 * batch)
+            rows = slice(passages + 100 * batch, passages + 100 * batch + 100)
+            put_vectors(store, vectors[rows], np.arange(100) // 20, 10_000_000 + 100 * batch)
             calls, clock = len(model.calls), Clock()
             await build([layer], store, quiet)
-            print(f"batch of {len(vectors[rows])}: {clock}; {len(model.calls) - calls} calls")
+            visits = store.builds()["schemata"]["visits"]
+            print(f"batch of 100: {clock}; {len(model.calls) - calls} calls; {visits:,} replicas visited")
         print(f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
         store.close()
 

@@ -111,6 +111,7 @@ def test_a_batch_leaves_far_clusters_alone(graph) -> None:
     if not before.unsettled:
         kept = {members for members in sets_of(after) if min(members) < vertices}
         assert kept == sets_of(before)
+        assert after.visits == before.visits, "only the new copy is visited"
 
 
 @settings(deadline=None)

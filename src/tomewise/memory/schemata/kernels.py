@@ -143,12 +143,15 @@ def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
         for slot in range(start, end):
             places[neighbours[slot]] = slot
             parents[slot] = slot
+        parts = end - start
         for slot in range(start, end):
+            if parts == 1:
+                break
             neighbour = neighbours[slot]
             for other_slot in range(starts[neighbour], starts[neighbour + 1]):
                 linked_slot = places[neighbours[other_slot]]
-                if linked_slot >= 0:
-                    _join(parents, slot, linked_slot)
+                if linked_slot > slot and _join(parents, slot, linked_slot):
+                    parts -= 1
         for slot in range(start, end):
             places[neighbours[slot]] = -1
             root = _find_root(parents, slot)  # the first slot of its component, so its number is known
@@ -170,11 +173,12 @@ def _find_root(parents: Any, slot: Any) -> Any:
 
 @njit(cache=True, nogil=True, inline="always")
 def _join(parents: Any, slot_a: Any, slot_b: Any) -> None:
+    """Join two components; returns whether they were different ones."""
     first, second = _find_root(parents, slot_a), _find_root(parents, slot_b)
-    if first < second:
-        parents[second] = first
-    else:
-        parents[first] = second
+    if first == second:
+        return False
+    parents[max(first, second)] = min(first, second)
+    return True
 
 
 @njit(cache=True, nogil=True)
