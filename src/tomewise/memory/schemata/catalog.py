@@ -134,10 +134,10 @@ def _list_members(level: Level) -> tuple[NDArray[np.int64], NDArray[np.int64], N
     return known[sizes > 1], sizes[sizes > 1], vertices
 
 
-def _look_up(keys: NDArray[np.int64], values: NDArray[Any], wanted: NDArray[np.int64], other: Any) -> NDArray[Any]:
-    """The value of each key wanted, or `other`; `keys` are ascending."""
+def _look_up(keys: NDArray[np.int64], values: NDArray[Any], wanted: NDArray[np.int64], missing: Any) -> NDArray[Any]:
+    """The value of each key wanted, or `missing`; `keys` are ascending."""
     found: NDArray[Any] = np.empty(len(wanted), values.dtype)
-    found[:] = other
+    found[:] = missing
     if len(keys):
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         is_known = keys[at] == wanted

@@ -172,7 +172,7 @@ def _find_root(parents: Any, slot: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _join(parents: Any, slot_a: Any, slot_b: Any) -> None:
+def _join(parents: Any, slot_a: Any, slot_b: Any) -> Any:
     """Join two components; returns whether they were different ones."""
     first, second = _find_root(parents, slot_a), _find_root(parents, slot_b)
     if first == second:

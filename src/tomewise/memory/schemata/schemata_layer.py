@@ -142,8 +142,11 @@ class SchemataLayer:
         texts = await run_in_thread(self._load_texts, plan)
         failed: dict[int, str] = {}
         made: dict[int, None] = {}
+        calls = 0
 
         async def ask(summary_input: SummaryIn) -> str:
+            nonlocal calls
+            calls += 1
             return (await self._model.ask(SUMMARISE, summary_input)).summary
 
         async def summarise_one(cluster: Cluster) -> str:
@@ -158,7 +161,7 @@ class SchemataLayer:
             failed |= replies.failed
         summaries = {label: texts[label] for label in made}
         vectors = await run_in_thread(self._embedder.embed, list(summaries.values()))
-        return await run_in_thread(self._commit, plan, batch, summaries, vectors, failed)
+        return await run_in_thread(self._commit, plan, batch, summaries, vectors, failed, calls)
 
     def _plan(self, batch: Sequence[int]) -> _Plan:
         record = self._store.builds().get(self.name, {})
@@ -198,9 +201,9 @@ class SchemataLayer:
 
     def _commit(
         self, plan: _Plan, batch: Sequence[int], made: Mapping[int, str], vectors: NDArray[np.float32],
-        failed: Mapping[int, str],
+        failed: Mapping[int, str], calls: int,
     ) -> LayerReport:  # fmt: skip
-        """Write a batch. `made` are the new summaries by label, each with its row of `vectors`."""
+        """Write a batch, which took `calls`. `made` are the new summaries by label, each with its row of `vectors`."""
         leaves = {key: reason for label, reason in failed.items() for key in plan.catalog.find_leaves(label)}
         taken = {*batch, *plan.failed} - leaves.keys()
         obsolete = plan.stored - frozenset(plan.catalog.labels.tolist())
@@ -212,7 +215,7 @@ class SchemataLayer:
             change.replace_vectors(self.name, [keys[label] for label in made], vectors)
             write_levels(change, self._store, self.names, plan.levels, plan.levels_before, keys)
             change.record_intake(self.name, taken, leaves)
-            change.record_build(self.name, self._make_record(plan, born))
+            change.record_build(self.name, self._make_record(plan, born, calls))
         notes = () if plan.levels or not len(plan.ground.keys) else ("no two passages are alike enough to be linked",)
         return LayerReport(layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
 
@@ -243,7 +246,7 @@ class SchemataLayer:
                 born += 1
         return ids, born
 
-    def _make_record(self, plan: _Plan, born: int) -> dict[str, Any]:
+    def _make_record(self, plan: _Plan, born: int, calls: int) -> dict[str, Any]:
         linked = count_linked(plan.levels[0].links) if plan.levels else 0
         network = {
             "alpha": self._rules.alpha,
@@ -253,6 +256,7 @@ class SchemataLayer:
             "passages": len(plan.ground.keys),
             "isolated": len(plan.ground.keys) - linked,
             "clusters": np.bincount(plan.catalog.levels)[1:].tolist(),
+            "calls": calls,
         }
         return {
             "model": find_name(self._model, SUMMARISE),
