@@ -27,7 +27,7 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build
-from tomewise.memory.schemata.clusters import find_clusters
+from tomewise.memory.schemata.clusters import NO_LABEL, find_clusters
 from tomewise.memory.schemata.levels import FIRST_LABEL, SlotLabels, find_labels
 from tomewise.memory.schemata.network import Links, Network
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
@@ -96,7 +96,7 @@ def draw_topics(count: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray
 
 
 async def measure_speed(passages: int) -> None:
-    vectors, documents = draw_topics(passages + 100)
+    vectors, documents = draw_topics(passages + 300)
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore.open(Path(folder) / "a.tome")
         put_vectors(store, vectors[:passages], documents[:passages], 0)
@@ -106,11 +106,12 @@ async def measure_speed(passages: int) -> None:
         await build([layer], store, quiet)
         print(f"{passages:,} passages: {clock}; {len(model.calls):,} calls; {store.builds()['schemata']['network']}")
         for batch in range(3):
-            rows = slice(passages + 30 * batch, passages + 30 * batch + 100)
-            put_vectors(store, vectors[rows], np.arange(len(vectors[rows])) // 20, 10_000_000 + 100 * batch)
+            rows = slice(passages + 100 * batch, passages + 100 * batch + 100)
+            put_vectors(store, vectors[rows], np.arange(100) // 20, 10_000_000 + 100 * batch)
             calls, clock = len(model.calls), Clock()
             await build([layer], store, quiet)
-            print(f"batch of {len(vectors[rows])}: {clock}; {len(model.calls) - calls} calls")
+            visits = store.builds()["schemata"]["visits"]
+            print(f"batch of 100: {clock}; {len(model.calls) - calls} calls; {visits:,} replicas visited")
         print(f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
         store.close()
 
@@ -235,11 +236,12 @@ def cluster_in_batches(links: Links, vertices: int, batch: int, seed: int) -> Co
         network = Network.from_links(vertices, Links(links.a[here], links.b[here], links.weights[here]))
         labels = find_labels(known, network.owners, network.neighbours)
         clusters = find_clusters(network, labels, names, FIRST_LABEL)
-        fresh, places = np.unique(clusters.labels, return_inverse=True)
+        is_known = clusters.labels != NO_LABEL
+        fresh, places = np.unique(clusters.labels[is_known], return_inverse=True)
         is_new = fresh >= FIRST_LABEL
         fresh[is_new] = born + np.arange(np.count_nonzero(is_new))
         born += int(np.count_nonzero(is_new))
-        known = SlotLabels(network.owners, network.neighbours, fresh[places])
+        known = SlotLabels(network.owners[is_known], network.neighbours[is_known], fresh[places])
     members: dict[int, set[int]] = {}
     for label, vertex in zip(clusters.member_labels.tolist(), clusters.member_vertices.tolist(), strict=True):
         members.setdefault(label, set()).add(vertex)

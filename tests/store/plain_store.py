@@ -209,8 +209,8 @@ class PlainStore:
         found = {key: node for key, node in self._read().nodes.items() if node.layer == layer}
         return dict(sorted(found.items(), key=lambda item: (item[1].level, item[1].position, item[1].id)))
 
-    def node_data(self, layer: str) -> dict[int, dict[str, Any]]:
-        return {key: dict(node.data) for key, node in self.nodes(layer).items()}
+    def node_field(self, layer: str, field: str) -> dict[int, str]:
+        return {key: node.data.get(field, "") for key, node in self.nodes(layer).items()}
 
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         nodes = self._read().nodes

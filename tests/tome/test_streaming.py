@@ -159,7 +159,9 @@ def test_a_first_answer_that_is_supported_only_partly_is_not_shown(tome: Tome, s
     tome.add(Document(id="e", text="In June the doctor came back and burned the letter."))
     partly = REPLY.replace('"full"', '"partly"').replace("The clerk forged it.", "Perhaps the doctor.")
     answers = [stream_with(partly), stream_with(*PIECES)]
-    loop_reply = reply_with(json.dumps({"thought": "t", "probes": ["Who burned it?"], "cue": "c", "note": "n", "used": []}))
+    loop_reply = reply_with(
+        json.dumps({"thought": "t", "probes": ["Who burned it?"], "cue": "c", "note": "n", "used": []})
+    )
     server.handler = lambda request: answers.pop(0) if request["stream"] else loop_reply
     events: list[Event] = []
     answer = tome.ask("Who forged the letter?", system="naive+probe limit=1", on_event=events.append)

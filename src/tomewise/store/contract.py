@@ -66,8 +66,8 @@ class Texts(Protocol):
         """All nodes of a layer by key, ordered by level, position and id, without their sources."""
         ...
 
-    def node_data(self, layer: str) -> dict[int, dict[str, Any]]:
-        """The data of all nodes of a layer by key, without their texts."""
+    def node_field(self, layer: str, field: str) -> dict[int, str]:
+        """One text of the data of all nodes of a layer, by key; empty for a node without this field."""
         ...
 
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:

@@ -45,8 +45,9 @@ def cam(
     it once, so that 9 of 10 passages have a link. With `levels` "links" there are no summaries; with the foundations
     "passages and entities" passages that see the same rare entity are linked too.
 
-    Deviations: across documents the score is the cosine alone; `theta` is set from the passages, not by hand; a pool
-    holds at most 4,000 tokens, and no node is offered twice; a large cluster is summarised in parts.
+    Deviations: across documents the score is the cosine alone; `theta` is set from the passages, not by hand; two
+    linked passages without a common neighbour, each in a triangle, make no cluster; a pool holds at most 4,000 tokens,
+    and no node is offered twice; a large cluster is summarised in parts.
     """
     rules = LinkRules(alpha=alpha, sigma=sigma, k=k, theta=theta)
     with_entities = foundations == "passages and entities"

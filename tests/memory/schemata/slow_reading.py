@@ -50,8 +50,16 @@ def split_vertices(graph: Graph) -> dict[int, list[set[int]]]:
     return found
 
 
+def find_bridges(graph: Graph) -> set[frozenset[int]]:
+    """The links in no triangle between two vertices that are each in one. Ours: the paper makes clusters of them."""
+    linked = {frozenset((a, b)) for a, around in graph.items() for b in around}
+    closed = {pair for pair in linked if set.intersection(*(set(graph[vertex]) for vertex in pair))}
+    cornered = {vertex for pair in closed for vertex in pair}
+    return {pair for pair in linked - closed if pair <= cornered}
+
+
 def cluster(graph: Graph, *, sweeps: int = 20) -> set[frozenset[int]]:
-    """The overlapping clusters of a graph where all is new."""
+    """The overlapping clusters of a graph where all is new, as in the paper."""
     components = split_vertices(graph)
     replicas = [(vertex, index) for vertex in sorted(graph) for index in range(len(components[vertex]))]
     home = {

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.memory.schemata.slow_reading import cluster
+from tests.memory.schemata.slow_reading import cluster, find_bridges
 
 from tomewise.memory.schemata.clusters import NO_LABEL, find_clusters
 from tomewise.memory.schemata.kernels import propagate
@@ -70,7 +70,15 @@ def test_without_splitting_no_vertex_is_in_two_clusters() -> None:
 def test_new_clusters_are_those_of_the_slow_reading(graph) -> None:
     vertices, pairs = graph
     _, clusters = cluster_offline(vertices, pairs)
-    assert sets_of(clusters) == set(cluster(graph_of(vertices, pairs)))
+    slow = graph_of(vertices, pairs)
+    assert sets_of(clusters) == cluster(slow) - find_bridges(slow)
+
+
+def test_a_bridge_between_two_triangles_is_no_cluster() -> None:
+    triangles = {(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)}
+    _, clusters = cluster_offline(7, triangles | {(2, 3), (5, 6)})
+    pair = frozenset((5, 6))  # a vertex in no triangle is in a cluster all the same
+    assert sets_of(clusters) == {frozenset((0, 1, 2)), frozenset((3, 4, 5)), pair}
 
 
 @settings(deadline=None)
@@ -103,6 +111,7 @@ def test_a_batch_leaves_far_clusters_alone(graph) -> None:
     if not before.unsettled:
         kept = {members for members in sets_of(after) if min(members) < vertices}
         assert kept == sets_of(before)
+        assert after.visits == before.visits, "only the new copy is visited"
 
 
 @settings(deadline=None)

@@ -20,7 +20,7 @@ def make_passages(seed: int, count: int, documents: int) -> Passages:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     homes = np.sort(random.integers(0, documents, count))
     positions = np.arange(count) - np.searchsorted(homes, homes)
-    return Passages(vectors, homes, positions)
+    return Passages(vectors, np.arange(count), homes, positions)
 
 
 def pairs_of(links: Links) -> dict[tuple[int, int], float]:
@@ -48,7 +48,7 @@ def test_a_batch_adds_links_of_both_sides_and_drops_none(seed: int, count: int, 
     fresh = np.array(sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count - 1))))
     old = np.setdiff1d(np.arange(count), fresh)
     rules = LinkRules(k=3, theta=0.2)
-    part = Passages(passages.vectors[old], passages.documents[old], passages.positions[old])
+    part = Passages(passages.vectors, old, passages.documents[old], passages.positions[old])
     before, _ = find_links(part, EMPTY, np.arange(len(old)), rules)
     known = Links(old[before.a], old[before.b], before.weights)
     added, _ = find_links(passages, known, fresh, rules)
@@ -75,8 +75,8 @@ def test_the_threshold_links_nine_of_ten_passages() -> None:
 
 def test_positions_count_within_a_document_alone() -> None:
     vectors = np.eye(4, dtype=np.float32)
-    same = Passages(vectors, np.zeros(4, np.int64), np.arange(4))
-    apart = Passages(vectors, np.arange(4), np.zeros(4, np.int64))
+    same = Passages(vectors, np.arange(4), np.zeros(4, np.int64), np.arange(4))
+    apart = Passages(vectors, np.arange(4), np.arange(4), np.zeros(4, np.int64))
     rules = LinkRules(alpha=0.5, sigma=1.0, k=10, theta=0.25)
     assert pairs_of(find_links(same, EMPTY, np.arange(4), rules)[0]).keys() == {(0, 1), (1, 2), (2, 3)}
     assert not pairs_of(find_links(apart, EMPTY, np.arange(4), rules)[0])

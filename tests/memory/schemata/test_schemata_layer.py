@@ -12,9 +12,9 @@ from tomewise.errors import BadReply
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build, estimate
+from tomewise.memory.schemata.catalog import Catalog
 from tomewise.memory.schemata.levels import FIRST_LABEL, grow_levels
 from tomewise.memory.schemata.network import LinkRules, Links
-from tomewise.memory.schemata.plan import list_clusters
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.state import load_labels
@@ -59,7 +59,8 @@ def assert_sound(store) -> None:
     levels = grow_levels(keys, Links.from_pairs(a, b, table[:, 2]), labels, record["network"]["k"])
     assert len(levels) == record["levels"]
     stored = store.nodes(name)
-    clusters = {cluster.label: cluster for cluster in list_clusters(levels, dict.fromkeys(keys.tolist(), 0))}
+    catalog = Catalog.from_levels(levels, np.zeros(len(keys), np.int64))
+    clusters = {cluster.label: cluster for cluster in catalog.list_clusters()}
     assert clusters.keys() == stored.keys(), "each cluster has a node, and each node is a cluster"
     assert all(label < FIRST_LABEL for label in clusters)
     sources = store.sources(stored, name)

@@ -6,7 +6,16 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
-from tests.memory.schemata.test_schemata_layer import EMBEDDER, NAME, NAMES, RULES, build_layer, fill, make_model
+from tests.memory.schemata.test_schemata_layer import (
+    EMBEDDER,
+    NAME,
+    NAMES,
+    RULES,
+    TOPICS,
+    build_layer,
+    fill,
+    make_model,
+)
 
 from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_names import SchemataNames
@@ -21,7 +30,7 @@ from tomewise.tome.pictures import draw_layer
 def store(tmp_path_factory):
     with closing(SqliteStore.open(tmp_path_factory.mktemp("schemata") / "a.tome")) as made:
         fill(made, 40)
-        put_document(made, EMBEDDER, document_of("y", "Nothing else speaks of xylophones."))  # in two clusters
+        put_document(made, EMBEDDER, document_of("y", f"{TOPICS[1]} {TOPICS[2]}"))  # in two clusters
         build_layer(made, make_model())
         put_document(made, EMBEDDER, document_of("zz", "It came after the build."))
         yield made

@@ -1,4 +1,4 @@
-"""The compiled loops of the schemata: best links, components of ego networks, and label propagation.
+"""The compiled loops of the schemata: best links, rows of a network, components of ego networks, label propagation.
 
 Importing Numba is slow, so this module is imported when it is first used. A network is given in compressed rows: the
 neighbours of vertex v are `neighbours[starts[v]:starts[v + 1]]`. A position in `neighbours` is called a slot.
@@ -46,6 +46,73 @@ def offer_scores(
                 floors[i] = floor
 
 
+@njit(cache=True, nogil=True)
+def offer_links(a: Any, b: Any, weights: Any, best: Any, partners: Any) -> None:
+    """Offer each link (a, b) with its weight to the best partners of both its ends; see `offer_scores`."""
+    for i in range(a.size):
+        weight = np.float32(weights[i])
+        _insert(best[a[i]], partners[a[i]], weight, b[i])
+        _insert(best[b[i]], partners[b[i]], weight, a[i])
+
+
+@njit(cache=True, nogil=True)
+def keep_strongest(starts: Any, columns: Any, weights: Any, k: Any) -> Any:
+    """Which entries of a matrix in compressed rows are among the k greatest of their row; ties go to small columns."""
+    kept = np.zeros(columns.size, np.bool_)
+    best, places = np.empty(k, np.float64), np.empty(k, np.int64)
+    for row in range(starts.size - 1):
+        best[:] = 0.0
+        places[:] = -1
+        for place in range(starts[row], starts[row + 1]):
+            if weights[place] > 0:
+                _insert(best, places, weights[place], place)
+        for place in places:
+            if place >= 0:
+                kept[place] = True
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def fill_rows(a: Any, b: Any, starts: Any, smaller: Any, neighbours: Any, reverse: Any) -> None:
+    """Write the neighbours of all vertices, ascending, and for each slot that of the opposite direction.
+
+    Links (a, b) are sorted, each with a < b. `smaller` counts the neighbours of each vertex that are smaller than it.
+    """
+    next_smaller = starts[:-1].copy()
+    next_larger = next_smaller + smaller
+    for i in range(a.size):
+        forward, backward = next_larger[a[i]], next_smaller[b[i]]
+        next_larger[a[i]] += 1
+        next_smaller[b[i]] += 1
+        neighbours[forward], neighbours[backward] = b[i], a[i]
+        reverse[forward], reverse[backward] = backward, forward
+
+
+@njit(cache=True, nogil=True)
+def group_equal(values: Any, count: Any) -> Any:
+    """Group places by their value from 0 to count - 1: returns where each group starts, and the places by group."""
+    starts = np.zeros(count + 1, np.int64)
+    for value in values:
+        starts[value + 1] += 1
+    starts = np.cumsum(starts)
+    following = starts[:-1].copy()
+    places = np.empty(values.size, np.int64)
+    for place in range(values.size):
+        places[following[values[place]]] = place
+        following[values[place]] += 1
+    return starts, places
+
+
+@njit(cache=True, nogil=True)
+def find_ranges(groups: Any, values: Any, lowest: Any, highest: Any) -> None:
+    """Write the least and the greatest value of each group, for values from 0 up; see `lowest` for a group of none."""
+    for place in range(values.size):
+        group, value = groups[place], values[place]
+        if value >= 0:
+            lowest[group] = min(lowest[group], value)
+            highest[group] = max(highest[group], value)
+
+
 @njit(cache=True, nogil=True, inline="always")
 def _insert(best: Any, partners: Any, score: Any, partner: Any) -> None:
     last = best.size - 1
@@ -76,12 +143,15 @@ def find_components(starts: Any, neighbours: Any, replicas: Any) -> Any:
         for slot in range(start, end):
             places[neighbours[slot]] = slot
             parents[slot] = slot
+        parts = end - start
         for slot in range(start, end):
+            if parts == 1:
+                break
             neighbour = neighbours[slot]
             for other_slot in range(starts[neighbour], starts[neighbour + 1]):
                 linked_slot = places[neighbours[other_slot]]
-                if linked_slot >= 0:
-                    _join(parents, slot, linked_slot)
+                if linked_slot > slot and _join(parents, slot, linked_slot):
+                    parts -= 1
         for slot in range(start, end):
             places[neighbours[slot]] = -1
             root = _find_root(parents, slot)  # the first slot of its component, so its number is known
@@ -102,12 +172,13 @@ def _find_root(parents: Any, slot: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _join(parents: Any, slot_a: Any, slot_b: Any) -> None:
+def _join(parents: Any, slot_a: Any, slot_b: Any) -> Any:
+    """Join two components; returns whether they were different ones."""
     first, second = _find_root(parents, slot_a), _find_root(parents, slot_b)
-    if first < second:
-        parents[second] = first
-    else:
-        parents[first] = second
+    if first == second:
+        return False
+    parents[max(first, second)] = min(first, second)
+    return True
 
 
 @njit(cache=True, nogil=True)

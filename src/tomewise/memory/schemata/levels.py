@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.schemata.clusters import NO_LABEL, Clusters, find_clusters
-from tomewise.memory.schemata.network import Links, Network, match_pairs
+from tomewise.memory.schemata.network import Links, Network, count_linked, match_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,10 @@ MOST_LEVELS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotLabels:
-    """The labels of one level as they are stored, by names: the replica of `vertices` that holds `neighbours`."""
+    """The labels of one level as they are stored, by names: the replica of `vertices` that holds `neighbours`.
+
+    Bridges have none.
+    """
 
     vertices: NDArray[np.int64]
     neighbours: NDArray[np.int64]
@@ -58,7 +61,7 @@ def grow_levels(
             names, links, before[len(levels)] if len(levels) < len(before) else None, len(levels), split
         )
         count = len(np.unique(level.clusters.member_labels))
-        if levels and count >= len(np.unique(level.slots.vertices)):
+        if levels and count >= count_linked(links):
             break
         levels.append(level)
         names, links = lift(level, k)
@@ -80,7 +83,9 @@ def _cluster_level(
     if before is not None:
         labels = find_labels(before, vertices, neighbours)
     clusters = find_clusters(network, labels, names, FIRST_LABEL + number * _LABELS_A_LEVEL, split=split)
-    return Level(names, links, SlotLabels(vertices, neighbours, clusters.labels), clusters)
+    is_known = clusters.labels != NO_LABEL
+    slots = SlotLabels(vertices[is_known], neighbours[is_known], clusters.labels[is_known])
+    return Level(names, links, slots, clusters)
 
 
 def find_labels(known: SlotLabels, vertices: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -97,6 +102,8 @@ def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
     """
     from scipy.sparse import csr_array
 
+    from tomewise.memory.schemata.kernels import keep_strongest
+
     labels, vertices = level.clusters.member_labels, level.clusters.member_vertices
     known, first = np.unique(labels, return_index=True)  # members ascend, so the first is the first in the documents
     order = np.lexsort((known, vertices[first]))
@@ -107,16 +114,11 @@ def lift(level: Level, k: int) -> tuple[NDArray[np.int64], Links]:
     members = csr_array((np.ones(len(labels)), (of_cluster, vertices)), shape=shape)
     links = level.links
     between = csr_array((links.weights, (links.a, links.b)), shape=(shape[1], shape[1]))
-    sums = (members @ (between + between.T) @ members.T + members @ members.T).tocoo()
+    half = members @ between @ members.T
+    sums = (half + half.T + members @ members.T).tocsr()
+    sums.sort_indices()
     sizes = np.bincount(of_cluster, minlength=len(known)).astype(np.float64)
-    a, b = sums.row.astype(np.int64), sums.col.astype(np.int64)
-    weights = np.round(sums.data / (sizes[a] * sizes[b]), 6)
-    is_link = (a != b) & (weights > 0)
-    return known[order], _keep_strongest(a[is_link], b[is_link], weights[is_link], k)
-
-
-def _keep_strongest(a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64], k: int) -> Links:
-    order = np.lexsort((b, -weights, a))
-    a, b, weights = a[order], b[order], weights[order]
-    kept = np.arange(len(a)) - np.searchsorted(a, a) < k
-    return Links.from_pairs(a[kept], b[kept], weights[kept])
+    a, b = np.repeat(np.arange(len(known)), np.diff(sums.indptr)), sums.indices.astype(np.int64)
+    weights = np.where(a == b, 0.0, np.round(sums.data / (sizes[a] * sizes[b]), 6))
+    kept = keep_strongest(sums.indptr.astype(np.int64), b, weights, k)
+    return known[order], Links.from_pairs(a[kept], b[kept], weights[kept])

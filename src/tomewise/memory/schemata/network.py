@@ -34,11 +34,22 @@ class LinkRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passages:
-    """The vertices of the lowest level: unit vectors (n, dimensions), documents as numbers (n,) and positions (n,)."""
+    """The vertices of the lowest level: documents as numbers (n,) and positions (n,).
+
+    The unit vector of vertex v is `vectors[rows[v]]`, so that the vectors of a tome need no copy.
+    """
 
     vectors: NDArray[np.float32]
+    rows: NDArray[np.int64]
     documents: NDArray[np.int64]
     positions: NDArray[np.int64]
+
+    def take(self, vertices: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of these vertices; no copy if they are stored in one run."""
+        rows = self.rows[vertices]
+        if (rows[1:] - rows[:-1] == 1).all():
+            return self.vectors[rows[0] : rows[0] + len(rows)]
+        return self.vectors[rows]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +64,8 @@ class Links:
     def from_pairs(cls, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]) -> Links:
         """Links of pairs in any order and direction. Of equal pairs the first one counts."""
         low, high = np.minimum(a, b), np.maximum(a, b)
-        order = np.lexsort((high, low))
+        # A stable sort of numbers takes runs that are sorted as they are: links come in a few of them.
+        order = np.argsort(low * (1 + int(high.max(initial=0))) + high, kind="stable")
         low, high, weights = low[order], high[order], weights[order]
         is_first = find_changes(low, high)
         return cls(low[is_first], high[is_first], weights[is_first])
@@ -68,26 +80,24 @@ class Network:
 
     starts: NDArray[np.int64]
     neighbours: NDArray[np.int64]
+    reverse: NDArray[np.int64]
 
     @classmethod
     def from_links(cls, vertices: int, links: Links) -> Network:
         """The network of these links over `vertices` vertices."""
-        owners = np.concatenate((links.a, links.b))
-        neighbours = np.concatenate((links.b, links.a))
-        order = np.lexsort((neighbours, owners))
+        from tomewise.memory.schemata.kernels import fill_rows
+
+        smaller = np.bincount(links.b, minlength=vertices)
         starts = np.zeros(vertices + 1, np.int64)
-        np.cumsum(np.bincount(owners, minlength=vertices), out=starts[1:])
-        return cls(starts, neighbours[order])
+        np.cumsum(smaller + np.bincount(links.a, minlength=vertices), out=starts[1:])
+        neighbours, reverse = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int64)
+        fill_rows(links.a, links.b, starts, smaller, neighbours, reverse)
+        return cls(starts, neighbours, reverse)
 
     @cached_property
     def owners(self) -> NDArray[np.int64]:
         """The vertex of each slot."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
-    @cached_property
-    def reverse(self) -> NDArray[np.int64]:
-        """The slot of the opposite direction, for each slot."""
-        return np.lexsort((self.owners, self.neighbours))
 
 
 def find_links(passages: Passages, known: Links, fresh: NDArray[np.int64], rules: LinkRules) -> tuple[Links, float]:
@@ -99,43 +109,35 @@ def find_links(passages: Passages, known: Links, fresh: NDArray[np.int64], rules
     """
     from tomewise.memory.schemata.kernels import offer_scores
 
-    best, partners = _start_lists(len(passages.vectors), known, rules.k)
+    best, partners = _start_lists(len(passages.rows), known, rules.k)
     least = _ANY_SCORE if rules.theta is None else rules.theta
-    is_fresh = np.zeros(len(passages.vectors), np.bool_)
+    is_fresh = np.zeros(len(passages.rows), np.bool_)
     is_fresh[fresh] = True
     others = np.flatnonzero(~is_fresh)
     shape = passages.documents, passages.positions, rules.alpha, rules.sigma, np.float32(least)
     for start in range(0, len(fresh), _BLOCK):
         rows = fresh[start : start + _BLOCK]
-        vectors = passages.vectors[rows]
+        vectors = passages.take(rows)
         for source, first in ((fresh, start), (others, 0)):
             for at in range(first, len(source), _BLOCK):
                 columns = source[at : at + _BLOCK]
                 on_diagonal = source is fresh and at == start
-                cosines = vectors @ passages.vectors[columns].T
+                cosines = vectors @ passages.take(columns).T
                 offer_scores(cosines, rows, columns, on_diagonal, *shape, best, partners)
     theta = _choose_threshold(best) if rules.theta is None else rules.theta
-    owners = np.repeat(np.arange(len(best)), rules.k)
-    found, scores = partners.ravel(), best.ravel()
-    is_link = (found >= 0) & (scores >= np.float32(theta))
-    is_link &= is_fresh[owners] | is_fresh[np.maximum(found, 0)]
-    a, b = owners[is_link], found[is_link]
-    return Links.from_pairs(a, b, scores[is_link].astype(np.float64)), theta
+    is_link = (partners >= 0) & (best >= np.float32(theta))
+    is_link &= is_fresh[:, None] | is_fresh[partners]
+    a, places = np.nonzero(is_link)
+    return Links.from_pairs(a, partners[a, places], best[a, places].astype(np.float64)), theta
 
 
 def _start_lists(vertices: int, known: Links, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The k best known partners of each vertex, and their scores."""
+    from tomewise.memory.schemata.kernels import offer_links
+
     best = np.full((vertices, k), _ANY_SCORE, np.float32)
     partners = np.full((vertices, k), -1, np.int64)
-    owners = np.concatenate((known.a, known.b))
-    others = np.concatenate((known.b, known.a))
-    weights = np.concatenate((known.weights, known.weights))
-    order = np.lexsort((others, -weights, owners))
-    owners, others, weights = owners[order], others[order], weights[order]
-    ranks = np.arange(len(owners)) - np.searchsorted(owners, owners)
-    kept = ranks < k
-    best[owners[kept], ranks[kept]] = weights[kept]
-    partners[owners[kept], ranks[kept]] = others[kept]
+    offer_links(known.a, known.b, known.weights, best, partners)
     return best, partners
 
 
@@ -147,9 +149,11 @@ def _choose_threshold(best: NDArray[np.float32]) -> float:
     return round(float(np.floor(np.quantile(reached, 1 - _SHARE_LINKED) * 100)) / 100, 2)
 
 
-def count_isolated(network: Network) -> int:
-    """How many vertices have no link."""
-    return int(np.count_nonzero(np.diff(network.starts) == 0))
+def count_linked(links: Links) -> int:
+    """How many vertices have a link."""
+    is_linked = np.zeros(1 + int(links.b.max(initial=-1)), np.bool_)
+    is_linked[links.a] = is_linked[links.b] = True
+    return int(np.count_nonzero(is_linked))
 
 
 def match_pairs(
@@ -159,7 +163,7 @@ def match_pairs(
     if not len(known_a) or not len(a):
         return np.full(len(a), -1, np.int64)
     known, wanted = _number_pairs(known_a, known_b, a, b)
-    order = np.argsort(known)
+    order = np.argsort(known, kind="stable")
     at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
     return np.where(known[at] == wanted, at, -1)
 

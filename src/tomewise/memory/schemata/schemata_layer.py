@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tomewise.calls import NO_CALLS, CallCount
-from tomewise.concurrency import gather_calls, run_in_thread
-from tomewise.errors import BadReply
+from tomewise.concurrency import run_in_thread
 from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
-from tomewise.memory.schemata.levels import MOST_LEVELS, Level, grow_levels, keep_unclustered
-from tomewise.memory.schemata.network import LinkRules, Links, find_links
-from tomewise.memory.schemata.plan import Cluster, list_clusters, slice_run
+from tomewise.memory.schemata.catalog import Catalog, Cluster
+from tomewise.memory.schemata.levels import FIRST_LABEL, MOST_LEVELS, Level, grow_levels, keep_unclustered
+from tomewise.memory.schemata.network import LinkRules, Links, count_linked, find_links
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.state import Ground, load_ground, load_labels, load_shared, write_levels
+from tomewise.memory.schemata.summaries import summarise
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -30,11 +29,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.store.write import Write
 
-_SUMMARY_TOKENS = 150
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
 _ENOUGH = 50  # passages whose similarities set the threshold
-
-_Summarise = Callable[[SummaryIn], Coroutine[Any, Any, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class _Plan:
     theta: float
     levels: list[Level]
     levels_before: int
-    clusters: dict[int, Cluster]
+    catalog: Catalog
     stored: frozenset[int]
     stale: list[Cluster]
     failed: frozenset[int]
@@ -104,7 +100,9 @@ class SchemataLayer:
             return NO_CALLS
         k = self._rules.k
         most = 2 * k + (MOST_LEVELS - 1) * 2 * k * k if self._split else MOST_LEVELS
-        return CallCount("1 for every 4 to 12 members of a cluster that is new or has changed", most)
+        return CallCount(
+            "1 for every 4 to 12 passages or 12 to 36 summaries in a cluster that is new or has changed", most
+        )
 
     async def update(self, change: Change, report: Report) -> LayerReport:
         """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
@@ -133,7 +131,7 @@ class SchemataLayer:
 
         texts = await run_in_thread(self._load_texts, plan)
         for cluster in plan.stale:
-            texts[cluster.label] = await _summarise(cluster, texts, stand_in)
+            texts[cluster.label] = await summarise(cluster, texts, stand_in)
         return Estimate(
             layer=self.name,
             model=find_name(self._model, SUMMARISE),
@@ -147,23 +145,26 @@ class SchemataLayer:
         texts = await run_in_thread(self._load_texts, plan)
         failed: dict[int, str] = {}
         made: dict[int, None] = {}
+        calls = 0
 
         async def ask(summary_input: SummaryIn) -> str:
+            nonlocal calls
+            calls += 1
             return (await self._model.ask(SUMMARISE, summary_input)).summary
 
-        async def summarise(cluster: Cluster) -> str:
-            return await _summarise(cluster, texts, ask)
+        async def summarise_one(cluster: Cluster) -> str:
+            return await summarise(cluster, texts, ask)
 
         for level, group in groupby(plan.stale, key=lambda cluster: cluster.level):
             clusters = {cluster.label: cluster for cluster in group}
             label = f"schemata of level {level} summarised"
-            replies = await run_each(clusters, summarise, report, label)
+            replies = await run_each(clusters, summarise_one, report, label)
             texts |= replies
             made |= dict.fromkeys(replies)
             failed |= replies.failed
         summaries = {label: texts[label] for label in made}
         vectors = await run_in_thread(self._embedder.embed, list(summaries.values()))
-        return await run_in_thread(self._commit, plan, batch, summaries, vectors, failed)
+        return await run_in_thread(self._commit, plan, batch, summaries, vectors, failed, calls)
 
     def _plan(self, batch: Sequence[int]) -> _Plan:
         record = self._store.builds().get(self.name, {})
@@ -189,27 +190,26 @@ class SchemataLayer:
             levels = grow_levels(ground.keys, links, before, rules.k, split=self._split)
         else:
             levels = keep_unclustered(ground.keys, links)
-        positions = dict(zip(ground.keys.tolist(), ground.passages.positions.tolist(), strict=True))
-        clusters = {cluster.label: cluster for cluster in list_clusters(levels, positions)}
-        stamps = {key: data.get("stamp") for key, data in self._store.node_data(self.name).items()}
-        stale = _find_stale(clusters, stamps)
+        catalog = Catalog.from_levels(levels, ground.passages.positions)
+        stamps = self._store.node_field(self.name, "stamp")
         failed = frozenset(intake.failed)
-        return _Plan(ground, theta, levels, len(before), clusters, frozenset(stamps), stale, failed)
+        return _Plan(ground, theta, levels, len(before), catalog, frozenset(stamps), catalog.list_stale(stamps), failed)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
         """The texts of what the stale clusters are made of, as far as it exists."""
         wanted = {child for cluster in plan.stale for child in cluster.children}
-        texts = {key: passage.content for key, passage in self._store.passages(wanted - plan.clusters.keys()).items()}
+        passages = self._store.passages(key for key in wanted - plan.stored if key < FIRST_LABEL)
+        texts = {key: passage.content for key, passage in passages.items()}
         return texts | {key: node.text for key, node in self._store.nodes_at(wanted & plan.stored).items()}
 
     def _commit(
         self, plan: _Plan, batch: Sequence[int], made: Mapping[int, str], vectors: NDArray[np.float32],
-        failed: Mapping[int, str],
+        failed: Mapping[int, str], calls: int,
     ) -> LayerReport:  # fmt: skip
-        """Write a batch. `made` are the new summaries by label, each with its row of `vectors`."""
-        leaves = _find_leaves(plan.clusters, failed)
+        """Write a batch, which took `calls`. `made` are the new summaries by label, each with its row of `vectors`."""
+        leaves = {key: reason for label, reason in failed.items() for key in plan.catalog.find_leaves(label)}
         taken = {*batch, *plan.failed} - leaves.keys()
-        obsolete = [key for key in plan.stored if key not in plan.clusters]
+        obsolete = plan.stored - frozenset(plan.catalog.labels.tolist())
         ids, born = self._name_nodes(plan)
         with self._store.write() as change:
             keys = self._put_nodes(change, plan, ids, made)
@@ -218,7 +218,7 @@ class SchemataLayer:
             change.replace_vectors(self.name, [keys[label] for label in made], vectors)
             write_levels(change, self._store, self.names, plan.levels, plan.levels_before, keys)
             change.record_intake(self.name, taken, leaves)
-            change.record_build(self.name, self._make_record(plan, born))
+            change.record_build(self.name, self._make_record(plan, born, calls))
         notes = () if plan.levels or not len(plan.ground.keys) else ("no two passages are alike enough to be linked",)
         return LayerReport(layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
 
@@ -241,15 +241,16 @@ class SchemataLayer:
         children = {child for cluster in plan.stale for child in cluster.children}
         known = (children | {cluster.label for cluster in plan.stale}) & plan.stored
         ids = {key: node.id for key, node in self._store.nodes_at(known).items()}
-        ids |= {key: passage.id for key, passage in self._store.passages(children - plan.clusters.keys()).items()}
+        passages = self._store.passages(key for key in children - plan.stored if key < FIRST_LABEL)
+        ids |= {key: passage.id for key, passage in passages.items()}
         for cluster in plan.stale:
             if cluster.label not in ids:
                 ids[cluster.label] = content_id(self.name, born, cluster.stamp)
                 born += 1
         return ids, born
 
-    def _make_record(self, plan: _Plan, born: int) -> dict[str, Any]:
-        linked = len(np.union1d(plan.levels[0].links.a, plan.levels[0].links.b)) if plan.levels else 0
+    def _make_record(self, plan: _Plan, born: int, calls: int) -> dict[str, Any]:
+        linked = count_linked(plan.levels[0].links) if plan.levels else 0
         network = {
             "alpha": self._rules.alpha,
             "sigma": self._rules.sigma,
@@ -257,7 +258,8 @@ class SchemataLayer:
             "theta": plan.theta,
             "passages": len(plan.ground.keys),
             "isolated": len(plan.ground.keys) - linked,
-            "clusters": _count_levels(plan.clusters.values()),
+            "clusters": np.bincount(plan.catalog.levels)[1:].tolist(),
+            "calls": calls,
         }
         return {
             "model": find_name(self._model, SUMMARISE),
@@ -267,46 +269,6 @@ class SchemataLayer:
             "levels": len(plan.levels),
             "born": born,
         }
-
-
-async def _summarise(cluster: Cluster, texts: Mapping[int, str], ask: _Summarise) -> str:
-    """Summarise what a cluster is made of: in one call, or in parts, and then the parts together.
-
-    Children without a text are left out. Raises BadReply if none has one.
-    """
-    parts = {child: texts[child] for child in cluster.children if texts.get(child)}
-    if not parts:
-        raise BadReply("none of the members of the cluster could be summarised")
-    while True:
-        runs = list(slice_run(list(parts)))
-        inputs = [SummaryIn(texts=[parts[part] for part in run], max_tokens=_SUMMARY_TOKENS) for run in runs]
-        summaries = await gather_calls(ask(summary_input) for summary_input in inputs)
-        if len(runs) == 1:
-            return summaries[0]
-        parts = {run[0]: summary for run, summary in zip(runs, summaries, strict=True)}
-
-
-def _find_stale(clusters: Mapping[int, Cluster], stamps: Mapping[int, object]) -> list[Cluster]:
-    """The clusters without a node of the same stamp, and those made from one of these; the lowest level first."""
-    stale: dict[int, Cluster] = {}
-    for label, cluster in clusters.items():
-        if stamps.get(label) != cluster.stamp or not stale.keys().isdisjoint(cluster.children):
-            stale[label] = cluster
-    return list(stale.values())
-
-
-def _find_leaves(clusters: Mapping[int, Cluster], failed: Mapping[int, str]) -> dict[int, str]:
-    """The passages below each failed cluster, with the reason of the failure."""
-    leaves: dict[int, str] = {}
-    for label, reason in failed.items():
-        waiting = [label]
-        while waiting:
-            current = waiting.pop()
-            if current in clusters:
-                waiting += clusters[current].children
-            else:
-                leaves[current] = reason
-    return leaves
 
 
 def _make_node(cluster: Cluster, layer: str, ids: Mapping[int, NodeId], text: str) -> Node:
@@ -320,11 +282,6 @@ def _make_node(cluster: Cluster, layer: str, ids: Mapping[int, NodeId], text: st
         position=cluster.position,
         data={"stamp": cluster.stamp if text else ""},
     )
-
-
-def _count_levels(clusters: Iterable[Cluster]) -> list[int]:
-    counts = Counter(cluster.level for cluster in clusters)
-    return [counts[level] for level in sorted(counts)]
 
 
 def _join(known: Links, added: Links) -> Links:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.schemata.levels import Level, SlotLabels
+from tomewise.memory.schemata.levels import FIRST_LABEL, Level, SlotLabels
 from tomewise.memory.schemata.network import Links, Passages, match_pairs
 from tomewise.memory.schemata.shared_entities import pair_passages
 
@@ -37,17 +37,22 @@ class Ground:
 
 def load_ground(store: Store, names: SchemataNames, known: frozenset[int], fresh: frozenset[int]) -> Ground:
     """Load the `known` passages with their links, and the `fresh` ones."""
-    wanted = np.array(sorted(known | fresh), np.int64)
     order, documents, positions = store.passage_order()
-    used = np.isin(order, wanted)
+    is_known, is_fresh = _flag(order, known), _flag(order, fresh)
+    used = is_known | is_fresh
     keys = order[used]
     columns = store.vectors("passages")
-    vectors = np.asarray(columns.rows[np.searchsorted(columns.keys, keys)], np.float32)
+    passages = Passages(columns.rows, np.searchsorted(columns.keys, keys), documents[used], positions[used])
     table = store.edges(names.links(0)).rows
-    table = table[np.isin(table[:, :2], np.array(sorted(known), np.int64)).all(axis=1)]
-    links = Links.from_pairs(find_places(keys, table[:, 0]), find_places(keys, table[:, 1]), table[:, 2])
-    places = np.flatnonzero(np.isin(keys, np.array(sorted(fresh), np.int64)))
-    return Ground(keys, Passages(vectors, documents[used], positions[used]), links, places)
+    places = np.where(is_known[used], np.arange(len(keys)), -1)
+    a, b = find_places(keys, places, table[:, 0]), find_places(keys, places, table[:, 1])
+    both = (a >= 0) & (b >= 0)
+    return Ground(keys, passages, Links.from_pairs(a[both], b[both], table[both, 2]), np.flatnonzero(is_fresh[used]))
+
+
+def _flag(keys: NDArray[np.int64], wanted: frozenset[int]) -> NDArray[np.bool_]:
+    """Which of the keys are wanted."""
+    return np.isin(keys, np.fromiter(wanted, np.int64, len(wanted)), kind="table")
 
 
 def load_labels(store: Store, names: SchemataNames, levels: int) -> list[SlotLabels]:
@@ -59,18 +64,21 @@ def load_labels(store: Store, names: SchemataNames, levels: int) -> list[SlotLab
     return found
 
 
-def find_places(keys: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places in `keys`, which are in any order, of the keys `wanted`."""
-    order = np.argsort(keys)
-    places: NDArray[np.int64] = order[np.searchsorted(keys, wanted.astype(np.int64), sorter=order)]
-    return places
+def find_places(
+    keys: NDArray[np.int64], places: NDArray[np.int64], wanted: NDArray[np.float64] | NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The places (n,) that belong to `keys` (n,), which are in any order, for each key wanted; -1 for other keys."""
+    wanted = wanted.astype(np.int64)
+    table = np.full(1 + max(int(keys.max(initial=0)), int(wanted.max(initial=0))), -1, np.int64)
+    table[keys] = places
+    return table[wanted]
 
 
 def load_shared(store: Store, entities: str, keys: NDArray[np.int64], most: int) -> Links:
     """Links without weight between the places of `keys` that see the same entity, see `pair_passages`."""
     table = store.edges(f"seen-in:{entities}").rows.astype(np.int64)
-    table = table[np.isin(table[:, 1], keys)]
-    a, b = pair_passages(table[:, 0], find_places(keys, table[:, 1]), most)
+    places = find_places(keys, np.arange(len(keys)), table[:, 1])
+    a, b = pair_passages(table[places >= 0, 0], places[places >= 0], most)
     return Links.from_pairs(a, b, np.zeros(len(a)))
 
 
@@ -116,5 +124,8 @@ def write_edges(
 
 def _replace(values: NDArray[np.int64], keys: Mapping[int, int]) -> NDArray[np.int64]:
     """The values, with keys in place of the labels of new clusters."""
-    known, inverse = np.unique(values, return_inverse=True)
-    return np.array([keys.get(value, value) for value in known.tolist()], np.int64)[inverse]
+    is_label = values >= FIRST_LABEL
+    replaced = values.copy()
+    known, places = np.unique(values[is_label], return_inverse=True)
+    replaced[is_label] = np.array([keys[label] for label in known.tolist()], np.int64)[places]
+    return replaced

@@ -26,11 +26,12 @@ class StoredRecords(Session):
 
     def intake(self, layer: str) -> Intake:
         """What a layer has taken in so far."""
+        query = "SELECT node, failure FROM intake WHERE layer = ?"
         with self.read() as connection:
-            rows = connection.execute(select(intake.c.node, intake.c.failure).where(intake.c.layer == layer)).all()
-        return Intake(
-            done=frozenset(row[0] for row in rows if not row[1]), failed={row[0]: row[1] for row in rows if row[1]}
-        )
+            cursor: Any = connection.exec_driver_sql(query, (layer,)).cursor  # bare rows: a tome may have many nodes
+            rows = dict(cursor.fetchall())
+        failed = {node: failure for node, failure in rows.items() if failure}
+        return Intake(done=frozenset(rows.keys() - failed.keys() if failed else rows), failed=failed)
 
     def count_intake(self, layer: str) -> int:
         """The number of nodes that a layer has taken in, without those that failed."""

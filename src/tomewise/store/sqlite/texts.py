@@ -91,12 +91,13 @@ class StoredTexts(Session):
         order = (nodes.c.level, nodes.c.position, nodes.c.id)
         return _nodes(self._by_key(query.where(nodes.c.layer == layer), None, order))
 
-    def node_data(self, layer: str) -> dict[int, dict[str, Any]]:
-        """The data of all nodes of a layer by key, without their texts."""
-        query = "SELECT key, data FROM nodes WHERE layer = ?"
+    def node_field(self, layer: str, field: str) -> dict[int, str]:
+        """One text of the data of all nodes of a layer, by key; empty for a node without this field."""
+        query = "SELECT key, coalesce(json_extract(data, '$.' || ?), '') FROM nodes WHERE layer = ?"
         with self.read() as connection:
-            cursor: Any = connection.exec_driver_sql(query, (layer,)).cursor  # bare rows: a layer may have many nodes
-            return {key: json.loads(data) for key, data in cursor}
+            # Bare rows, as a layer may have many nodes.
+            cursor: Any = connection.exec_driver_sql(query, (field, layer)).cursor
+            return dict(cursor.fetchall())
 
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         """Nodes by key, in the order of the keys, without their sources."""
