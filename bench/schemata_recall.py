@@ -116,7 +116,9 @@ def main() -> None:
     for batch, row in rows.items():
         means = [f"{100 * np.mean(row.recalls[name]):.1f}" for name in ("hierarchical", "prune and grow")]
         print(f"| {batch or 'offline'} | {' | '.join(means)} | {row.built:,} |")
-    print(f"{len(rows[None].recalls['hierarchical'])} questions. Offline: {describe_network(rows[None].networks)}")
+    print(f"{len(rows[None].recalls['hierarchical'])} questions")
+    for batch, row in rows.items():
+        print(f"{batch or 'offline'}: {describe_network(row.networks)}")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def open_first_event(page: Page) -> None:
 def ask_question(page: Page) -> None:
     """Ask the sample's question, and wait for the answers."""
     question = next(each.question for each in questions() if each.id == "f2")
-    page.locator("textarea:visible").first.fill(question)
+    page.locator("[placeholder^='Ask']").first.fill(question)
     page.keyboard.press("Enter")
     expect(page.locator(".answer-text").first).to_be_visible(timeout=90_000)
     expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=90_000)
@@ -131,9 +131,9 @@ def list_views(experiment: str, quoted: Citation) -> list[View]:
         View("library", "#/", ".tome-layers"),
         View("tome", link(TOME), "table"),
         View("build", link(TOME, "build", system="raptor"), ".card table"),
-        View("ask", link(TOME, "ask"), "textarea:visible"),
-        View("answer", link(TOME, "ask", system="comorag"), "textarea:visible", ask_question),
-        View("compare", link(TOME, "compare"), "textarea:visible", ask_question),
+        View("ask", link(TOME, "ask"), "[placeholder^='Ask']"),
+        View("answer", link(TOME, "ask", system="comorag"), "[placeholder^='Ask']", ask_question),
+        View("compare", link(TOME, "compare"), "[placeholder^='Ask']", ask_question),
         View("document", link(TOME, "doc", **span), "mark.current"),
         View("memory", link(TOME, "memory", layer="graph:passages-triples"), ".tp-node"),
         View("memory-node", link(TOME, "memory", layer="schemata"), ".tp-node", open_node),
