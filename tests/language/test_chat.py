@@ -445,6 +445,18 @@ def test_a_reply_in_another_protocol_says_how_to_name_the_model():
         assert "protocol" not in str(classify_error(TypeError("odd"), spec))
 
 
+def test_a_provider_whose_client_takes_no_http_client_of_ours_names_the_other_way(monkeypatch):
+    class Picky:
+        """A provider like that of Groq: its client takes an `httpx.AsyncClient` alone."""
+
+        def __init__(self, *, api_key=None, http_client=None):
+            raise TypeError("Invalid `http_client` argument")
+
+    monkeypatch.setattr(provider, "infer_provider_class", lambda _: Picky)
+    with pytest.raises(UsageError, match=r"openai:m, with the address .*Invalid `http_client`"):
+        provider.connect(ModelSpec.parse("groq:m"), "key", 4)
+
+
 def test_a_server_at_an_own_address_is_asked_without_a_key(monkeypatch):
     class Keyed:
         """A provider whose client refuses to work without a key, like that of Anthropic."""

@@ -289,7 +289,13 @@ def _provider(spec: ModelSpec, api_key: str | None, http: httpx2.AsyncClient) ->
     if spec.address and "base_url" not in parameters:
         raise UsageError(f"{spec.provider!r} cannot be asked at another address: leave the base URL out")
     accepted = {name: value for name, value in arguments.items() if value and name in parameters}
-    provider: Provider[Any] = kind(**accepted)
+    try:
+        provider: Provider[Any] = kind(**accepted)
+    except TypeError as error:  # its client takes an HTTP client of another library alone
+        raise UsageError(
+            f"{spec.provider!r} cannot be asked in its own protocol here: name the model openai:{spec.model}, with the "
+            f"address of its OpenAI-compatible endpoint as the base URL ({error})"
+        ) from error
     if hasattr(provider.client, "max_retries"):
         provider.client.max_retries = 0  # `retry` counts and bounds the retries, and waits as the server asks
     return provider
