@@ -140,7 +140,7 @@ def list_views(experiment: str, quoted: Citation) -> list[View]:
         View("memory-answer", link(TOME, "memory", trace=2), ".tp-node"),
         View("history", link(TOME, "history"), "table"),
         View("trace", link(TOME, "history/2"), ".events", open_first_event),
-        View("answers", link(TOME, "history", first=1, second=2), ".answer-text"),
+        View("answers", link(TOME, "history", first=2, second=3), ".answer-text"),
         View("evaluations", "#/evaluations", "table"),
         View("evaluation", f"{chosen}?baseline=naive&by=type", ".tracks"),
         View("evaluation-question", f"{chosen}?question=f2&first=naive&second=raptor", ".pieces"),

@@ -58,14 +58,16 @@ export function DocumentView({ tome, query, navigate }) {
   useEffect(() => { if (text.parts.length) showCurrent(box.current); }, [text.turn, query.start, query.end, at]);
 
   const title = text.title || query.id?.replace(/\/$/, "").split("/").pop() || "Document";
+  const place = current && findPlace(text.parts, current.start);
   const isMoved = current?.quote && text.parts.length && readSpan(text.parts, current) !== current.quote;
   return html`
     <${Head} title=${title}>${title === query.id ? null : html`<span class="path">${query.id}</span>`}</${Head}>
     <${ErrorNotice} error=${text.error ?? trace.error} />
+    ${text.error ? html`<p><a href=${link(tome)}>All documents of ${tome}</a></p>` : null}
     ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.quote}”</${Notice}>` : null}
     ${text.error ? null : html`<div class="reader-tools">
       ${stops.length ? html`<div class="actions" role="group" aria-label="Quotations">
-        <span class="number">Quotation ${at < 0 ? "–" : at + 1} of ${stops.length}</span>
+        <span class="number">Quotation ${at < 0 ? "–" : at + 1} of ${stops.length}${place ? `, ${place}` : ""}</span>
         <${Button} small aria-label="Previous quotation" onClick=${() => step(-1)}>← <kbd>p</kbd></${Button}>
         <${Button} small aria-label="Next quotation" onClick=${() => step(1)}>→ <kbd>n</kbd></${Button}>
         ${query.trace ? html`<a href=${link(tome, "history", {}, query.trace)}>the answer</a>` : null}</div>` : null}
@@ -146,6 +148,11 @@ function useText(tome, id, start, end) {
 function hold(box, part) {
   const rect = part && box?.querySelector(`[data-part="${part.start}"]`)?.getClientRects()[0];
   return rect ? [part.start, rect.top] : null;
+}
+
+/** The place that the source states for a character, such as its chapter. */
+function findPlace(parts, character) {
+  return parts.flatMap((part) => part.passages).find((passage) => passage.start <= character && passage.end > character)?.place;
 }
 
 /** The text of a span, as far as it is here. */
