@@ -50,9 +50,9 @@ async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
 
 
 async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
-    variant = choose_bounded(body.system, body.settings)
     async with service.queue, asyncio.timeout(service.options.seconds):
         tome = await service.library.open(name)
+        variant = choose_bounded(body.system or tome.default_system, body.settings)
         with service.library.budget(service.options.bounds):
             async with service.offer_build(tome, variant):
                 found = await tome.asearch(body.query, system=variant, limit=body.limit)
@@ -73,7 +73,8 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
         emit(write_event("usage", asdict(spent)))
 
     try:
-        system = (await find_variant(await service.library.open(name), body)).label if body.session else body.system
+        tome = await service.library.open(name)
+        system = (await find_variant(tome, body)).label if body.session else body.system or tome.default_system
         service.library.find_path(name)
         emit(write_event("started", {"tome": name, "system": system, "model": service.library.model_name}))
         emit(write_event("answer", await service.answer_json(*await service.ask(name, body, report))))

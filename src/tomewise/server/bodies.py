@@ -37,9 +37,9 @@ class NewDocument(Body):
 
 
 class ChosenSystem(Body):
-    """A system, as on the command line, and settings of its recipe."""
+    """A system, as on the command line, and settings of its recipe. Without a system, the default of the tome."""
 
-    system: Name = "hybrid"
+    system: Name | None = None
     settings: Annotated[dict[str, Any], Field(max_length=50)] = Field(default_factory=dict)
 
 

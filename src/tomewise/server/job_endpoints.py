@@ -68,7 +68,8 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> di
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    task = {"system": body.system, "settings": body.settings, "bounds": asdict(bounds)}
+    system = body.system or (await service.library.open(tome)).default_system
+    task = {"system": system, "settings": body.settings, "bounds": asdict(bounds)}
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).as_json()
 

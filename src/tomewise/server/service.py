@@ -96,11 +96,11 @@ class Service:
         nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
         return {**as_json(answer), "within": None, "nearest": nearest_json(nearest), "trace": answer.trace}
 
-    async def estimate(self, name: str, system: str, settings: dict[str, Any]) -> dict[str, Any]:
+    async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> dict[str, Any]:
         """The object of `tome build --estimate --json`."""
-        variant = choose_bounded(system, settings)
         async with self.queue, asyncio.timeout(self.options.seconds):
-            return await self._estimate(await self.library.open(name), variant)
+            tome = await self.library.open(name)
+            return await self._estimate(tome, choose_bounded(system or tome.default_system, settings))
 
     async def _estimate(self, tome: Tome, variant: Variant) -> dict[str, Any]:
         variant = replace(variant, name=variant.label)
@@ -114,8 +114,8 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     The session may have been begun elsewhere, so the bounds hold for its own settings too.
     """
     record = await asyncio.to_thread(tome.session(body.session).read) if body.session else None
-    is_named = record is None or "system" in body.model_fields_set
-    return choose_bounded(body.system if record is None or is_named else record.system, body.settings)
+    begun_with = record.system if record else tome.default_system
+    return choose_bounded(body.system or begun_with, body.settings)
 
 
 def _find_service(request: Request) -> Service:

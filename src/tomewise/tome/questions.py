@@ -70,6 +70,11 @@ class Questions:
         """The store, model and embedder from which systems are wired. The model's replies are kept in the store."""
         return self._kit
 
+    @property
+    def default_system(self) -> str:
+        """The system that answers, builds and searches where none is named."""
+        return self._default_system
+
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             self._store.check()
