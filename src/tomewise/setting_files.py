@@ -88,7 +88,7 @@ def remove_setting(name: str, *, here: bool) -> bool:
     if role in models and models.keys() != {role}:
         del models[role]
     else:
-        del document[table]
+        del document[name if name in document else table]
     was_usable = here and _is_usable(path, before)
     raw = document.as_string().encode("utf-8")
     _write(path if here else path.resolve(), raw)
@@ -146,10 +146,14 @@ def _write(path: Path, raw: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+            if path.exists():
+                shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error

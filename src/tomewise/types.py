@@ -369,7 +369,7 @@ class Answer:
         return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
 
     def _repr_html_(self) -> str:
-        # By its name: a module that writes nouns is above this one.
+        # By its name, since `notebook` imports this module; only a notebook asks for it.
         written: str = import_module("tomewise.notebook").write_answer(self)
         return written
 

@@ -389,8 +389,9 @@ class PlainStore:
         self._change(add)
         return self._read().last["trace"]
 
-    def traces(self, limit: int = 20) -> list[dict[str, Any]]:
-        return [dict(trace) for _, trace in sorted(self._read().traces.items(), reverse=True)][:limit]
+    def traces(self, limit: int = 20, *, before: int | None = None) -> list[dict[str, Any]]:
+        numbered = sorted(self._read().traces.items(), reverse=True)
+        return [dict(trace) for number, trace in numbered if before is None or number < before][:limit]
 
     def trace(self, number: int) -> dict[str, Any] | None:
         return self._read().traces.get(number)

@@ -120,7 +120,8 @@ def test_a_declined_question_shows_the_nearest_passages(command, log_in_tome):
     assert (declined["answer"], declined["resolved"], declined["forced"]) == ("", False, False)
     assert (declined["supported"], declined["citations"]) == ("none", [])
     assert [(near["position"], near["text"]) for near in declined["nearest"]] == [(0, LOG)]
-    assert set(declined["nearest"][0]) == {"document", "passage", "position", "title", "place", "text"}
+    where = {"document", "passage", "position", "start", "end", "title", "place"}
+    assert set(declined["nearest"][0]) == {*where, "text"}
     forced = json.loads(command("ask", question, "--json", "--force").out)
     assert (forced["resolved"], forced["forced"], forced["nearest"]) == (True, False, [])
 

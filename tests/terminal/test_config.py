@@ -148,6 +148,9 @@ def test_unset_names_the_nearest_and_removes_what_is_no_setting(command, own):
     assert "'limt' is not a setting" in command("config").err
     assert command("config", "unset", "limt").code == 0
     assert load().timeout == 3
+    own.write_text('"a.b" = 1\ntimeout = 3\n')
+    assert command("config", "unset", "a.b").code == 0
+    assert own.read_text() == "timeout = 3\n"
 
 
 def test_a_file_that_cannot_be_read_is_left_as_it_is(command, own):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+_redirecting = Lock()
 LAYERS, HEADS, DIMENSIONS, MAX_TOKENS = 6, 12, 384, 256
 BATCH_TOKENS = 512  # about 0.15 s on one core: an interruption waits no longer than that
 GRAPH_VERSION = 1  # increase it with every change of the graph that `onnx_graph` builds
@@ -164,10 +165,12 @@ def _session(path: Path) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # no warnings on standard error; failures raise errors
     providers = choose_providers(onnxruntime.get_available_providers())
-    # ONNX Runtime prints which libraries of CUDA it cannot load; standard output belongs to answers.
-    with redirect_stdout(sys.stderr):
-        if len(providers) > 1:
-            onnxruntime.preload_dlls(msvc=False)  # the libraries that pip installed
+    if len(providers) == 1:
+        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+    # ONNX Runtime prints which libraries of CUDA it cannot load; standard output belongs to answers. One thread at a
+    # time, since standard output is that of the whole process.
+    with _redirecting, redirect_stdout(sys.stderr):
+        onnxruntime.preload_dlls(msvc=False)  # the libraries that pip installed
         return onnxruntime.InferenceSession(str(path), options, providers=providers)
 
 

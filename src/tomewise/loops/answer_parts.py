@@ -12,9 +12,9 @@ parts together are the text of the answer, or nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tomewise.language.listening import listen
 from tomewise.language.partial import PartialReply
@@ -23,6 +23,7 @@ from tomewise.language.roles.answering import may_become_failure
 from tomewise.loops.events import shorten
 from tomewise.types import Event, LanguageModel
 
+T = TypeVar("T")
 ANSWER_PART = "answer_part"
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -31,34 +32,28 @@ _whole: ContextVar[bool] = ContextVar("tomewise_whole", default=False)
 _only_full: ContextVar[bool] = ContextVar("tomewise_only_full", default=False)
 
 
-@contextmanager
-def send_parts(emit: Emit | None) -> Iterator[None]:
+def send_parts(emit: Emit | None) -> AbstractContextManager[None]:
     """Send the parts of answers that are written inside to `emit`; to nobody for None."""
-    token = _emit.set(emit)
-    try:
-        yield
-    finally:
-        _emit.reset(token)
+    return _set(_emit, emit)
 
 
-@contextmanager
-def answer_whole() -> Iterator[None]:
+def answer_whole() -> AbstractContextManager[None]:
     """Let answers inside come whole, for callers who show no parts: then nothing is asked of a server to stream."""
-    token = _whole.set(True)
-    try:
-        yield
-    finally:
-        _whole.reset(token)
+    return _set(_whole, True)
+
+
+def show_only_full() -> AbstractContextManager[None]:
+    """Show only parts of answers that the evidence supports in full, since after any other the search goes on."""
+    return _set(_only_full, True)
 
 
 @contextmanager
-def show_only_full() -> Iterator[None]:
-    """Show only parts of answers that the evidence supports in full, since after any other the search goes on."""
-    token = _only_full.set(True)
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _only_full.reset(token)
+        variable.reset(token)
 
 
 async def ask_answer(model: LanguageModel, given: AnswerIn, *, final: bool = True) -> AnswerOut:

@@ -75,6 +75,7 @@ async def estimate(layers: Sequence[Layer], store: Store, report: Report = lambd
         change = await run_in_thread(find_changes, layer, store, layers)
         has_work = bool(change) or await run_in_thread(_has_changes_below, layer, layers, store)
         estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))
+    report(Progress(label="layers estimated", done=len(order), total=len(order)))
     return estimates
 
 

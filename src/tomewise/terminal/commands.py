@@ -149,32 +149,30 @@ def ask(
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
     text = read_question(question)
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with (
-        show_work(" ".join(filter(None, ("asking", session or system)))) as work,
-        open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book,
-    ):
+    with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
         from tomewise.loops.answer_parts import answer_whole
         from tomewise.systems.spec import parse_variant
         from tomewise.terminal import render
         from tomewise.tome import reports, scopes
 
         variant = parse_variant(system or find_system())
-        scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
-        if picture:
-            check_picture_file(picture)
-            begun = book.session(session).read() if session and not system else None
-            book.check_drawing(begun.system if begun else variant)
-        more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force, "fresh": fresh}
-        more["on_event"] = choose_listener(work, print_events=trace and not as_json)
-        with nullcontext() if work.is_shown else answer_whole():
-            if session is None:
-                answer = book.ask(text, system=variant, within=scope, **more)
-            else:
-                stated = variant if system else None
-                answer = book.session(session).ask(text, system=stated, within=scope, **more)
-        nearest = reports.find_nearest(answer, book.store)
-        if picture:
-            save_picture(book.draw_answer(text, answer), picture)
+        with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+            scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
+            if picture:
+                check_picture_file(picture)
+                begun = book.session(session).read() if session and not system else None
+                book.check_drawing(begun.system if begun else variant)
+            more: dict[str, Any] = {"options": option or (), "instructions": instructions, "force": force}
+            more |= {"fresh": fresh, "on_event": choose_listener(work, print_events=trace and not as_json)}
+            with nullcontext() if work.is_shown else answer_whole():
+                if session is None:
+                    answer = book.ask(text, system=variant, within=scope, **more)
+                else:
+                    stated = variant if system else None
+                    answer = book.session(session).ask(text, system=stated, within=scope, **more)
+            nearest = reports.find_nearest(answer, book.store)
+            if picture:
+                save_picture(book.draw_answer(text, answer), picture)
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=trace)
         return

@@ -41,17 +41,15 @@ def search(
     """Show the evidence that a system finds, without an answer. No model is asked to answer."""
     system = system or find_system()
     bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with (
-        show_work(f"searching with {system}"),
-        open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book,
-    ):
+    with show_work(f"searching with {system}"):
         from tomewise.systems.spec import parse_variant
         from tomewise.terminal import render
         from tomewise.tome.reports import evidence_json
         from tomewise.tome.scopes import find_scope
 
         variant = parse_variant(system)
-        scope = find_scope(book.store, documents=document or (), where=where or ())
-        found = book.search(query, system=variant, limit=limit, within=scope)
-        pieces = evidence_json(found, book.store)
+        with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+            scope = find_scope(book.store, documents=document or (), where=where or ())
+            found = book.search(query, system=variant, limit=limit, within=scope)
+            pieces = evidence_json(found, book.store)
     print_json(pieces) if as_json else render.print_evidence(pieces, console(), scope)

@@ -271,9 +271,7 @@ class Questions:
         **arguments: Any,
     ) -> Ask:
         """A function that asks one question of this system, with further arguments of `aask`."""
-        _, choice = choose_system(
-            self._default_system if system is None else system, settings
-        )  # once for all questions, and so is the scope
+        _, choice = self._choose_system(system, settings)  # once for all questions, and so is the scope
         if scope := find_scope(self._store, **narrowing):
             arguments["within"] = scope
 

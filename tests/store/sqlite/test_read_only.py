@@ -23,7 +23,7 @@ def test_answers_leave_nothing(here: Path) -> None:
         assert (answer.text, answer.trace) == ("Ada Marsh", None)
         assert (tome.store.traces(), list(tome.export())) == before
         for write in (lambda: tome.add(LIGHT), lambda: tome.remove("light"), lambda: tome.build("raptor")):
-            with pytest.raises(StoreError, match="may only be read"):
+            with pytest.raises(StoreError, match="may only be read: it was opened with read_only"):
                 write()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class Session:
     def __init__(self, path: Path, engine: Engine) -> None:
         self.path = path
         self.read_only = is_read_only(path)
+        self._remedy = "check the permissions of it and its folder, or copy it"
         self._process: int | None = os.getpid()  # None once closed
         self._engine = engine
         self._turn = threading.RLock()  # one transaction in this process
@@ -64,7 +65,10 @@ class Session:
     def size(self) -> int:
         """The size of the file in bytes, with what was written and waits in the log beside it."""
         log = self.path.with_name(self.path.name + "-wal")
-        return self.path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        size = self.path.stat().st_size
+        with suppress(FileNotFoundError):  # a process that closes the tome deletes the log
+            size += log.stat().st_size
+        return size
 
     def cache_size(self) -> int:
         """How many bytes the cached arrays beside the file take."""
@@ -160,4 +164,4 @@ class Session:
     def _check_writable(self) -> None:
         self.check()
         if self.read_only:
-            raise StoreError(f"{self.path} may only be read: check the permissions of it and its folder, or copy it")
+            raise StoreError(f"{self.path} may only be read: {self._remedy}")
