@@ -171,6 +171,68 @@ async def test_a_request_that_is_wrong_stays_wrong(server: OpenAIServer) -> None
 
 
 @pytest.mark.parametrize(
+    "failing",
+    [
+        fail_with(500),
+        Behaviour(b"<html><body>Welcome</body></html>", headers={"Content-Type": "text/html"}),
+        Behaviour({"status": "ok"}),
+        Behaviour(None, pieces=[]),
+        Behaviour(None, pieces=[b"data: [DONE]\n\n"]),
+        Behaviour(None, pieces=[b": a comment\n\n"], cut=True),
+        Behaviour(None, pieces=[b": a comment\n\n"], hold=True),
+    ],
+    ids=["error", "page", "no completion", "empty", "only the end", "cut", "silence"],
+)
+async def test_a_stream_without_text_makes_the_next_attempt_plain(server: OpenAIServer, failing: Behaviour) -> None:
+    async with chat_model(server, timeout=1.0) as model:
+        server.handler = lambda request: failing if request["stream"] else reply_with(REPLY)
+        for _ in range(2):
+            assert (await ask(model, Ear())).cue == CUE
+    assert [request["stream"] for request in server.requests] == [True, False, False]
+
+
+async def test_a_server_that_has_streamed_is_asked_to_stream_again(server: OpenAIServer) -> None:
+    ear = Ear()
+    async with chat_model(server, stream_with(REPLY), fail_with(500), reply_with(REPLY), stream_with(REPLY)) as model:
+        for _ in range(3):
+            assert (await ask(model, ear)).cue == CUE
+    assert [request["stream"] for request in server.requests] == [True, True, False, True]
+    assert ear.texts == [REPLY, "", REPLY]
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        fail_with(429), fail_with(503),
+        Behaviour(None, pieces=[write_event({"error": {"message": "overloaded", "code": 503}})]),
+        stream_with('{"cue": "Ma', finish=None, usage=False, done=False, cut=True),
+        stream_with('{"cue": "Ma', finish=None, usage=False, done=False, hold=True),
+    ],
+    ids=["rate", "busy", "busy in the stream", "cut after text", "silence after text"],
+)  # fmt: skip
+async def test_a_failure_that_is_not_due_to_the_stream_leaves_it_on(server: OpenAIServer, failing: Behaviour) -> None:
+    async with chat_model(server, failing, stream_with(REPLY), timeout=1.0) as model:
+        assert (await ask(model, Ear())).cue == CUE
+    assert [request["stream"] for request in server.requests] == [True, True]
+
+
+async def test_a_prompt_that_is_too_long_is_sent_once(server: OpenAIServer) -> None:
+    error = {"message": "the limit is 8192 tokens", "type": "invalid_request_error", "code": "context_length_exceeded"}
+    async with chat_model(server, Behaviour({"error": error}, 400)) as model:
+        with meter() as m, pytest.raises(ModelError, match="name a model with a larger window"):
+            await ask(Budgeted(model, calls=1), Ear())
+    assert (len(server.requests), m.usage().total.calls) == (1, 1)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_key_or_a_name_that_is_wrong_is_sent_once(server: OpenAIServer, status: int) -> None:
+    async with chat_model(server, fail_with(status)) as model:
+        with pytest.raises(ModelUnavailable):
+            await ask(model, Ear())
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
     "dropped",
     [
         stream_with('{"cue": "Ma', finish=None, usage=False, done=False, cut=True),
@@ -327,3 +389,13 @@ async def test_a_provider_that_cannot_stream_gets_a_plain_request(
     async with chat_model(server, reply_with(REPLY)) as model:
         assert (await ask(model, ear)).cue == CUE
     assert (len(server.requests), server.requests[0]["stream"], ear.texts) == (1, False, [""])
+
+
+async def test_a_provider_that_cannot_stream_is_not_asked_again_without_the_stream(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenAIChatModel, "request_stream", Model.request_stream)
+    async with chat_model(server, fail_with(400, "no such thing")) as model:
+        with pytest.raises(ModelError, match="no such thing"):
+            await ask(model, Ear())
+    assert len(server.requests) == 1

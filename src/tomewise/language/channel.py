@@ -34,8 +34,8 @@ _TEST_REQUEST = ChatRequest("Reply with one short JSON object.", ['Reply with {"
 class Channel:
     """One connection and the requests on it. Event loops cannot share a connection, so each loop has a channel.
 
-    `replies` counts the replies that came. `streams` is False once the server has rejected a request to stream, and
-    has then replied to the plain one. `test` is locked while a test request runs.
+    `replies` counts the replies that came. `streams` is True once a streamed request got a reply, and False if only a
+    plain one did after the streamed one had failed; None is unknown. `test` is locked while a test request runs.
     """
 
     connection: Connection
@@ -43,7 +43,7 @@ class Channel:
     timeout: float
     backoff: Backoff
     replies: int = 0
-    streams: bool = True
+    streams: bool | None = None
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def request(self, request: ChatRequest, bill: Bill) -> ChargedReply:
@@ -107,7 +107,8 @@ class _Attempts:
 
     def __init__(self, channel: Channel, request: ChatRequest, bill: Bill) -> None:
         self._channel = channel
-        self._request = request
+        self._request = replace(request, listener=None) if channel.streams is False else request
+        self._has_listener = request.listener is not None
         self._bill = bill
         self._replies_before = channel.replies
         self._failures: list[PassingFailure] = []  # without those of a busy server: the request does not cause them
@@ -121,18 +122,18 @@ class _Attempts:
             raise
 
     async def _stream_or_not(self) -> ChargedReply:
-        """Make an attempt. A request to stream that the server rejects is sent again as a plain one."""
-        plain = replace(self._request, listener=None)
-        if not self._channel.streams:
-            return await self._channel.send(plain, self._bill)
+        """Make an attempt. After a failure that may be due to the stream, the next one is plain."""
         try:
-            return await self._channel.send(self._request, self._bill)
+            charged = await self._channel.send(self._request, self._bill)
         except Failure as failure:
-            if self._request.listener is None or not failure.rejected:
+            if not failure.may_be_stream:
                 raise
-        self._request = plain
-        charged = await self._channel.send(plain, self._bill)
-        self._channel.streams = False
+            self._request = replace(self._request, listener=None)
+            if isinstance(failure, PassingFailure):
+                raise  # `retry` waits before the plain attempt
+            return await self._stream_or_not()
+        if self._has_listener and not self._channel.streams:
+            self._channel.streams = self._request.listener is not None
         return charged
 
     async def fail_alone(self, last: Failure) -> bool:

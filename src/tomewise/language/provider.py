@@ -93,23 +93,29 @@ class Connection:
         """Make one attempt of at most `timeout` seconds. Whatever the server does, the only error is `Failure`."""
         if request.listener:
             request.listener.begin()
+        has_begun = False
         try:
             async with asyncio.timeout(timeout), aclosing(self._receive(request)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, ModelResponse):
                         return self._read(piece)
+                    has_begun = True
                     if request.listener:
                         request.listener.hear(piece)
         except TimeoutError as error:
-            raise PassingFailure(ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")) from error
+            late = ModelUnavailable(f"{self.spec.place} did not reply within {timeout:g} s")
+            raise PassingFailure(late, may_be_stream=self._streams(request) and not has_begun) from error
+        except Failure as failure:
+            failure.answered = failure.answered and not has_begun  # what has begun to reply may charge for it
+            failure.may_be_stream = failure.may_be_stream and self._streams(request) and not has_begun
+            raise
         raise AssertionError("unreachable: the response is the last piece")
 
     async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `Failure`."""
         messages, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
-        has_begun = False
         try:
-            if request.listener is None or not self._can_stream:
+            if not self._streams(request):
                 yield await model_request(
                     self.model, messages, model_settings=settings, model_request_parameters=parameters
                 )
@@ -119,7 +125,6 @@ class Connection:
             ) as stream:
                 async for event in stream:
                     if text := _find_new_text(event):
-                        has_begun = True
                         yield text
                 yield stream.get()
         except (MemoryError, TimeoutError):
@@ -127,13 +132,12 @@ class Connection:
         except Exception as error:
             # Pydantic AI and the provider's client read what the server sends, and may raise any exception. An odd
             # reply must fail its own request only, not the whole build. None of our own code runs inside this `try`.
-            failure = classify_error(error, self.spec)
-            failure.answered = failure.answered and not has_begun  # what has begun to reply may charge for it
-            raise failure from error
+            raise classify_error(error, self.spec) from error
 
-    @property
-    def _can_stream(self) -> bool:
-        return type(self.model).request_stream is not Model.request_stream
+    def _streams(self, request: ChatRequest) -> bool:
+        """Whether the reply is streamed: somebody listens, and the provider can."""
+        can_stream = type(self.model).request_stream is not Model.request_stream
+        return request.listener is not None and can_stream
 
     @property
     def thinks(self) -> bool:
@@ -219,11 +223,13 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             unreached = ModelUnavailable(
                 f"{spec.place} cannot be reached: {_shorten(error).rstrip('.')}; check address and network"
             )
-            return PassingFailure(unreached, sent=error.phase not in ("pool", "connect"))
+            sent = error.phase not in ("pool", "connect")
+            return PassingFailure(unreached, sent=sent, may_be_stream=sent)
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {_shorten(error)}"))
         case exceptions.AgentRunError():
-            return PassingFailure(ModelError(f"{spec.place} sent no usable response: {_shorten(error)}"))
+            unusable = ModelError(f"{spec.place} sent no usable response: {_shorten(error)}")
+            return PassingFailure(unusable, may_be_stream=True)
     remedy = ""
     if spec.address and spec.provider not in OPENAI_PROTOCOL:
         remedy = (
@@ -231,7 +237,8 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             f"name the model openai:{spec.model}"
         )
     reason = f"{type(error).__name__}: {_shorten(error)}"
-    return Failure(ModelError(f"{spec.place} sent a response that cannot be read: {reason}{remedy}"))
+    unreadable = ModelError(f"{spec.place} sent a response that cannot be read: {reason}{remedy}")
+    return Failure(unreadable, may_be_stream=True)
 
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
@@ -250,11 +257,13 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> F
             final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
         case exceptions.ModelHTTPError(status_code=status) if _may_pass(status):
             final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
-            return PassingFailure(final, error.retry_after, busy=status in _BUSY_STATUS, answered=True)
+            busy = status in _BUSY_STATUS
+            return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
         case _ if refused:
             final = Refused(f"{spec} declined: {message}")
         case _:
             final = ModelError(f"{spec.place} rejected the request: {message}")
+            return Failure(final, answered=True, may_be_stream=True)
     return Failure(final, answered=True)
 
 

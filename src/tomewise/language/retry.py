@@ -20,19 +20,18 @@ class Failure(Exception):
     """A request that failed. `error` is the error that the caller gets.
 
     `sent` is False if no connection could be opened. `answered` is True if the server reported the failure, so that it
-    charges nothing; otherwise it may have worked on the request.
+    charges nothing; otherwise it may have worked on the request. `may_be_stream` is True if the request may have failed
+    because it was streamed: then a plain one may do better.
     """
 
-    def __init__(self, error: ModelError, *, sent: bool = True, answered: bool = False) -> None:
+    def __init__(
+        self, error: ModelError, *, sent: bool = True, answered: bool = False, may_be_stream: bool = False
+    ) -> None:
         super().__init__(str(error))
         self.error = error
         self.sent = sent
         self.answered = answered
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the server finds fault with the request itself, so that only another request may do better."""
-        return self.answered and type(self.error) is ModelError
+        self.may_be_stream = may_be_stream
 
 
 class PassingFailure(Failure):
@@ -49,8 +48,9 @@ class PassingFailure(Failure):
         busy: bool = False,
         sent: bool = True,
         answered: bool = False,
+        may_be_stream: bool = False,
     ) -> None:
-        super().__init__(error, sent=sent, answered=answered)
+        super().__init__(error, sent=sent, answered=answered, may_be_stream=may_be_stream)
         self.retry_after = retry_after
         self.busy = busy
 
