@@ -54,8 +54,7 @@ async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
     async with service.queue, asyncio.timeout(service.options.seconds):
         tome = await service.library.open(name)
         with service.library.budget(service.options.bounds):
-            async with service.offer_build(tome, variant):
-                found = await tome.asearch(body.query, system=variant, limit=body.limit)
+            found = await tome.asearch(body.query, system=variant, limit=body.limit)
         return {"evidence": await asyncio.to_thread(evidence_json, found, tome.store)}
 
 
