@@ -70,7 +70,7 @@ def test_who_wants_no_stream_makes_the_provider_stream_nothing(tmp_path: Path) -
             plain = served.post("/api/tomes/novel/ask", BODY)
             chat = {"model": "novel/naive", "messages": [{"role": "user", "content": "Who put the light out?"}]}
             completed = served.post("/v1/chat/completions", chat)
-            told = served.post("/api/tomes/novel/ask", {"question": "Who put it out?", "session": "letters"})
-    assert {reply.status_code for reply in (plain, completed, told)} == {200}
+            in_session = served.post("/api/tomes/novel/ask", {"question": "Who put it out?", "session": "letters"})
+    assert {reply.status_code for reply in (plain, completed, in_session)} == {200}
     assert len(model.requests) >= 3
     assert not any(request.get("stream") for request in model.requests)
