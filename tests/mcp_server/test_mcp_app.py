@@ -21,6 +21,7 @@ from tests.mcp_server.mcp_tomes import QUESTION, call
 
 from tomewise.server.mcp_app import McpApp, make_mcp_app
 from tomewise.server.mcp_library import FixedLibrary
+from tomewise.server.mcp_sizes import MCP_BYTES, MOST_ADDED
 from tomewise.tome.tome import Tome
 
 MODES = ("legacy", "2026-07-28")
@@ -148,5 +149,23 @@ async def test_a_request_that_is_too_large_is_refused(story: Path) -> None:
         serve(make_mcp_app(FixedLibrary({"novel": book}))) as address,
         httpx2.AsyncClient() as web,
     ):
-        reply = await web.post(address, content=b" " * 8_000_001, headers=HEADERS)
+        reply = await web.post(address, content=b" " * (MCP_BYTES + 1), headers=HEADERS)
     assert reply.status_code == 413
+
+
+async def test_the_longest_text_may_be_added_however_its_json_is_escaped(story: Path) -> None:
+    text = ("\U0001f4d6" * 1000 + "\n\n") * (MOST_ADDED // 1002)
+    arguments = {"id": "long", "text": text + "\U0001f4d6" * (MOST_ADDED - len(text)), "title": "\U0001f4d6" * 5000}
+    about = {"protocolVersion": MODES[1], "clientCapabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in about.items()}
+    params = {"name": "add_text", "arguments": arguments, "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    headers = {**HEADERS, "mcp-protocol-version": MODES[1], "mcp-method": "tools/call", "mcp-name": "add_text"}
+    async with (
+        Tome.open(story) as book,
+        serve(make_mcp_app(FixedLibrary({"novel": book}), write=True)) as address,
+        httpx2.AsyncClient(timeout=60) as web,
+    ):
+        reply = await web.post(address, content=body, headers=headers)
+    assert len(body) > 11 * MOST_ADDED
+    assert (reply.status_code, "added: long" in reply.text) == (200, True), reply.text[:500]

@@ -85,12 +85,19 @@ def test_unknown_names(served: Served, method: str, path: str, body: object, sta
     assert (reply.status_code, words in reply.json()["error"]["message"]) == (status, True), reply.text
 
 
-def test_layers_that_are_not_built_are_answered_with_the_estimate(served: Served):
-    wanted = served.post("/api/tomes/novel/estimate", {"system": "comorag"}).json()
-    for path, body in ((ASK, {"question": "x"}), ("/api/tomes/novel/search", {"query": "x"})):
-        reply = served.post(path, {**body, "system": "comorag"})
-        assert (reply.status_code, reply.json()["error"]["code"]) == (409, "not_built")
-        assert reply.json()["estimate"] == wanted
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (ASK, {"question": "x", "system": "comorag"}),
+        ("/api/tomes/novel/search", {"query": "x", "system": "comorag"}),
+        ("/v1/chat/completions", {"model": "novel/comorag", "messages": [{"role": "user", "content": "x"}]}),
+    ],
+)
+def test_layers_that_are_not_built_are_refused_and_not_estimated(served: Served, path: str, body: dict[str, object]):
+    reply = served.post(path, body)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "not_built")
+    assert "tome build" in reply.json()["error"]["message"]
+    assert reply.json().keys() == {"error"}, "an estimate can take minutes, and the question holds a place"
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])

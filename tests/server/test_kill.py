@@ -20,6 +20,7 @@ from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
 from tests.server.served import Served, serve
 from tests.texts import prose
 
+from tomewise.server.ownership import read_id
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -147,7 +148,7 @@ def test_a_killed_server_loses_nothing_and_repeats_no_finished_call(
         jobs = {job["id"]: job for job in served.http.get("/api/jobs").json()["jobs"]}
         assert {job["state"] for job in jobs.values()} <= {"done", "interrupted"}
         assert {job["id"] for job in (uploaded, building) if job} <= jobs.keys()
-        folders = {folder.name for folder in (tmp_path / "novel.tome-jobs").glob("*/")}
+        folders = {read_id(folder) for folder in (tmp_path / "novel.tome-jobs").glob("*/")}
         assert folders == jobs.keys()  # nothing is left of an upload that was cut
         for job in jobs.values():
             if job["state"] == "interrupted":

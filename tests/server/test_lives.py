@@ -123,7 +123,8 @@ def test_a_signal_ends_streams_and_jobs_in_two_seconds(tmp_path: Path, model: Sl
             rest = "".join(texts)
         assert "event: error" in rest or "interrupted" in rest
         assert seconds < 2
-    record = json.loads((tmp_path / "novel.tome-jobs" / job / "job.json").read_text())
+    (file,) = (tmp_path / "novel.tome-jobs").glob(f"*-{job}/job.json")
+    record = json.loads(file.read_text())
     assert record["state"] == "interrupted"
 
 
@@ -155,6 +156,25 @@ def test_a_bound_of_a_question_holds_for_it_alone(tmp_path: Path):
         assert served.http.get("/api/info").json()["spent"]["calls"] == 3
 
 
+def test_a_job_that_one_server_took_over_is_not_taken_by_the_next(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome", 12)
+    (tmp_path / "other").mkdir()
+    asking = {"OPENAI_API_KEY": "k", "TOMEWISE_LIMIT": "1"}
+    with serve(tmp_path, *words_for(model), **asking) as first:
+        first.post("/api/tomes/novel/builds", BUILD)
+        upload = first.http.post("/api/tomes/novel/documents", files={"files": ("new.txt", b"The smith sold it.")})
+        id = upload.json()["id"]
+        first.end(signal.SIGKILL)
+    with serve(tmp_path, *words_for(model), **asking) as second, Tome.open(tmp_path / "novel.tome") as neighbour:
+        with neighbour.store.alone("add"):
+            assert second.http.post(f"/api/jobs/{id}/resume").status_code == 202
+            assert second.wait_for_job(id, "waiting")["state"] == "waiting"
+            with serve(tmp_path / "other", "../novel.tome", *words_for(model)[1:], **asking) as third:
+                assert third.http.get("/api/jobs").json()["jobs"] == []
+                assert third.http.delete(f"/api/jobs/{id}").status_code == 404
+        assert second.wait_for_job(id)["report"]["added"] == ["new.txt"]
+
+
 def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_added(tmp_path: Path, model: SlowModel):
     make_long_tome(tmp_path / "novel.tome")
     asking = {"OPENAI_API_KEY": "k", "TOMEWISE_LIMIT": "1"}
@@ -175,6 +195,7 @@ def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_adde
             assert second.wait_for_job(adding, "waiting")["state"] == "waiting"
             assert first.http.delete(f"/api/jobs/{building}").json()["state"] == "cancelled"
             assert second.wait_for_job(adding)["state"] == "done"
+            second.end()
         search = {"query": "Who sold the horse?", "limit": 1}
         found = first.post("/api/tomes/novel/search", search).json()["evidence"]
         assert found[0]["sources"][0]["document"] == "late"

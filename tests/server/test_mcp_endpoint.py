@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import httpx2 as httpx
 import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.server.conftest import make_tome
-from tests.server.served import Served, serve
+from tests.server.served import TOKEN, Served, serve
 
 from tomewise.errors import TomewiseError
 from tomewise.server.jobs import JobList
@@ -51,6 +52,23 @@ def test_what_questions_spend_counts(tmp_path: Path):
             assert "limit" in ask(served).text
             assert len(model.requests) == 1
             assert served.http.get("/api/info").json()["spent"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("/mcp", "bytes: send less"),
+        ("/api/tomes/novel/documents", "--max-upload"),
+        ("/api/tomes/novel/ask", "bytes: send less"),
+    ],
+)
+def test_a_body_that_is_too_large_is_refused_with_what_helps_there(served: Served, path: str, remedy: str):
+    about = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nAuthorization: Bearer {TOKEN}"
+    reply = served.send_raw(f"{about}\r\nContent-Type: application/json\r\nContent-Length: 9999999999\r\n\r\n".encode())
+    assert b" 413 " in reply.split(b"\r\n", 1)[0]
+    message = json.loads(reply.partition(b"\r\n\r\n")[2])["error"]["message"]
+    assert remedy in message
+    assert ("--max-upload" in message) == path.endswith("/documents")
 
 
 async def test_a_question_too_many_is_refused_with_a_sentence():

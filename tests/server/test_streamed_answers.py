@@ -60,3 +60,17 @@ def test_the_protocol_of_openai_gets_the_answer_whole(tmp_path: Path) -> None:
     assert "answer_part" not in reply.text
     assert reply.text.count("put out the light.") >= 1
     assert [request["stream"] for request in model.requests] == [False]
+
+
+def test_who_wants_no_stream_makes_the_provider_stream_nothing(tmp_path: Path) -> None:
+    make_tome(tmp_path / "novel.tome")
+    with OpenAIServer(in_turn(reply_with(REPLY))) as model:
+        words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
+        with serve(tmp_path, *words, OPENAI_API_KEY="k") as served:
+            plain = served.post("/api/tomes/novel/ask", BODY)
+            chat = {"model": "novel/naive", "messages": [{"role": "user", "content": "Who put the light out?"}]}
+            completed = served.post("/v1/chat/completions", chat)
+            in_session = served.post("/api/tomes/novel/ask", {"question": "Who put it out?", "session": "letters"})
+    assert {reply.status_code for reply in (plain, completed, in_session)} == {200}
+    assert len(model.requests) >= 3
+    assert not any(request.get("stream") for request in model.requests)

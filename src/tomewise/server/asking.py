@@ -54,8 +54,7 @@ async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
         tome = await service.library.open(name)
         variant = choose_bounded(body.system or tome.default_system, body.settings)
         with service.library.budget(service.options.bounds):
-            async with service.offer_build(tome, variant):
-                found = await tome.asearch(body.query, system=variant, limit=body.limit)
+            found = await tome.asearch(body.query, system=variant, limit=body.limit)
         return {"evidence": await asyncio.to_thread(evidence_json, found, tome.store)}
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from tomewise.errors import Locked, UnknownName, UsageError
 from tomewise.server.errors import HttpError, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.ownership import Ownership
+from tomewise.server.ownership import Ownership, read_id
 from tomewise.server.work import Report, work_on
 from tomewise.types import Progress
 
@@ -76,9 +76,9 @@ class JobList:
         self._stopping = False
 
     def load(self) -> None:
-        """Read the jobs of all tomes but those of another living server. Uploads that did not end are deleted."""
+        """Take over the jobs that dead servers left at all tomes. Uploads that did not end are deleted."""
         for name, path in self._library.paths().items():
-            for folder in self._ownership.list_ownerless(_find_folder(path)):
+            for folder in self._ownership.take_over(_find_folder(path)):
                 job = _read_job(folder, name)
                 if job is None:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -108,7 +108,7 @@ class JobList:
 
     def add(self, tome: str, kind: Kind, task: dict[str, Any], folder: Path) -> Job:
         """A new job, which waits for its turn."""
-        job = Job(id=folder.name, tome=tome, kind=kind, task=task, created=_now())
+        job = Job(id=read_id(folder), tome=tome, kind=kind, task=task, created=_now())
         self._jobs[job.id], self._folders[job.id] = job, folder
         self._save(job)
         self._start(job)
@@ -254,7 +254,7 @@ def _read_job(folder: Path, tome: str) -> Job | None:
         job = Job(**{each.name: record[each.name] for each in fields(Job)})
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    job.tome, job.id = tome, folder.name  # the file may have another name by now
+    job.tome, job.id = tome, read_id(folder)  # the file may have another name by now
     job.progress = {label: (done, total) for label, (done, total) in job.progress.items()}
     return job if job.state in get_args(State) else None
 

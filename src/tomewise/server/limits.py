@@ -10,9 +10,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tomewise.server.errors import HttpError, send_error
+from tomewise.server.mcp_sizes import MCP_BYTES
 
 JSON_BYTES = 4_000_000  # of a body that is not an upload
-MCP_BYTES = 8_000_000  # of a request of MCP; a text to add is the largest
 IDLE_SECONDS = 30.0  # between two pieces of a body
 _DRAIN_SECONDS = 2.0
 _UPLOAD = "/documents"
@@ -33,8 +33,8 @@ class BodyLimits:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        is_upload = scope["path"].endswith(_UPLOAD)
-        limit = self._find_limit(scope["path"])
+        path = scope["path"]
+        limit = self._find_limit(path)
         left = limit
         whole = False
 
@@ -49,7 +49,7 @@ class BodyLimits:
                 raise HttpError(408, "slow", f"nothing arrived for {IDLE_SECONDS:g} seconds: send again") from None
             left -= len(message.get("body", b""))
             if left < 0:
-                raise refuse_size(limit)
+                raise _refuse_size(path, limit)
             whole = not message.get("more_body", False)
             return message
 
@@ -65,7 +65,7 @@ class BodyLimits:
                     await _drain(headers, receive)
                     await send({"type": "http.response.body", "body": b""})
 
-        if fault := _find_fault(headers, is_upload, limit):
+        if fault := _find_fault(headers, path, limit):
             await send_error(send_and_close, fault)
             return
         await self._app(scope, receive_within, send_and_close)
@@ -76,7 +76,8 @@ class BodyLimits:
         return MCP_BYTES if path.startswith("/mcp") else JSON_BYTES
 
 
-def _find_fault(headers: Headers, is_upload: bool, limit: int) -> HttpError | None:
+def _find_fault(headers: Headers, path: str, limit: int) -> HttpError | None:
+    is_upload = path.endswith(_UPLOAD)
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     fits = kind == "application/json" or (is_upload and kind == "multipart/form-data")
     if not fits and (_has_body(headers) or kind):
@@ -84,7 +85,7 @@ def _find_fault(headers: Headers, is_upload: bool, limit: int) -> HttpError | No
         return HttpError(415, "media_type", f"the body must be {wanted}, not {kind[:60] or 'of no type'!a}")
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
-        return refuse_size(limit)
+        return _refuse_size(path, limit)
     return None
 
 
@@ -102,11 +103,11 @@ def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0") not in ("", "0") or "transfer-encoding" in headers
 
 
-def refuse_size(limit: int) -> HttpError:
-    """The refusal of a body that is too large."""
-    return HttpError(
-        413, "too_large", f"the body has more than {limit:,} bytes: send less, or raise --max-upload for documents"
-    )
+def _refuse_size(path: str, limit: int) -> HttpError:
+    """The refusal of a body that is too large, with what helps at that path."""
+    is_upload = path.endswith(_UPLOAD)
+    remedy = "send fewer or smaller files, or start the server with a larger --max-upload" if is_upload else "send less"
+    return HttpError(413, "too_large", f"the body has more than {limit:,} bytes: {remedy}")
 
 
 class QuestionQueue:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.errors import MissingDependency
 from tomewise.server.mcp_library import Admit, Library
 from tomewise.server.mcp_progress import LEFT
+from tomewise.server.mcp_sizes import MCP_BYTES
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-_MOST_BYTES = 8_000_000  # of a request; a text to add is the largest
 _MOST_SESSIONS = 100
 
 
@@ -74,7 +74,7 @@ class McpApp:
         from mcp.server.transport_security import TransportSecuritySettings
 
         server.streamable_http_app(
-            max_request_body_size=_MOST_BYTES,
+            max_request_body_size=MCP_BYTES,
             max_sessions=_MOST_SESSIONS,
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )

@@ -18,6 +18,7 @@ from tomewise.server.mcp_library import Library, find_tome
 from tomewise.server.mcp_progress import send_progress
 from tomewise.server.mcp_replies import make_reply
 from tomewise.server.mcp_results import AddResult, BuildResult, RemoveResult
+from tomewise.server.mcp_sizes import MOST_ADDED
 from tomewise.server.mcp_tools import Name, TomeName, report_errors
 from tomewise.tome.reports import build_json, costs_json
 from tomewise.types import Document
@@ -38,7 +39,7 @@ class WritingTools:
     async def add_text(
         self,
         id: Annotated[Name, Field(min_length=1, description="The id of the document.")],
-        text: Annotated[str, Field(max_length=2_000_000)],
+        text: Annotated[str, Field(max_length=MOST_ADDED)],
         context: Context[Any, Any],
         title: Name = "",
         tome: TomeName = "",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from tomewise.errors import NotBuilt, TomewiseError
+from tomewise.errors import TomewiseError
 from tomewise.server.bodies import Ask
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.errors import HttpError, explain_error
+from tomewise.server.errors import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
@@ -56,15 +56,11 @@ class Service:
             await self.library.import_client()
             variant = await find_variant(tome, body)
             with self.library.budget(bounds) as budget:
-
-                def report(event: Event) -> None:
-                    if on_event:
-                        on_event(event, budget.spent)
-
-                async with self.offer_build(tome, variant):
-                    if body.session:
-                        return tome, await tome.session(body.session).aask(question, system=variant, on_event=report)
-                    return tome, await tome.aask(question, system=variant, on_event=report, turns=turns)
+                # Without a listener no provider is asked to stream.
+                listener = (lambda event: on_event(event, budget.spent)) if on_event else None
+                if body.session:
+                    return tome, await tome.session(body.session).aask(question, system=variant, on_event=listener)
+                return tome, await tome.aask(question, system=variant, on_event=listener, turns=turns)
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
@@ -79,18 +75,6 @@ class Service:
                 with self.library.budget(self.options.bounds):
                     yield
 
-    @asynccontextmanager
-    async def offer_build(self, tome: Tome, variant: Variant) -> AsyncIterator[None]:
-        """Adds to NotBuilt what the missing build would cost. Raises HttpError 409."""
-        try:
-            yield
-        except NotBuilt as error:
-            refusal = explain_error(error)
-            with suppress(TomewiseError):  # what was asked for matters more than its price
-                costs = await self._estimate(tome, variant)
-                refusal.more = {"estimate": costs} if costs["layers"] else {}
-            raise refusal from None
-
     async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
         """The object of `tome ask --json`, and the number of the trace."""
         nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
@@ -100,12 +84,10 @@ class Service:
         """The object of `tome build --estimate --json`."""
         async with self.queue, asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
-            return await self._estimate(tome, choose_bounded(system or tome.default_system, settings))
-
-    async def _estimate(self, tome: Tome, variant: Variant) -> dict[str, Any]:
-        variant = replace(variant, name=variant.label)
-        estimates = await tome.aestimate(variant)
-        return await asyncio.to_thread(costs_json, estimates, variant, tome.kit.model.name)
+            variant = choose_bounded(system or tome.default_system, settings)
+            variant = replace(variant, name=variant.label)
+            estimates = await tome.aestimate(variant)
+            return await asyncio.to_thread(costs_json, estimates, variant, tome.kit.model.name)
 
 
 async def find_variant(tome: Tome, body: Ask) -> Variant:
