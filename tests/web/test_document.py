@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.server.served import Served
 from tests.web.pages import Visit, expect, link
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
 SIGNS = "a\u00e9e\u0301\U0001f30a\U0001f469\u200d\U0001f469\u200d\U0001f467\r\n\u202e\u202cא \u0928\u093f.<&"
 LINE = "\U0001f30a\U0001f30a First\r\nZoe\u0308 put out the la\u0301mp \U0001f4a1 at nine.\r\n"
 ODD = f"{LINE}Nobody \U0001f469\u200d\U0001f467 asked.\r\n" * 40
+LONG = " ".join(f"Sentence {number} of the long text." for number in range(40_000))
+CHANGED = "The document has changed since this answer."
 
 
 @pytest.fixture(scope="module", autouse=True)
 def documents(served: Served) -> None:
-    long = " ".join(f"Sentence {number} of the long text." for number in range(40_000))
-    for id, text in (("odd.txt", ODD), ("long.txt", long)):
+    for id, text in (("odd.txt", ODD), ("long.txt", LONG)):
         job = served.post("/api/tomes/novel/documents", {"id": id, "text": text}).json()
         assert served.wait_for_job(job["id"])["state"] == "done"
 
@@ -51,27 +57,91 @@ def test_a_quotation_behind_odd_signs_is_highlighted_exactly(visitor: Callable[.
     assert ODD[:start].endswith(before[-200:])
 
 
+def read_on(page: Page) -> None:
+    """Turn the wheel until the first part of the text that was here has been let go."""
+    first = page.locator(".reader-text > span").first
+    began = first.get_attribute("data-part")
+    for _ in range(300):
+        if first.get_attribute("data-part") != began:
+            return
+        page.mouse.wheel(0, 3000)
+        page.wait_for_timeout(30)  # a part is read meanwhile
+    raise AssertionError("the first part is still here")
+
+
 def test_a_long_text_comes_in_parts_and_goes_on(visitor: Callable[..., Visit], served: Served):
     visit = visitor()
-    text = " ".join(f"Sentence {number} of the long text." for number in range(40_000))
-    start = text.index("Sentence 20000 ")
+    start = LONG.index("Sentence 20000 ")
     page = visit.enter(link("novel", "doc", id="long.txt", start=start, end=start + 14))
     mark = page.locator("mark.current")
     expect(mark).to_be_in_viewport()
     expect(mark).to_have_text("Sentence 20000")
     page.wait_for_timeout(300)
     assert 0 < sum(size for url, size in visit.moved if "/text?" in url) < 64_000
-    for _ in range(30):
-        page.mouse.wheel(0, 3000)
-        page.wait_for_timeout(30)
+    read_on(page)
+    expect(page.get_by_text(CHANGED)).to_have_count(0)  # the cited part was let go, nothing more
     shown = page.locator(".reader-text").text_content() or ""
     assert len(shown) < 100_000
-    assert shown in text
-    assert text.index(shown) > start
+    assert shown in LONG
+    assert LONG.index(shown) > start
     page.keyboard.press("End")
     expect(page.locator(".reader-text")).to_contain_text("Sentence 39999")
     page.keyboard.press("Home")
     expect(page.locator(".reader-text")).to_contain_text("Sentence 0 of")
+
+
+@pytest.mark.parametrize("key", ["n", "p"])
+def test_the_only_quotation_is_found_again(visitor: Callable[..., Visit], key: str):
+    start = LONG.index("Sentence 20000 ")
+    page = visitor().enter(link("novel", "doc", id="long.txt", start=start, end=start + 14))
+    expect(page.locator("mark.current")).to_be_in_viewport()
+    read_on(page)
+    expect(page.locator("mark.current")).to_have_count(0)
+    page.keyboard.press(key)
+    expect(page.locator("mark.current")).to_be_in_viewport()
+    expect(page.locator("mark.current")).to_be_focused()
+
+
+def test_the_ends_of_a_text_are_found_however_often_they_are_asked_for(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "doc", id="long.txt", start=60, end=70))
+    expect(page.locator("mark.current")).to_be_visible()
+    for _ in range(2):
+        page.evaluate("scrollTo(0, 2000)")
+        expect(page.locator("h1")).not_to_be_in_viewport()
+        page.keyboard.press("Home")
+        expect(page.locator("h1")).to_be_in_viewport()
+    for _ in range(2):
+        page.keyboard.press("End")
+        expect(page.locator(".reader-text .at")).to_be_in_viewport()
+        page.evaluate("scrollBy(0, -4000)")
+        expect(page.locator(".reader-text .at")).not_to_be_in_viewport()
+
+
+def test_p_before_the_first_quotation_takes_the_last(visitor: Callable[..., Visit], served: Served):
+    answer = served.http.get("/api/tomes/novel/traces/1").json()
+    last = answer["citations"][-1]
+    page = visitor().enter(link("novel", "doc", id=last["document"], trace=1))
+    expect(page.get_by_text(f"Quotation – of {len(answer['citations'])}")).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.get_by_text(f"Quotation {len(answer['citations'])} of")).to_be_visible()
+    expect(page.locator("mark.current").first).to_have_text(last["quote"])
+
+
+def test_a_text_is_not_shown_under_the_name_of_another(visitor: Callable[..., Visit], served: Served):
+    citation = served.http.get("/api/tomes/novel/traces/1").json()["citations"][0]
+    page = visitor().enter(link("novel", "doc", id="odd.txt"))
+    expect(page.locator(".reader-text")).to_contain_text("First")
+    waiting: list[Route] = []
+    page.route(re.compile(r"/text\?id=keeper"), lambda route: waiting.append(route))
+    span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": 1}
+    page.evaluate("(address) => { location.hash = address; }", link("novel", "doc", **span))
+    expect(page.locator("h1")).to_have_text("keeper.txt")
+    expect(page.get_by_text("Quotation 1 of")).to_be_visible()
+    expect(page.locator(".reader-text")).to_have_count(0)
+    expect(page.get_by_text(CHANGED)).to_have_count(0)
+    for route in waiting:
+        route.continue_()
+    expect(page.locator("mark.current").first).to_have_text(citation["quote"])
 
 
 def test_keys_go_from_one_quotation_of_an_answer_to_the_next(visitor: Callable[..., Visit], served: Served):
@@ -98,4 +168,4 @@ def test_a_quotation_that_no_longer_stands_there_is_told(visitor: Callable[..., 
     add("In the spring, the widow Hanna Brook kept the coin in a drawer.")
     span = {"id": citation["document"], "start": citation["start"], "end": citation["end"], "trace": answer["trace"]}
     page = visitor().enter(link("novel", "doc", **span))
-    expect(page.get_by_text("The document has changed since this answer.")).to_be_visible()
+    expect(page.get_by_text(CHANGED)).to_be_visible()

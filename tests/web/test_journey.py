@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 import pytest
 from tests.server.served import Served, serve
 from tests.web.conftest import KEEPER
-from tests.web.pages import Visit, expect
+from tests.web.pages import Visit, expect, link
+
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -76,6 +82,43 @@ def test_a_new_user_with_a_mouse(visitor: Callable[..., Visit], fresh: Served):
     expect(page.locator(".answer-text")).to_contain_text("Ada Marsh")
 
 
+def test_history_has_every_question(visitor: Callable[..., Visit], tmp_path: Path):
+    (tmp_path / "lib").mkdir()
+    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash") as tome:
+        tome.add(Document(id="keeper.txt", text=KEEPER))
+        for number in range(1, 46):
+            tome.ask(f"Who put out the light, asked {number} times?", system="naive")
+    with serve(tmp_path, "--root", "lib") as running:
+        page = visitor(running.url).enter(link("novel", "history"))
+        expect(page.locator("tbody tr")).to_have_count(20)
+        for shown in (40, 45):
+            page.get_by_role("button", name="Show older ones").click()
+            expect(page.locator("tbody tr")).to_have_count(shown)
+        expect(page.locator("tbody tr").last).to_contain_text("asked 1 times")
+        expect(page.get_by_role("button", name="Show older ones")).to_have_count(0)
+        page.get_by_role("button", name="Delete question 30").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.locator("tbody tr")).to_have_count(44)
+        assert page.get_by_text("asked 30 times").count() == 0
+
+
+def test_ask_again_names_the_whole_question(visitor: Callable[..., Visit], fresh: Served):
+    page = visitor(fresh.url).enter()
+    row = {
+        "question": "Who & why?",
+        "options": ["Ada, of course", "A=1"],
+        "instructions": "Be brief.",
+        "system": " ".join(["comorag:without episodic", "cycles=2", quote("words=it's"), "style=plain"]),
+    }
+    address = page.evaluate("(row) => import('./assets/records.js').then((all) => all.linkAgain('a', row))", row)
+    query = dict(parse_qsl(address.partition("?")[2]))
+    assert {name: json.loads(query.pop(name)) for name in ("options", "settings")} == {
+        "options": row["options"],
+        "settings": {"cycles": 2, "words": "it's", "style": "plain"},
+    }
+    assert query == {"question": "Who & why?", "instructions": "Be brief.", "system": "comorag:without episodic"}
+
+
 def press_until(page: Page, key: str, wanted: str, most: int = 60) -> None:
     """Press a key until the focus is on what an expression over the focused element `e` describes."""
     for _ in range(most):
@@ -98,6 +141,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     page.keyboard.press("g")
     page.keyboard.press("b")
     expect(page.get_by_role("link", name="raptor", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
     press_until(page, "Tab", "e.textContent === 'raptor'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name=re.compile("Accept and build"))).to_be_enabled(timeout=90_000)
@@ -107,8 +151,8 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
 
     page.keyboard.press("g")
     page.keyboard.press("a")
-    expect(page.get_by_role("heading", name="Ask", level=1)).to_be_attached()
-    page.wait_for_timeout(300)  # no hand is faster
+    expect(page.get_by_role("heading", name="Ask", level=1)).to_be_focused()
+    expect(page.get_by_role("textbox", name="Question")).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("Who is the Master of the Tide House?")
     page.keyboard.press("Enter")
@@ -117,7 +161,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     quotation = page.locator(".quote blockquote").first.text_content()
     page.keyboard.press("Enter")
     expect(page.locator("mark.current")).to_have_text(quotation or "-")
-    assert page.evaluate("document.activeElement.tagName") == "MARK"
+    expect(page.locator("mark.current")).to_be_focused()
     page.keyboard.press("n")
     page.keyboard.press("p")
     expect(page.locator("mark.current")).to_be_in_viewport()
@@ -125,6 +169,7 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     page.keyboard.press("g")
     page.keyboard.press("m")
     expect(page.locator(".tp-node").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Memory", level=1)).to_be_focused()
     press_until(page, "Tab", "e.classList.contains('tp-node')")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
@@ -133,14 +178,15 @@ def test_a_new_user_with_a_keyboard(visitor: Callable[..., Visit], fresh: Served
     page.keyboard.press("Escape")
     expect(page.locator(".tp-details")).to_be_hidden()
 
-    page.keyboard.press("Tab")
-    page.evaluate("document.querySelector('main h1').focus()")  # shortcuts rest inside of a drawing, as in a field
+    press_until(page, "Shift+Tab", "e.closest('header.bar')")  # shortcuts rest inside of a drawing, as in a field
     page.keyboard.press("g")
     page.keyboard.press("h")
+    expect(page.get_by_role("heading", name="History", level=1)).to_be_focused()
     expect(page.get_by_role("row").nth(1)).to_contain_text("Master of the Tide House")
     press_until(page, "Tab", "e.tagName === 'A' && e.textContent.includes('Tide House')")
     page.keyboard.press("Enter")
     expect(page.locator(".answer-text")).to_contain_text("Everard Lisle")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Stored question")
     page.keyboard.press("Escape")

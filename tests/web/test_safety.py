@@ -44,29 +44,30 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize(
-    "view",
+    ("view", "shown"),
     [
-        "#/",
-        link("bad"),
-        link("bad", "ask", system=f"hybrid{IMAGE}", question=IMAGE),
-        link("bad", "compare", question=IMAGE),
-        link("bad", "build", system=IMAGE),
-        link("bad", "doc", id=NAME, start=0, end=60),
-        link("bad", "doc", id=NAME, start=IMAGE, end=SCRIPT, trace=IMAGE),
-        link("bad", "memory", layer="graph:passages-triples"),
-        link("bad", "memory", layer="graph:passages-triples", around=IMAGE),
-        link("bad", "memory", trace=2),
-        link("bad", "history"),
-        link("bad", "history/1"),
-        link("bad", "history", first=1, second=2),
-        link(IMAGE),
-        f"#/evaluations/{quote(IMAGE)}",
-        f"#/{quote(IMAGE)}",
+        ("#/", "bad"),
+        (link("bad"), f"{SCRIPT} {ADDRESS}"),
+        (link("bad", "ask", system=f"hybrid{IMAGE}", question=IMAGE), f"hybrid{IMAGE}"),
+        (link("bad", "compare", question=IMAGE), "Compare"),
+        (link("bad", "build", system=IMAGE), "Everything is there."),
+        (link("bad", "doc", id=NAME, start=0, end=60), f"{SCRIPT} Ada {IMAGE} Marsh"),
+        (link("bad", "doc", id=NAME, start=IMAGE, end=SCRIPT, trace=IMAGE), f"{SCRIPT} Ada {IMAGE} Marsh"),
+        (link("bad", "memory", layer="graph:passages-triples"), "harbour"),
+        (link("bad", "memory", layer="graph:passages-triples", around=IMAGE), f"'{IMAGE}' is not an entity"),
+        (link("bad", "memory", trace=2), "Fit"),
+        (link("bad", "history"), f"Who put out the light? {IMAGE}"),
+        (link("bad", "history/1"), f"Who put out the light? {IMAGE}"),
+        (link("bad", "history", first=1, second=2), f"Who put out the light? {IMAGE}"),
+        (link(IMAGE), "No tome of this name is served here"),
+        (f"#/evaluations/{quote(IMAGE)}", IMAGE),
+        (f"#/{quote(IMAGE)}", "No view has this address"),
     ],
 )
-def test_every_view_shows_hostile_texts(browser: Browser, hostile: Served, view: str):
+def test_every_view_shows_hostile_texts(browser: Browser, hostile: Served, view: str, shown: str):
     with visit(browser, hostile.url) as made:
         page = made.enter(view)
+        expect(page.locator("main")).to_contain_text(shown, use_inner_text=True)
         page.wait_for_load_state("networkidle")
         assert page.evaluate(OWNED) is False
         assert made.foreign == []

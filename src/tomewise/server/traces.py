@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from tomewise.errors import UnknownName
+from tomewise.errors import TomewiseError, UnknownName
 from tomewise.names import suggest
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.paging import PAGE, Limit, make_page
@@ -27,12 +26,12 @@ async def list_traces(
     before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> dict[str, Any]:
-    """The latest questions with their answers, newest first; `next` is the `before` of the following page."""
+    """The latest questions with their answers, newest first; `next` is the `before` of the following page.
+
+    `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
+    """
     opened = await service.library.open(tome)
-    traces = await asyncio.to_thread(partial(opened.traces, limit + 1, before=min(before, _MOST_NUMBER)))
-    rows = [trace.as_json() for trace in traces[:limit]]
-    shown = [{name: value for name, value in row.items() if name != "events"} for row in rows]
-    return {"traces": shown, "next": rows[-1]["number"] if len(traces) > limit else None}
+    return await asyncio.to_thread(_list_traces, opened, min(before, _MOST_NUMBER), limit)
 
 
 @router.get("/traces/{number}")
@@ -79,6 +78,22 @@ async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any
 def bound_number(number: int) -> int:
     """The number of a trace, or 0 for one that no trace has."""
     return number if 0 < number < _MOST_NUMBER else 0  # a larger number does not fit into a store, and names no trace
+
+
+def _list_traces(tome: Tome, before: int, limit: int) -> dict[str, Any]:
+    traces = tome.traces(limit + 1, before=before)
+    rows = [{name: value for name, value in trace.as_json().items() if name != "events"} for trace in traces[:limit]]
+    drawable = {system: _is_drawable(system, tome) for system in {row["system"] for row in rows}}
+    shown = [{**row, "drawable": drawable[row["system"]]} for row in rows]
+    return {"traces": shown, "next": rows[-1]["number"] if len(traces) > limit else None}
+
+
+def _is_drawable(system: str, tome: Tome) -> bool:
+    try:
+        tome.check_drawing(system)
+    except TomewiseError:  # it has no working memory, or is not installed any more
+        return False
+    return True
 
 
 def _show_session(name: str, tome: Tome) -> dict[str, Any]:

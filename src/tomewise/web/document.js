@@ -47,19 +47,21 @@ export function DocumentView({ tome, query, navigate }) {
   const text = useText(tome, query.id, start, end);
   const current = at >= 0 ? stops[at] : start ? { start, end: start } : undefined;
   const box = useRef(null);
-  const go = (place, to = 0) => navigate(link(tome, "doc", { id: query.id, start: place, end: to, trace: query.trace }));
+  const go = (id, place, to = 0) => {
+    if (id === query.id && place === start && to === end) text.show(); // the address stays, so it moves nothing
+    else navigate(link(tome, "doc", { id, start: place, end: to, trace: query.trace }));
+  };
   const step = (by) => {
     if (!stops.length) return;
-    const stop = stops[(at + by + stops.length) % stops.length];
-    if (stops.length === 1) showCurrent(box.current);
-    else navigate(link(tome, "doc", { id: stop.document, start: stop.start, end: stop.end, trace: query.trace }));
+    const stop = stops.at(at < 0 ? Math.min(by, 0) : (at + by) % stops.length);
+    go(stop.document, stop.start, stop.end);
   };
-  useKeys("Document", [["n", "next quotation", () => step(1)], ["p", "previous quotation", () => step(-1)], ["Home", "beginning of the text", () => go(0)], ["End", "end of the text", () => go(Math.max(0, text.characters - 1))]]);
-  useEffect(() => { if (text.parts.length) showCurrent(box.current); }, [text.turn, query.start, query.end, at]);
+  useKeys("Document", [["n", "next quotation", () => step(1)], ["p", "previous quotation", () => step(-1)], ["Home", "beginning of the text", () => go(query.id, 0)], ["End", "end of the text", () => go(query.id, Math.max(0, text.characters - 1))]]);
+  useEffect(() => { if (text.parts.length) showCurrent(box.current, start === 0 && text.parts[0].start === 0); }, [text.turn, query.start, query.end, at]);
 
   const title = text.title || query.id?.replace(/\/$/, "").split("/").pop() || "Document";
   const place = current && findPlace(text.parts, current.start);
-  const isMoved = current?.quote && text.parts.length && readSpan(text.parts, current) !== current.quote;
+  const isMoved = current?.quote && text.isHere && readSpan(text.parts, current) !== current.quote;
   return html`
     <${Head} title=${title}>${title === query.id ? null : html`<span class="path">${query.id}</span>`}</${Head}>
     <${ErrorNotice} error=${text.error ?? trace.error} />
@@ -72,7 +74,7 @@ export function DocumentView({ tome, query, navigate }) {
         <${Button} small aria-label="Next quotation" onClick=${() => step(1)}>→ <kbd>n</kbd></${Button}>
         ${query.trace ? html`<a href=${link(tome, "history", {}, query.trace)}>the answer</a>` : null}</div>` : null}
       ${text.characters ? html`<label class="reader-place"><span class="soft number">${formatCount(Math.round((100 * (text.parts[0]?.start ?? 0)) / text.characters))} % of ${count(text.characters, "character")}</span>
-        <input type="range" min="0" max=${text.characters - 1} step=${Math.max(1, Math.round(text.characters / 200))} value=${start} aria-label="Place in the text" onChange=${(event) => go(Number(event.target.value))} /></label>` : null}
+        <input type="range" min="0" max=${text.characters - 1} step=${Math.max(1, Math.round(text.characters / 200))} value=${start} aria-label="Place in the text" onChange=${(event) => go(query.id, Number(event.target.value))} /></label>` : null}
     </div>`}
     ${text.parts.length || text.error ? null : html`<${Loading} what="Reading" />`}
     <${Text} box=${box} text=${text} spans=${spans} current=${current} />`;
@@ -100,40 +102,50 @@ function Text({ box, text, spans, current }) {
   </div>`;
 }
 
-/** The parts of a text that are here: those around a place, and more at each end when they are wanted. */
+const NO_TEXT = { parts: [], characters: 0, title: "", error: null };
+
+/**
+ * The parts of a text that are here: those around a place, and more at each end when they are wanted. `isHere` says whether they
+ * cover the wanted span; `show` brings that span back, and `turn` counts how often it came.
+ */
 function useText(tome, id, start, end) {
-  const [state, setState] = useState({ parts: [], characters: 0, title: "", key: null, turn: 0, error: null });
+  const [state, setState] = useState({ ...NO_TEXT, key: null, turn: 0 });
   const held = useRef(null); // a part that must not move on the screen while others come and go
   const busy = useRef(null);
-  const read = (from, to, signal) => get(tomePath(tome, "text"), { id, start: from, end: to }, { signal });
-  const { parts } = state;
-  const isHere = state.key === `${tome}\n${id}` && parts.length && start >= parts[0].start && Math.max(start + 1, end) <= parts.at(-1).end;
-  useEffect(() => {
-    if (isHere || !id) return undefined;
-    const leaving = new AbortController();
-    busy.current = leaving;
+  const key = `${tome}\n${id}`;
+  const own = state.key === key ? state : NO_TEXT; // the text of another document is not shown while this one is read
+  const { parts } = own;
+  const isHere = coversSpan(own, start, end);
+  const read = (from, to, put) => {
+    const reading = new AbortController();
+    busy.current?.abort();
+    busy.current = reading;
+    get(tomePath(tome, "text"), { id, start: from, end: to }, { signal: reading.signal })
+      .then(put, (error) => error.name !== "AbortError" && setState((now) => ({ ...(now.key === key ? now : { ...NO_TEXT, turn: now.turn, key }), error })))
+      .finally(() => { if (busy.current === reading) busy.current = null; });
+    return reading;
+  };
+  const open = () => {
     const from = Math.max(0, start - BEFORE);
-    const key = `${tome}\n${id}`;
-    read(from, Math.max(from + PART, Math.min(end, from + 4 * PART)), leaving.signal).then(
-      (part) => { busy.current = null; held.current = null; setState((now) => ({ parts: [part], characters: part.characters, title: part.title, key, turn: now.turn + 1, error: null })); },
-      (error) => error.name !== "AbortError" && setState((now) => ({ ...now, parts: [], key: null, error })),
-    );
-    return () => { leaving.abort(); busy.current = null; };
+    return read(from, Math.max(from + PART, Math.min(end, from + 4 * PART)), (part) => {
+      held.current = null;
+      setState((now) => ({ parts: [part], characters: part.characters, title: part.title, key, turn: now.turn + 1, error: null }));
+    });
+  };
+  const show = () => (isHere ? setState((now) => ({ ...now, turn: now.turn + 1 })) : open());
+  useEffect(() => {
+    if (!id || isHere) return undefined;
+    const reading = open();
+    return () => reading.abort();
   }, [tome, id, start, end]);
-  const more = async (isLater, box) => {
+  const more = (isLater, box) => {
     const edge = isLater ? parts.at(-1).end : parts[0].start;
-    if (busy.current || (isLater ? edge >= state.characters : edge <= 0)) return;
-    busy.current = {};
-    try {
-      const part = await (isLater ? read(edge, edge + PART) : read(Math.max(0, edge - PART), edge));
+    if (busy.current || (isLater ? edge >= own.characters : edge <= 0)) return;
+    read(isLater ? edge : Math.max(0, edge - PART), isLater ? edge + PART : edge, (part) => {
       const kept = isLater ? [...parts, part].slice(-MOST_PARTS) : [part, ...parts].slice(0, MOST_PARTS);
       held.current = hold(box, isLater ? kept.at(-2) : kept[1]);
       setState((now) => (now.parts === parts ? { ...now, parts: kept } : now));
-    } catch (error) {
-      setState((now) => ({ ...now, error }));
-    } finally {
-      busy.current = null;
-    }
+    });
   };
   const keepPlace = (box) => {
     if (!held.current || !box) return;
@@ -142,7 +154,7 @@ function useText(tome, id, start, end) {
     const part = box.querySelector(`[data-part="${place}"]`);
     if (part) scrollBy({ top: part.getClientRects()[0].top - top, behavior: "instant" });
   };
-  return { ...state, more, keepPlace };
+  return { ...own, turn: state.turn, isHere, show, more, keepPlace };
 }
 
 function hold(box, part) {
@@ -155,14 +167,23 @@ function findPlace(parts, character) {
   return parts.flatMap((part) => part.passages).find((passage) => passage.start <= character && passage.end > character)?.place;
 }
 
-/** The text of a span, as far as it is here. */
+/** Whether the parts hold a whole span, or as much of it as the text still has. */
+function coversSpan({ parts, characters }, start, end) {
+  return parts.length > 0 && start >= parts[0].start && Math.min(Math.max(start + 1, end), characters) <= parts.at(-1).end;
+}
+
+/** The text of a span that is here. */
 function readSpan(parts, span) {
   return parts.map((part) => part.text.slice(findUnit(part.text, Math.max(0, span.start - part.start)), findUnit(part.text, Math.max(0, span.end - part.start)))).join("");
 }
 
-function showCurrent(box) {
+/** Scrolls to the place that the address names; `isTop` says that this is the beginning, where nothing is marked. */
+function showCurrent(box, isTop) {
   const mark = box?.querySelector(".current, .at");
-  if (!mark) return;
+  if (!mark) {
+    if (isTop) scrollTo({ top: 0, behavior: "instant" });
+    return;
+  }
   mark.scrollIntoView({ block: mark.className === "at" ? "start" : "center", behavior: "instant" });
   mark.focus({ preventScroll: true });
 }

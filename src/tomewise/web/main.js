@@ -81,15 +81,17 @@ function App() {
   const info = full.data || NEEDS_SYSTEMS.has(address.name) ? full : brief;
   const { view: View, error } = useView(address.name);
   const isClosed = info.error?.status === 401 && !brief.data; // it never showed a token
+  const isShown = address.name === null || Boolean(View && info.data);
   const [helps, setHelps] = useState(false);
   const main = useRef(null);
   const place = `${address.name}/${address.tome}/${address.rest}`;
   useEffect(() => {
     document.title = [address.rest[0] ?? TABS.find(([name]) => name === address.name)?.[1], address.tome, "Tomewise"].filter(Boolean).join(" · ");
-    if (!View || !hasArrived) { hasArrived = Boolean(View); return; }
+    if (!isShown) return;
+    if (!hasArrived) { hasArrived = true; return; }
     scrollTo(0, 0);
-    main.current.querySelector("h1")?.focus({ preventScroll: true });
-  }, [place, View]);
+    (main.current.querySelector("h1") ?? main.current).focus({ preventScroll: true });
+  }, [place, isShown]);
   useEffect(() => document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [address.name]);
   useKeys("Everywhere", [
     ["?", "these shortcuts", () => setHelps(true)],

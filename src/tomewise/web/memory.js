@@ -5,7 +5,6 @@ import { tomePath } from "./api.js";
 const KINDS = {
   graph: "Entities and facts", tree: "Tree of summaries", episodes: "Episodes in order", schemata: "Schemata and their overlaps", gists: "Gists", pages: "Pages in order",
 };
-const WORKING = /comorag|hgmem|cosmir|\+(?:probe|evolve|relay)/; // systems with a working memory
 const ANSWER = "answer"; // in place of a layer: the working memory behind an answer
 
 /** A layer by a name for people; its own name follows where several are of one kind. */
@@ -20,7 +19,7 @@ export function MemoryView({ tome, query, navigate }) {
   const traces = useGet(tomePath(tome, "traces"), { limit: 100 });
   const known = layers.data?.layers ?? [];
   const asked = traces.data?.traces ?? [];
-  const working = asked.filter((trace) => WORKING.test(trace.system));
+  const working = asked.filter((trace) => trace.drawable);
   const layer = query.layer ?? (working.some((each) => String(each.number) === query.trace) ? ANSWER : known.find((each) => each.startsWith("graph")) ?? known[0] ?? (working.length ? ANSWER : ""));
   const trace = query.trace ?? (layer === ANSWER ? String(working[0]?.number ?? "") : "");
   const isGraph = layer.startsWith("graph");

@@ -1,10 +1,9 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
-import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Money, Table, Tag, Time, count, formatCount, html, link, useGet, useKeys, useState } from "./parts.js";
-import { send, tomePath } from "./api.js";
+import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
+import { get, send, tomePath } from "./api.js";
 import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks } from "./trace.js";
 
 const PAGE = 20;
-const MOST = 200; // traces that the server lists
 const QUESTIONS = 50;
 
 // ---------------------------------------------------------------- history
@@ -17,11 +16,9 @@ export function HistoryView({ tome, query, rest, navigate, info }) {
 }
 
 function TraceList({ tome, navigate, info }) {
-  const [limit, setLimit] = useState(PAGE);
   const [chosen, setChosen] = useState([]);
   const [leaving, setLeaving] = useState(null);
-  const traces = useGet(tomePath(tome, "traces"), { limit });
-  const rows = traces.data?.traces;
+  const { rows, next, error, busy, read, drop } = useTraces(tome);
   const choose = (number) => setChosen((now) => (now.includes(number) ? now.filter((each) => each !== number) : [...now, number].slice(-2)));
   const compare = () => chosen.length === 2 && navigate(link(tome, "history", { first: Math.min(...chosen), second: Math.max(...chosen) }));
   useKeys("History", [["c", "compare the two chosen questions", compare]]);
@@ -36,12 +33,27 @@ function TraceList({ tome, navigate, info }) {
   ].filter(Boolean);
   return html`
     <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.</${Head}>
-    <${ErrorNotice} error=${traces.error} retry=${traces.reload} />
-    ${rows ? null : traces.error ? null : html`<${Loading} />`}
-    ${rows && !rows.length ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
+    <${ErrorNotice} error=${error} retry=${read} />
+    ${rows || error ? null : html`<${Loading} />`}
+    ${rows && !rows.length && !next ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
     ${rows?.length ? html`<${Table} caption="Questions, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.number} />` : null}
-    ${rows?.length === limit && limit < MOST ? html`<${Button} onClick=${() => setLimit(Math.min(MOST, limit + 2 * PAGE))}>Show older ones</${Button}>` : null}
-    ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); traces.reload(); }} />` : null}`;
+    ${next ? html`<${Button} disabled=${busy} onClick=${read}>Show older ones</${Button}>` : null}
+    ${leaving ? html`<${DeleteTrace} tome=${tome} trace=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); setChosen([]); drop(leaving.number); }} />` : null}`;
+}
+
+/** The stored questions, newest first: `rows` so far, `next` while there are older ones, which `read` appends. */
+function useTraces(tome) {
+  const [state, setState] = useState({ rows: null, next: null, error: null, busy: false });
+  const read = () => {
+    setState((now) => ({ ...now, busy: true }));
+    get(tomePath(tome, "traces"), { limit: PAGE, before: state.next }).then(
+      ({ traces, next }) => setState((now) => ({ rows: [...(now.rows ?? []), ...traces], next, error: null, busy: false })),
+      (error) => setState((now) => ({ ...now, error, busy: false })),
+    );
+  };
+  useEffect(read, []);
+  const drop = (number) => setState((now) => ({ ...now, rows: now.rows.filter((row) => row.number !== number) }));
+  return { ...state, read, drop };
 }
 
 function describeAnswer(row) {
@@ -56,10 +68,32 @@ function DeleteTrace({ tome, trace, onClose, onDone }) {
     <p dir="auto">${trace.question}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
 }
 
+/** The address at which the form of a stored question is filled in again. */
+export function linkAgain(tome, { question, options, instructions, system }) {
+  const { name, settings } = readSystem(system);
+  const put = (value) => (Object.keys(value).length ? JSON.stringify(value) : "");
+  return link(tome, "ask", { question, options: put(options), instructions, system: name, settings: put(settings) });
+}
+
+/** The name of a system and its settings, of the text that names both as a shell quotes it: `raptor 'depth=2'`. */
+function readSystem(text) {
+  const words = (text.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? []).map((word) => word.replace(/'([^']*)'|"([^"]*)"/g, (_, one, two) => one ?? two));
+  const pairs = words.filter((word) => /^\w+=/.test(word)).map((word) => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]);
+  return { name: words.slice(0, words.length - pairs.length).join(" "), settings: Object.fromEntries(pairs.map(([key, value]) => [key, readValue(value)])) };
+}
+
+function readValue(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // as the command line reads it: what is no JSON is a string
+  }
+}
+
 function StoredTrace({ tome, number, navigate, info }) {
   const [leaves, setLeaves] = useState(false);
   const { data: trace, error } = useGet(tomePath(tome, "traces", number));
-  const again = trace ? link(tome, "ask", { question: trace.question, system: trace.system }) : "";
+  const again = trace ? linkAgain(tome, trace) : "";
   useKeys("Stored question", [["a", "ask again", () => again && navigate(again)]]);
   if (!trace) return html`<${Head} title=${`Question ${number}`} />${error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`}`;
   return html`
