@@ -285,7 +285,7 @@ export function AskView({ tome, query, info, navigate }) {
   const record = info.read_only ? null : chat.record;
   const all = [...(chat.before ?? []), ...chat.turns];
   const busy = all.some(isBusy);
-  const run = (turn, own = chat) => startTurn(own, tome, turn).then(() => own.record || loadRecord(own));
+  const run = (turn, own = chat) => startTurn(own, tome, turn).then(() => turn.answer && !own.record && loadRecord(own));
   useEffect(() => { if (!busy && chat.turns.length) sessions.reload(); }, [chat, busy]);
   const begin = (body, own = chat) => {
     const turn = { body, state: "asking", events: [] };

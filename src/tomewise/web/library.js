@@ -191,17 +191,21 @@ function Dropping({ onFiles, label, children }) {
 }
 
 /**
- * Sends files in batches, also while another view is shown. `state` has the files that are `waiting`, bytes `sent` of
- * `total`, files that are `tooLarge`, and the `error`. Files that wait when it is stopped stay, to be sent by `run([])`.
+ * Sends files in batches, also while another view is shown. `state` has the files that are `waiting`, of which the
+ * first `flying` are being sent, bytes `sent` of `total`, files that are `tooLarge`, and the `error`. Files that wait
+ * when it is stopped stay, to be sent by `run([])`.
  */
 function useUploads(tome, limits, onJob) {
   const most = limits.upload_bytes * BATCH_SHARE;
-  const state = useKept(`uploads ${tome}`, () => ({ waiting: [], tooLarge: [], sent: 0, total: 0, redraw: () => {} }));
+  const state = useKept(`uploads ${tome}`, () => ({ waiting: [], flying: 0, tooLarge: [], sent: 0, total: 0, redraw: () => {} }));
   state.onJob = onJob;
   const run = (files) => {
-    state.waiting = makeUnique([...state.waiting, ...files.filter(({ file }) => file.size <= most)]);
+    const fresh = makeUnique(files.filter(({ file }) => file.size <= most));
+    const names = new Set(fresh.map(({ name }) => name));
+    const others = state.waiting.filter(({ name }, place) => place < state.flying || !names.has(name)); // a file that is dropped again takes its own place
+    state.waiting = [...others, ...fresh];
     state.tooLarge = [...state.tooLarge, ...files.filter(({ file }) => file.size > most)];
-    state.total = state.sent + sumBytes(state.waiting);
+    state.total += sumBytes(fresh);
     if (state.stopping) state.redraw(); // they follow those that are being sent
     else sendAll(tome, state, most);
   };
@@ -215,6 +219,7 @@ async function sendAll(tome, state, most) {
     for (let before = 0; state.waiting.length; before = state.sent) {
       state.redraw();
       const batch = takeBatch(state.waiting, most);
+      state.flying = batch.length;
       const form = new FormData();
       for (const { name, file } of batch) form.append("files", file, name);
       const onProgress = (sent) => { state.sent = before + sent; state.redraw(); };
@@ -225,7 +230,7 @@ async function sendAll(tome, state, most) {
   } catch (error) {
     state.error = error;
   }
-  state.stopping = null;
+  Object.assign(state, { stopping: null, flying: 0 });
   state.redraw();
 }
 
