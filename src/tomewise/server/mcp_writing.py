@@ -86,7 +86,7 @@ class WritingTools:
             return make_reply(result, f"This build takes about {calls} model calls: {estimate['total']}")
         async with send_progress(context) as notify:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
-        shown = _shorten(build_json(report))
+        shown = _shorten(await asyncio.to_thread(build_json, report, book.store))
         text = "\n".join(
             f"{layer['layer']}: {layer['added']} added, {layer['failures']} failed" for layer in shown["layers"]
         )

@@ -55,7 +55,7 @@ async def _build(library: Library, tome: Tome, task: dict[str, Any], on_progress
     await library.import_client()
     with library.budget(bounds):
         built = await tome.abuild(choose_bounded(task["system"], task["settings"]), on_progress=on_progress)
-    return Report(build_json(built), usage_json(built.usage))
+    return Report(await asyncio.to_thread(build_json, built, tome.store), usage_json(built.usage))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

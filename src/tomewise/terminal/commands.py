@@ -111,10 +111,11 @@ def build(
                 costs = reports.costs_json(estimates, variant, book.kit.model.name)
             else:
                 report = book.build(variant, extractions=extractions, again=again or (), on_progress=work.report)
+                shown = reports.build_json(report, book.store) if as_json else {}
     if estimate:
         print_json(costs) if as_json else render.print_costs(costs, console())
     elif as_json:
-        print_json(reports.build_json(report))
+        print_json(shown)
     else:
         render.print_build(report, variant, repeat_options(tome, model, base_url), console())
 

@@ -208,19 +208,38 @@ def costs_json(estimates: Sequence[Estimate], variant: Variant, model: str) -> d
     return {"system": variant.name, "model": model, "layers": layers, "total": total}
 
 
-def build_json(report: BuildReport) -> dict[str, Any]:
-    """The object that `tome build --json` prints."""
+def build_json(report: BuildReport, store: Store) -> dict[str, Any]:
+    """The object that `tome build --json` prints. Each failure has the places of the passages that it concerns."""
     layers = [
         {
             "layer": layer.layer,
             "added": layer.added,
             "removed": layer.removed,
-            "failed": [{"node": node, "reason": reason} for node, reason in layer.failed.items()],
+            "failed": _locate_failures(store, layer.failed),
             "notes": list(layer.notes),
         }
         for layer in report.layers
     ]
     return {"layers": layers, "usage": usage_json(report.usage)}
+
+
+def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str, Any]]:
+    """The failed nodes by key, with the places of the passages that each rests on; none for a node that is gone."""
+    nodes = store.nodes_at(reasons)
+    grounds = {key: find_grounds(store, [key], node.layer)[key] for key, node in nodes.items()}
+    passages = store.passages({source for sources in grounds.values() for source in sources})
+    return [
+        {
+            "node": key,
+            "reason": reason,
+            "sources": [
+                {"document": passages[source].document, "position": passages[source].position}
+                for source in grounds.get(key, ())
+                if source in passages
+            ],
+        }
+        for key, reason in reasons.items()
+    ]
 
 
 def contents_json(book: Tome) -> dict[str, Any]:

@@ -46,6 +46,7 @@ async function lookForServer() {
 /** Resolves as soon as the server is there again; rejects when `signal` is aborted. */
 export function waitForServer(signal) {
   if (connection.state === "here") return Promise.resolve();
+  if (signal?.aborted) return Promise.reject(signal.reason); // a signal tells only once
   return new Promise((resolve, reject) => {
     const end = watchConnection((state) => {
       if (state === "here") { end(); resolve(); }
@@ -110,6 +111,17 @@ export async function get(path, query = {}, { signal } = {}) {
   }
 }
 
+/** The rows `name` of a list that the server gives in pages, all of them. */
+export async function getAll(path, name, options) {
+  const rows = [];
+  for (let after = ""; after !== null;) {
+    const page = await get(path, { after, limit: 1000 }, options);
+    rows.push(...page[name]);
+    after = page.next;
+  }
+  return rows;
+}
+
 /** A module of the page. Where the server is gone, it is loaded as soon as it is back. */
 export async function loadModule(file) {
   for (let turn = 0; ; turn += 1) {
@@ -131,6 +143,7 @@ export async function send(method, path, body, { query = {}, signal } = {}) {
 
 /** Sends a form with files. `onProgress(sent, total)` in bytes. `signal` stops it. */
 export function upload(path, form, onProgress = () => {}, signal = undefined) {
+  if (signal?.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest(); // fetch does not tell how much was sent
     sending.open("POST", address(path));

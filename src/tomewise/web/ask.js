@@ -1,9 +1,9 @@
 // Asking: a chat with sessions; and the question, its forms and its turn, which a comparison uses too.
 import {
   Button, Empty, ErrorNotice, Field, Loading, Menu, Notice, TomeError,
-  count, formatCount, formatSeconds, html, link, useEffect, useGet, useKeys, useMemo, useRef, useState,
+  count, formatCount, formatSeconds, html, kept, link, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState,
 } from "./parts.js";
-import { get, send, stream, tomePath, waitForServer } from "./api.js";
+import { get, getAll, send, stream, tomePath, waitForServer } from "./api.js";
 import { AnswerActions, AnswerView, Draft, TraceView, Understood, UsageLine } from "./trace.js";
 
 const TRIES = 3; // times that a question is asked of a server that goes away while it answers
@@ -49,30 +49,6 @@ function takeEvent(turn, name, data) {
   else if (name === "answer") Object.assign(turn, { answer: data, draft: "" });
   else if (name === "error") turn.error = { ...data.error, more: data };
   else turn.events = [...turn.events, { name, ...data }];
-}
-
-const kept = new Map();
-
-/**
- * What was asked goes on while another view is shown, so it is kept until the page is left. `own` is what is kept under
- * a key, made by `make` at first; `own.redraw()` draws the view that shows it, at most once a frame: events come in crowds.
- */
-export function useKept(key, make) {
-  const [, setTick] = useState(0);
-  const frame = useRef(0);
-  if (!kept.has(key)) kept.set(key, make());
-  const own = kept.get(key);
-  useEffect(() => {
-    const draw = () => { frame.current = 0; setTick((now) => now + 1); };
-    own.redraw = () => { frame.current ||= requestAnimationFrame(draw); };
-    own.redraw();
-    return () => {
-      cancelAnimationFrame(frame.current);
-      frame.current = 0;
-      own.redraw = () => {};
-    };
-  }, [own]);
-  return own;
 }
 
 /** Ask what a turn holds. `own` is what is kept: its `leaving` stops the question. */
@@ -128,9 +104,8 @@ function Failed({ error, tome, system, onAgain }) {
 function StoredTrace({ tome, number }) {
   const [open, setOpen] = useState(false);
   const { data, error } = useGet(open ? tomePath(tome, "traces", String(number)) : null);
-  if (data) return html`<${TraceView} events=${data.events} open />`;
-  return html`<details class="fold trace" onToggle=${(event) => setOpen(event.target.open)}><summary><span class="trace-label">How it was answered</span></summary>
-    ${error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`}</details>`;
+  const waiting = data ? null : error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`;
+  return html`<${TraceView} events=${data?.events ?? []} waiting=${waiting} onToggle=${(event) => setOpen(event.currentTarget.open)} />`;
 }
 
 function letter(place) {
@@ -236,52 +211,106 @@ function countExtras(choice, extras) {
 
 // ---------------------------------------------------------------- the chat
 
-/** The chats of this visit, by tome and session: `turns` were asked here, `before` are those that the server keeps. */
+/** The key under which the chat of a session is kept; that of questions asked alone has no session. */
 function nameChat(tome, session) {
-  return `chat ${tome} ${session ?? ""}`;
+  return `chat ${JSON.stringify([tome, session])}`;
 }
 
-function makeChat() {
-  return { turns: [], before: null, leaving: null, error: null, redraw: () => {} };
+/** A chat of this visit: `turns` were asked here, `before` are those that the server keeps, `record` what it has of the session. */
+function makeChat(tome, session) {
+  return { tome, session, turns: [], before: null, record: null, leaving: null, error: null, redraw: () => {} };
+}
+
+/** The sessions of a tome, all of them. */
+function useSessions(tome) {
+  const [state, setState] = useState({ sessions: [], error: null });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const leaving = new AbortController();
+    getAll(tomePath(tome, "sessions"), "sessions", { signal: leaving.signal }).then(
+      (sessions) => setState({ sessions, error: null }),
+      (error) => leaving.signal.aborted || setState((now) => ({ ...now, error })),
+    );
+    return () => leaving.abort();
+  }, [tome, turn]);
+  return { ...state, reload: useCallback(() => setTurn((now) => now + 1), []) };
+}
+
+/** What an address asks to be filled in, such as that of a stored question to ask again; null for none. */
+function readForm(query) {
+  if (!query.question) return null;
+  const [system, variant = ""] = (query.system || "hybrid").split(/:(.*)/s);
+  const settings = readJson(query.settings);
+  const options = readJson(query.options);
+  return {
+    question: query.question,
+    choice: { system, variant, settings: settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {} },
+    extras: { ...NO_EXTRAS, options: Array.isArray(options) ? options.map(String) : [], instructions: query.instructions ?? "" },
+  };
+}
+
+function readJson(text) {
+  try {
+    return JSON.parse(text ?? "null");
+  } catch {
+    return null; // an address can be written by anyone
+  }
 }
 
 export function AskView({ tome, query, info, navigate }) {
   const session = query.session ?? null;
   const summary = useGet(tomePath(tome));
-  const sessions = useGet(tomePath(tome, "sessions"));
-  const chat = useKept(nameChat(tome, session), makeChat);
+  const sessions = useSessions(tome);
+  const chat = useKept(nameChat(tome, session), () => makeChat(tome, session));
   const [choice, setChoice] = useState({ system: query.system || "hybrid", variant: "", settings: {} });
   const [extras, setExtras] = useState(NO_EXTRAS);
   const [alone, setAlone] = useState(info.read_only);
+  const [written, setWritten] = useState(""); // a question that an address wrote
   const input = useRef(null);
   const box = useRef(null);
-  useEffect(() => { loadTurns(chat, tome, session); }, [chat]);
-  useEffect(() => { if (query.system) setChoice({ system: query.system, variant: "", settings: {} }); }, [query.system]);
+  useEffect(() => { loadTurns(chat); }, [chat]);
+  useEffect(() => {
+    const form = readForm(query);
+    if (!form) return;
+    setWritten(form.question);
+    setChoice(form.choice);
+    setExtras(form.extras);
+    location.replace(link(tome, "ask", { session })); // so that it is filled in once
+  }, [query.question]);
+  useEffect(() => { if (query.system && !query.question) setChoice({ system: query.system, variant: "", settings: {} }); }, [query.system]);
   const stop = () => chat.leaving?.abort();
   useKeys("Ask", [["/", "write a question", () => input.current?.focus()], ["Escape", "stop", stop]]);
 
-  const known = addOwn(tome, sessions.data?.sessions ?? []);
-  const record = info.read_only ? null : sessions.data?.sessions.find((each) => each.name === session);
+  const known = addOwn(tome, sessions.sessions);
+  const record = info.read_only ? null : chat.record;
   const all = [...(chat.before ?? []), ...chat.turns];
   const busy = all.some(isBusy);
-  const run = (turn) => startTurn(chat, tome, turn);
+  const run = (turn, own = chat) => startTurn(own, tome, turn).then(() => turn.answer && !own.record && loadRecord(own));
   useEffect(() => { if (!busy && chat.turns.length) sessions.reload(); }, [chat, busy]);
-  const ask = (question, force = false) => {
-    if (!question.trim() || busy) return;
-    const name = info.read_only ? null : session ?? (alone ? null : nameSession(question, known));
-    const turn = { body: { ...makeBody(question, record ? null : choice, extras, name), ...(force ? { force } : {}) }, state: "asking", events: [] };
-    chat.turns.push(turn);
-    setExtras({ ...extras, options: [] }); // they belong to this question
-    if (name && name !== session) {
-      kept.delete(nameChat(tome, session));
-      kept.set(nameChat(tome, name), Object.assign(chat, { before: [] }));
-      navigate(link(tome, "ask", { session: name }));
-    }
-    run(turn);
+  const begin = (body, own = chat) => {
+    const turn = { body, state: "asking", events: [] };
+    own.turns.push(turn);
+    run(turn, own);
     requestAnimationFrame(() => box.current?.querySelector(".turn:last-of-type")?.scrollIntoView({ block: "start" }));
   };
+  const ask = (question) => {
+    if (!question.trim() || busy) return;
+    const name = info.read_only ? null : session ?? (alone ? null : nameSession(question, known));
+    const own = name && name !== session ? { ...makeChat(tome, name), before: [] } : chat;
+    begin(makeBody(question, record ? null : choice, extras, name), own);
+    setExtras({ ...extras, options: [] }); // they belong to this question
+    if (own === chat) return;
+    kept.delete(nameChat(tome, session));
+    kept.set(nameChat(tome, name), own);
+    navigate(link(tome, "ask", { session: name }));
+  };
+  /** The same question once more, with all that belonged to it, for a guess. */
+  const guess = ({ body: { system, settings, session: name, ...body } }) => begin({
+    ...body, ...(record ? {} : { system, settings }), ...(name && !info.read_only ? { session: name } : {}), force: true,
+  });
+  const stopChat = (name) => kept.get(nameChat(tome, name))?.leaving?.abort();
   const forget = (name) => {
-    kept.get(nameChat(tome, name))?.leaving?.abort();
+    stopChat(name);
     kept.delete(nameChat(tome, name));
     if (name === session) navigate(link(tome, "ask"));
     sessions.reload();
@@ -289,7 +318,7 @@ export function AskView({ tome, query, info, navigate }) {
   const { data, error } = summary;
   const isLoading = session !== null && chat.before === null && !chat.error;
   return html`<div class="ask">
-    <${Sessions} tome=${tome} sessions=${known} current=${session} onForget=${forget} readOnly=${info.read_only} />
+    <${Sessions} tome=${tome} sessions=${known} current=${session} onStop=${stopChat} onForget=${forget} readOnly=${info.read_only} error=${sessions.error} />
     <div class="chat" ref=${box}>
       <h1 tabindex="-1" class="hidden">${session ?? "Ask"}</h1>
       <${TomeError} error=${error} retry=${summary.reload} /><${ErrorNotice} error=${chat.error} />
@@ -297,9 +326,9 @@ export function AskView({ tome, query, info, navigate }) {
       ${data?.total && !all.length && !isLoading ? html`<${Welcome} data=${data} model=${info.model} onAsk=${ask} />` : null}
       ${isLoading ? html`<${Loading} what="Opening the session" />` : null}
       ${all.map((turn, place) => html`<${TurnView} key=${`${session} ${place}`} turn=${turn} tome=${tome}
-        onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => ask(turn.body.question, true) : null} />`)}
-      ${data?.total ? html`<${Composer} input=${input} choice=${choice} setChoice=${setChoice} extras=${extras} setExtras=${setExtras} info=${info} ready=${data.ready}
-        record=${record} busy=${busy} onAsk=${ask} onStop=${stop} alone=${alone} setAlone=${setAlone} tome=${tome} />` : null}
+        onAgain=${() => !busy && run(turn)} onGuess=${place === all.length - 1 && !busy ? () => guess(turn) : null} />`)}
+      ${data?.total && !isLoading ? html`<${Composer} input=${input} choice=${choice} setChoice=${setChoice} extras=${extras} setExtras=${setExtras} info=${info} ready=${data.ready}
+        record=${record} busy=${busy} onAsk=${ask} onStop=${stop} alone=${alone} setAlone=${setAlone} tome=${tome} written=${written} onTaken=${() => setWritten("")} />` : null}
     </div>
   </div>`;
 }
@@ -307,28 +336,53 @@ export function AskView({ tome, query, info, navigate }) {
 /** The sessions, with those that were begun here and have no answer yet. */
 function addOwn(tome, sessions) {
   const names = new Set(sessions.map((session) => session.name));
-  const begun = [...kept].filter(([key, { turns }]) => key.startsWith(nameChat(tome, null)) && turns?.some((turn) => turn.body.session && !names.has(turn.body.session)));
-  return [...sessions, ...begun.map(([, { turns }]) => ({ name: turns[0].body.session, system: turns[0].body.system, count: turns.length }))];
+  const begun = [...kept.values()].filter((chat) => chat.tome === tome && chat.session && chat.turns.length && !names.has(chat.session));
+  return [...sessions, ...begun.map(({ session, turns }) => ({ name: session, system: turns[0].body.system, count: turns.length }))];
 }
 
 /** The turns that a session has on the server, each with its stored answer where the tome still keeps it. */
-async function loadTurns(chat, tome, session) {
-  if (session === null || chat.before !== null) return;
+async function loadTurns(chat) {
+  if (chat.session === null || chat.before !== null) return;
+  await loadRecord(chat);
   try {
-    const [record, { traces }] = await Promise.all([get(tomePath(tome, "sessions", session)), get(tomePath(tome, "traces"), { limit: 200 })]);
-    chat.before = joinTurns(record, traces);
+    chat.before = chat.record ? joinTurns(chat.record, await findTraces(chat.tome, chat.record)) : [];
   } catch (error) {
-    chat.before = [];
-    chat.error = error.status === 404 ? null : error; // a session begins with its first question
+    Object.assign(chat, { before: [], error });
   }
   chat.redraw();
+}
+
+/** What the server has of the session of a chat: its first question fixed the system for those that follow. */
+async function loadRecord(chat) {
+  if (chat.session === null) return;
+  try {
+    chat.record = await get(tomePath(chat.tome, "sessions", chat.session));
+  } catch (error) {
+    chat.error = error.status === 404 ? null : error; // a session begins with its first answer
+  }
+  chat.redraw();
+}
+
+/** The stored questions of a session, by their number in it. Looks from the latest back, until each turn has its own. */
+async function findTraces(tome, record) {
+  const found = new Map();
+  for (let before = undefined; before !== null && found.size < record.turns.length;) {
+    const page = await get(tomePath(tome, "traces"), { before, limit: 200 });
+    for (const trace of page.traces) {
+      if (trace.session?.name === record.name && !found.has(trace.session.number)) found.set(trace.session.number, trace);
+    }
+    before = page.next;
+  }
+  return found;
 }
 
 function joinTurns(record, traces) {
   const first = record.count - record.turns.length;
   return record.turns.map((turn, place) => {
-    const trace = traces.find((each) => each.session?.name === record.name && each.session.number === first + place + 1 && [turn.question, turn.asked].includes(each.question));
-    return { body: { question: turn.asked, options: trace?.options, session: record.name }, state: "done", text: turn.answer, answer: trace, number: trace?.number };
+    const stored = traces.get(first + place + 1);
+    const trace = [turn.question, turn.asked].includes(stored?.question) ? stored : undefined; // a session of this name may have been deleted
+    const body = { question: turn.asked, options: trace?.options, instructions: trace?.instructions, system: record.system, session: record.name };
+    return { body, state: "done", text: turn.answer, answer: trace, number: trace?.number };
   });
 }
 
@@ -347,18 +401,24 @@ function nameSession(question, known) {
   return own;
 }
 
-function Sessions({ tome, sessions, current, onForget, readOnly }) {
+function Sessions({ tome, sessions, current, onStop, onForget, readOnly, error: missing }) {
   const [error, setError] = useState(null);
   const list = useRef(null);
   useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
-  const remove = (name) => send("DELETE", tomePath(tome, "sessions", name)).then(() => onForget(name), setError);
+  const remove = (name) => {
+    onStop(name); // a session that is answering is locked
+    return send("DELETE", tomePath(tome, "sessions", name)).then(
+      () => onForget(name),
+      (problem) => (problem.status === 404 ? onForget(name) : setError(problem)), // it had no answer yet
+    );
+  };
   return html`<nav class="sessions" aria-label="Sessions">
     <a class="button small" href=${link(tome, "ask")} onClick=${() => current === null && onForget(null)} aria-current=${current === null ? "page" : undefined}>New chat</a>
     ${sessions.length ? html`<ul ref=${list}>${sessions.map((session) => html`<li key=${session.name}>
       <a href=${link(tome, "ask", { session: session.name })} aria-current=${session.name === current ? "page" : undefined} title=${`${session.name}: ${count(session.count, "question")} to ${session.system}`}><span dir="auto">${session.name}</span><small>${formatCount(session.count)}</small></a>
       ${readOnly ? null : html`<${Menu} label="…" title=${`Actions for ${session.name}`} items=${[{ label: "Delete this session", danger: true, onClick: () => remove(session.name) }]} />`}
     </li>`)}</ul>` : null}
-    <${ErrorNotice} error=${error} />
+    <${ErrorNotice} error=${error ?? missing} />
   </nav>`;
 }
 
@@ -374,8 +434,14 @@ function Welcome({ data, model, onAsk }) {
   </div>`;
 }
 
-function Composer({ input, choice, setChoice, extras, setExtras, info, ready, record, busy, onAsk, onStop, alone, setAlone, tome }) {
+function Composer({ input, choice, setChoice, extras, setExtras, info, ready, record, busy, onAsk, onStop, alone, setAlone, tome, written, onTaken }) {
   const [text, setText] = useState("");
+  useEffect(() => {
+    if (!written) return;
+    setText(written);
+    onTaken();
+    input.current.focus();
+  }, [written]);
   const [open, setOpen] = useState(false);
   const extra = countExtras(record ? { settings: {} } : choice, extras);
   const isReady = record || ready.includes(choice.system);

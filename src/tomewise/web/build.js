@@ -1,7 +1,7 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
   Button, Empty, ErrorNotice, Fold, Head, Loading, Progress, Table, Tag, Time, TomeError,
-  count, formatCount, formatMoney, formatSeconds, html, link, useCallback, useEffect, useGet, useMemo, useState, useRef,
+  count, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
 
@@ -86,10 +86,17 @@ function JobReport({ job }) {
   return html`<ul class="reasons">${report.layers.map((layer) => html`<li key=${layer.layer}>
       <strong>${layer.layer}</strong> ${[layer.added && `${formatCount(layer.added)} added`, layer.removed && `${formatCount(layer.removed)} removed`].filter(Boolean).join(", ") || "up to date"}
       ${layer.notes.map((note) => html`<p class="soft" key=${note}>${note}</p>`)}
-      ${layer.failed.length ? html`<${Fold} summary=${html`<span class="is-warn">${count(layer.failed.length, "passage")} failed; the next build tries again</span>`}>
-        <ul class="reasons">${layer.failed.map(({ node, reason }) => html`<li key=${node}><code>${node}</code> ${reason}</li>`)}</ul></${Fold}>` : null}
+      ${layer.failed.length ? html`<${Fold} summary=${html`<span class="is-warn">${count(layer.failed.length, "failure")}; the next build tries again</span>`}>
+        <ul class="reasons">${layer.failed.map((failure) => html`<${BuildFailure} key=${failure.node} tome=${job.tome} failure=${failure} />`)}</ul></${Fold}>` : null}
     </li>`)}${report.layers.length ? null : html`<li>nothing to build</li>`}</ul>
     ${usage ? html`<p class="soft number">${count(usage.calls, "call")} · ${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out · ${formatMoney(usage.cost)} · ${formatSeconds(usage.model_seconds + usage.own_seconds)}</p>` : null}`;
+}
+
+/** What could not be made, by the passages that it rests on. */
+function BuildFailure({ tome, failure }) {
+  const sources = failure.sources ?? []; // reports of earlier versions have none
+  const places = [...new Set(sources.map(({ document }) => document))].map((id) => [id, sources.filter(({ document }) => document === id).map(({ position }) => position + 1)]);
+  return html`<li>${places.map(([id, numbers]) => html`<a key=${id} dir="auto" href=${link(tome, "doc", { id })}>${nameDocument(id)}</a>, ${numbers.length === 1 ? "passage" : "passages"} ${numbers.join(", ")} `)}${failure.reason}</li>`;
 }
 
 /** The layers above the passages. Those that one build makes stand together: `{name, parts: [{name, nodes, failed}]}`. */

@@ -1,8 +1,8 @@
 // Two systems side by side: one question, both answers, what each cost and what both found.
-import { Button, Empty, Fold, Head, Table, TomeError, formatCount, formatMoney, html, link, useEffect, useGet, useState } from "./parts.js";
+import { Button, Empty, Fold, Head, Table, TomeError, formatCount, formatMoney, html, link, useEffect, useGet, useKept, useState } from "./parts.js";
 import { tomePath } from "./api.js";
-import { ExtrasForm, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, isBusy, makeBody, startTurn, useKept } from "./ask.js";
-import { EvidenceList } from "./trace.js";
+import { ExtrasForm, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, isBusy, makeBody, startTurn } from "./ask.js";
+import { EvidenceList, listPieces } from "./trace.js";
 
 /** One of the two sides: its turn, and what asks and stops it. */
 function useSide(tome, place) {
@@ -14,13 +14,21 @@ function useSide(tome, place) {
   return { turn: own.turn, ask, stop: () => own.leaving?.abort() };
 }
 
+/** The systems at first: those of the address, then those of the comparison before, then two that show a difference. */
+function chooseSystems(query, sides) {
+  return [query.first, query.second].map((system, place) => (
+    (!system && sides[place].turn?.choice) || { system: system || ["hybrid", "comorag"][place], variant: "", settings: {} }
+  ));
+}
+
 export function CompareView({ tome, query, info }) {
   const summary = useGet(tomePath(tome));
   const sides = [useSide(tome, 0), useSide(tome, 1)];
   const [question, setQuestion] = useState(query.question ?? sides[0].turn?.body.question ?? "");
-  const [choices, setChoices] = useState([query.first || "hybrid", query.second || "comorag"].map((system, place) => sides[place].turn?.choice ?? { system, variant: "", settings: {} }));
+  const [choices, setChoices] = useState(() => chooseSystems(query, sides));
   const [extras, setExtras] = useState(NO_EXTRAS);
   useEffect(() => { if (query.question) setQuestion(query.question); }, [query.question]);
+  useEffect(() => { if (query.first || query.second) setChoices(chooseSystems(query, sides)); }, [query.first, query.second]);
   const busy = sides.some((side) => isBusy(side.turn));
   const ask = (event) => {
     event?.preventDefault();
@@ -49,7 +57,7 @@ export function CompareView({ tome, query, info }) {
 
 function collectEvidence(turn) {
   const found = new Map();
-  for (const event of turn.events) for (const piece of event.detail?.evidence ?? []) if (!found.has(piece.node)) found.set(piece.node, piece);
+  for (const event of turn.events) for (const piece of listPieces(event)) if (!found.has(piece.node)) found.set(piece.node, piece);
   return found;
 }
 

@@ -1,7 +1,7 @@
 // The library: tomes, the files that are dropped on them, one tome with its documents and its memory.
 import {
   Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Menu, Notice, Table, Tag, TomeError,
-  count, formatBytes, formatCount, html, link, nameDocument, useCallback, useEffect, useGet, useKeys, useRef, useState,
+  count, formatBytes, formatCount, html, link, nameDocument, useEffect, useGet, useKept, useKeys, useRef, useState,
 } from "./parts.js";
 import { get, isOpen, send, tomePath, upload } from "./api.js";
 import { JobCard, groupLayers, isPressing, useJobs } from "./build.js";
@@ -130,16 +130,21 @@ function suggestName(path) {
 
 // ---------------------------------------------------------------- files
 
-/** Files of a drop, folders included, as `{name, file}`; the name is the path below the drop. */
+/**
+ * Files of a drop, folders included, as `{name, file}`; the name is the path below the drop. `unread` are the names of
+ * those that the browser could not read.
+ */
 async function readDrop(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-  if (!entries.length) return nameFiles([...transfer.files]);
-  const found = [];
-  const visit = async (entry) => {
+  if (!entries.length) return { files: nameFiles([...transfer.files]), unread: [] };
+  const files = [];
+  const unread = [];
+  const visit = (entry) => visitWhole(entry).catch(() => { unread.push(entry.fullPath.replace(/^\//, "")); });
+  const visitWhole = async (entry) => {
     if (entry.name.startsWith(".")) return; // what a system hides in folders is no document
     if (entry.isFile) {
       const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
-      found.push({ name: entry.fullPath.replace(/^\//, ""), file });
+      files.push({ name: entry.fullPath.replace(/^\//, ""), file });
       return;
     }
     const reader = entry.createReader();
@@ -150,7 +155,7 @@ async function readDrop(transfer) {
     }
   };
   for (const entry of entries) await visit(entry);
-  return found;
+  return { files, unread };
 }
 
 function nameFiles(files) {
@@ -162,6 +167,7 @@ function nameFiles(files) {
 /** A place where files can be dropped. Without `onFiles` it takes none. */
 function Dropping({ onFiles, label, children }) {
   const [over, setOver] = useState(false);
+  const [unread, setUnread] = useState([]);
   const latest = useRef(onFiles);
   latest.current = onFiles;
   useEffect(() => {
@@ -172,44 +178,64 @@ function Dropping({ onFiles, label, children }) {
       setOver(false);
       if (!isFiles(event)) return;
       event.preventDefault();
-      const files = await readDrop(event.dataTransfer);
-      if (files.length) latest.current(files);
+      const found = await readDrop(event.dataTransfer);
+      setUnread(found.unread);
+      if (found.files.length) latest.current(found.files);
     };
     const on = { dragover: onOver, dragleave: onLeave, drop: onDrop };
     for (const [name, act] of Object.entries(on)) addEventListener(name, act);
     return () => { for (const [name, act] of Object.entries(on)) removeEventListener(name, act); };
   }, []);
-  return html`${children}${over ? html`<div class="drop" aria-hidden="true"><p>${label}</p></div>` : null}`;
+  return html`${unread.length ? html`<${Notice} kind="warn" title="The browser could not read:" actions=${html`<${Button} small onClick=${() => setUnread([])}>Close</${Button}>`}>${unread.join(", ")}</${Notice}>` : null}
+    ${children}${over ? html`<div class="drop" aria-hidden="true"><p>${label}</p></div>` : null}`;
 }
 
-/** Sends files in batches. `state` is `{sent, total, files, left, tooLarge, error}` while and after it does. */
+/**
+ * Sends files in batches, also while another view is shown. `state` has the files that are `waiting`, of which the
+ * first `flying` are being sent, bytes `sent` of `total`, files that are `tooLarge`, and the `error`. Files that wait
+ * when it is stopped stay, to be sent by `run([])`.
+ */
 function useUploads(tome, limits, onJob) {
-  const [state, setState] = useState(null);
-  const stopping = useRef(null);
-  const run = useCallback(async (files) => {
-    const most = limits.upload_bytes * BATCH_SHARE;
-    const tooLarge = files.filter(({ file }) => file.size > most);
-    let waiting = makeUnique(files.filter(({ file }) => file.size <= most));
-    const total = waiting.reduce((sum, { file }) => sum + file.size, 0);
-    let before = 0;
-    stopping.current = new AbortController();
-    setState({ sent: 0, total, files: waiting.length, tooLarge, busy: true });
-    try {
-      while (waiting.length) {
-        const batch = takeBatch(waiting, most);
-        const form = new FormData();
-        for (const { name, file } of batch) form.append("files", file, name);
-        onJob(await upload(tomePath(tome, "documents"), form, (sent) => setState((now) => ({ ...now, sent: before + sent })), stopping.current.signal));
-        before += batch.reduce((sum, { file }) => sum + file.size, 0);
-        waiting = waiting.slice(batch.length);
-      }
-      setState(tooLarge.length ? { tooLarge } : null);
-    } catch (error) {
-      setState(error.name === "AbortError" ? null : { tooLarge, error, left: waiting });
+  const most = limits.upload_bytes * BATCH_SHARE;
+  const state = useKept(`uploads ${tome}`, () => ({ waiting: [], flying: 0, tooLarge: [], sent: 0, total: 0, redraw: () => {} }));
+  state.onJob = onJob;
+  const run = (files) => {
+    const fresh = makeUnique(files.filter(({ file }) => file.size <= most));
+    const names = new Set(fresh.map(({ name }) => name));
+    const others = state.waiting.filter(({ name }, place) => place < state.flying || !names.has(name)); // a file that is dropped again takes its own place
+    state.waiting = [...others, ...fresh];
+    state.tooLarge = [...state.tooLarge, ...files.filter(({ file }) => file.size > most)];
+    state.total += sumBytes(fresh);
+    if (state.stopping) state.redraw(); // they follow those that are being sent
+    else sendAll(tome, state, most);
+  };
+  const close = () => { Object.assign(state, { waiting: [], tooLarge: [], error: null }); state.redraw(); };
+  return { state, run, close, stop: () => state.stopping?.abort(), isShown: state.waiting.length + state.tooLarge.length > 0 };
+}
+
+async function sendAll(tome, state, most) {
+  const { signal } = Object.assign(state, { sent: 0, total: sumBytes(state.waiting), error: null, stopping: new AbortController() }).stopping;
+  try {
+    for (let before = 0; state.waiting.length; before = state.sent) {
+      state.redraw();
+      const batch = takeBatch(state.waiting, most);
+      state.flying = batch.length;
+      const form = new FormData();
+      for (const { name, file } of batch) form.append("files", file, name);
+      const onProgress = (sent) => { state.sent = before + sent; state.redraw(); };
+      state.onJob(await upload(tomePath(tome, "documents"), form, onProgress, signal));
+      state.sent = before + sumBytes(batch);
+      state.waiting = state.waiting.slice(batch.length);
     }
-  }, [tome]);
-  const stop = () => stopping.current?.abort();
-  return { state, run, stop, close: () => setState(null) };
+  } catch (error) {
+    state.error = error;
+  }
+  Object.assign(state, { stopping: null, flying: 0 });
+  state.redraw();
+}
+
+function sumBytes(files) {
+  return files.reduce((sum, { file }) => sum + file.size, 0);
 }
 
 function takeBatch(files, most) {
@@ -258,7 +284,7 @@ export function TomeView({ tome, info, navigate }) {
       ${isEmpty ? "No documents yet" : [`${count(data.total, "document")}, ${count(data.layers.passages?.nodes ?? 0, "passage")} of ${data.passage_tokens} tokens`, formatBytes(data.bytes), `embedder ${data.embedder}`].join(" · ")}
     </${Head}>
     <${UploadState} uploads=${uploads} />
-    ${isEmpty && !shown.some(isOpen) && !uploads.state ? html`<${EmptyTome} tome=${tome} canWrite=${canWrite} choose=${choose} navigate=${(to) => { jobs.load(); navigate(to); }} />` : null}
+    ${isEmpty && !shown.some(isOpen) && !uploads.isShown ? html`<${EmptyTome} tome=${tome} canWrite=${canWrite} choose=${choose} navigate=${(to) => { jobs.load(); navigate(to); }} />` : null}
     ${shown.map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${!canWrite} />`)}
     ${isEmpty ? null : html`<div class="split">
       <section class="stack" aria-labelledby="documents"><h2 id="documents">Documents</h2>
@@ -291,16 +317,17 @@ function EmptyTome({ tome, canWrite, choose, navigate }) {
 }
 
 function UploadState({ uploads }) {
-  const { state } = uploads;
-  if (!state) return null;
+  const { waiting, tooLarge, sent, total, error, stopping } = uploads.state;
+  if (!uploads.isShown) return null;
+  const isStopped = error?.name === "AbortError";
   return html`<div class="stack">
-    ${state.busy ? html`<article class="job"><header><strong>Sending ${count(state.files, "file")}</strong>
+    ${stopping ? html`<article class="job"><header><strong>Sending ${count(waiting.length, "file")}</strong>
       <span class="actions"><${Button} small onClick=${uploads.stop}>Stop</${Button}></span></header>
-      <div class="progress"><span class="number">${formatBytes(state.sent)} of ${formatBytes(state.total)}</span><progress aria-label="Sent" max=${state.total || 1} value=${Math.min(state.sent, state.total)}></progress></div></article>` : null}
-    ${state.error ? html`<${Notice} kind="error" title=${`${count(state.left.length, "file")} not sent.`} actions=${html`
-      <${Button} small kind="primary" onClick=${() => uploads.run(state.left)}>Send again</${Button}><${Button} small onClick=${uploads.close}>Leave it</${Button}>`}>${state.error.message}</${Notice}>` : null}
-    ${state.tooLarge?.length ? html`<${Notice} kind="warn" title="Too large for this server:" actions=${state.busy ? null : html`<${Button} small onClick=${uploads.close}>Close</${Button}>`}>
-      ${state.tooLarge.map(({ name, file }) => `${name} (${formatBytes(file.size)})`).join(", ")}. Start it with a larger <code>--max-upload</code>, or use <code>tome add</code>.</${Notice}>` : null}
+      <div class="progress"><span class="number">${formatBytes(Math.min(sent, total))} of ${formatBytes(total)}</span><progress aria-label="Sent" max=${total || 1} value=${Math.min(sent, total)}></progress></div></article>` : null}
+    ${error && waiting.length ? html`<${Notice} kind=${isStopped ? "info" : "error"} title=${`${count(waiting.length, "file")} not sent.`} actions=${html`
+      <${Button} small kind="primary" onClick=${() => uploads.run([])}>${isStopped ? "Send the rest" : "Send again"}</${Button}><${Button} small onClick=${uploads.close}>Leave ${waiting.length === 1 ? "it" : "them"}</${Button}>`}>${isStopped ? "Stopped. What was sent before stays." : error.message}</${Notice}>` : null}
+    ${tooLarge.length ? html`<${Notice} kind="warn" title="Too large for this server:" actions=${waiting.length ? null : html`<${Button} small onClick=${uploads.close}>Close</${Button}>`}>
+      ${tooLarge.map(({ name, file }) => `${name} (${formatBytes(file.size)})`).join(", ")}. Start it with a larger <code>--max-upload</code>, or use <code>tome add</code>.</${Notice}>` : null}
   </div>`;
 }
 

@@ -1,12 +1,12 @@
 // What all views are made of: the template tag, hooks, small components, and how numbers and times are written.
 // Texts of documents and models reach the page as children or attributes alone, which Preact sets as text.
 import { Fragment, h, render } from "./vendor/preact.js";
-import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
+import { useCallback, useEffect, useErrorBoundary, useId, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
 import { get } from "./api.js";
 
 export const html = htm.bind(h);
-export { Fragment, h, render, useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState };
+export { Fragment, h, render, useCallback, useEffect, useErrorBoundary, useId, useLayoutEffect, useMemo, useRef, useState };
 
 // ---------------------------------------------------------------- addresses
 
@@ -41,6 +41,32 @@ export function useGet(path, query = {}) {
   const reload = useCallback(() => setTurn((now) => now + 1), []);
   const isCurrent = state.key?.split("?")[0] === path;
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
+}
+
+// ---------------------------------------------------------------- what outlives a view
+
+export const kept = new Map();
+
+/**
+ * What goes on while another view is shown is kept until the page is left. `own` is what is kept under a key, made by
+ * `make` at first; `own.redraw()` draws the view that shows it, at most once a frame: events come in crowds.
+ */
+export function useKept(key, make) {
+  const [, setTick] = useState(0);
+  const frame = useRef(0);
+  if (!kept.has(key)) kept.set(key, make());
+  const own = kept.get(key);
+  useEffect(() => {
+    const draw = () => { frame.current = 0; setTick((now) => now + 1); };
+    own.redraw = () => { frame.current ||= requestAnimationFrame(draw); };
+    own.redraw();
+    return () => {
+      cancelAnimationFrame(frame.current);
+      frame.current = 0;
+      own.redraw = () => {};
+    };
+  }, [own]);
+  return own;
 }
 
 // ---------------------------------------------------------------- keys
@@ -280,8 +306,8 @@ export function Dialog({ title, onClose, actions, children }) {
 }
 
 /** A quotation with its number, where it stands, and a link to there. */
-export function Quote({ number, text, source, href, id }) {
-  return html`<figure class="quote" id=${id}>
+export function Quote({ number, text, source, href }) {
+  return html`<figure class="quote">
     ${number ? html`<span class="quote-number" aria-hidden="true">${number}</span>` : null}
     <blockquote dir="auto">${text}</blockquote>
     <figcaption>${href ? html`<a href=${href}>${source}</a>` : source}</figcaption>
@@ -294,8 +320,8 @@ export function Tag({ kind = "", children, title }) {
 }
 
 /** Shows a part when it is opened. `open` is the first state. */
-export function Fold({ summary, open, children, class: name = "" }) {
-  return html`<details class=${`fold ${name}`} open=${open}><summary>${summary}</summary>${children}</details>`;
+export function Fold({ summary, open, onToggle, children, class: name = "" }) {
+  return html`<details class=${`fold ${name}`} open=${open} onToggle=${onToggle}><summary>${summary}</summary>${children}</details>`;
 }
 
 /** Head of a view: its heading, which gets the focus when the view is opened, a line below it, and actions. */

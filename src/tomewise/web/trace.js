@@ -1,21 +1,23 @@
 // How a question was answered: its events, live or stored, the answer with its quotations, and what it cost.
 // Events are shown by the fields that all of them share, so that those of a system from outside are shown too.
 import {
-  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, useState,
+  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, useErrorBoundary, useState,
 } from "./parts.js";
 
 const SHORT = 140; // characters of a text in one line
+const LISTS = ["evidence", "notes", "pool"]; // of a detail, which are drawn in ways of their own
 
 /**
  * The trace as a list that can be folded. `events` are `{name, step, summary, detail}`; `live` while more come.
- * A detail is drawn when it is opened, so that long traces stay light.
+ * `waiting` stands in the place of events that are not there yet. A detail is drawn when it is opened, so that long
+ * traces stay light.
  */
-export function TraceView({ events, live, open, label = live ? "Answering" : "How it was answered" }) {
+export function TraceView({ events, live, open, waiting, onToggle, label = live ? "Answering" : "How it was answered" }) {
   const steps = [...new Set(events.map((event) => event.step))];
   const last = events.at(-1);
-  return html`<${Fold} class="trace" open=${open} summary=${html`<span class="trace-label">${label}</span>
-      <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : "no events"}</span>`}>
-    <ol class="events">${events.map((event, place) => html`
+  return html`<${Fold} class="trace" open=${open} onToggle=${onToggle} summary=${html`<span class="trace-label">${label}</span>
+      <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : waiting === undefined ? "no events" : ""}</span>`}>
+    ${waiting}<ol class="events">${events.map((event, place) => html`
       ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : place ? "At the end" : "At first"}</li>` : null}
       <${EventRow} key=${place} event=${event} />`)}</ol>
   </${Fold}>`;
@@ -23,9 +25,9 @@ export function TraceView({ events, live, open, label = live ? "Answering" : "Ho
 
 function EventRow({ event }) {
   const [open, setOpen] = useState(false);
-  const { detail = {} } = event;
-  const pieces = detail.evidence?.length;
-  const hasDetail = Object.values(detail).some((value) => value !== null && value !== "" && !(Array.isArray(value) && !value.length));
+  const detail = isRecord(event.detail) ? event.detail : {};
+  const pieces = listPieces(event).length;
+  const hasDetail = Object.values(detail).some(holdsSomething);
   const line = html`<b class="event-name">${event.name}</b><span class="event-line">${event.summary}</span>
     ${pieces ? html`<span class="event-count">${count(pieces, "piece")}</span>` : null}`;
   if (!hasDetail) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
@@ -33,30 +35,50 @@ function EventRow({ event }) {
     ${open ? html`<div class="event-detail"><${Detail} detail=${detail} /></div>` : null}</details></li>`;
 }
 
+function isRecord(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function holdsSomething(value) {
+  return value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && !value.length);
+}
+
+/** The pieces of evidence of an event. Systems from outside write what they like, so other things are left out. */
+export function listPieces(event) {
+  const evidence = event.detail?.evidence;
+  return Array.isArray(evidence) ? evidence.filter(isRecord) : [];
+}
+
+/** A detail that cannot be drawn is shown as its JSON, and leaves the rest of the page as it is. */
 function Detail({ detail }) {
-  const { evidence = [], notes = [], pool = [], found, cut, ...rest } = detail;
-  const plain = Object.entries(rest).filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && !value.length));
+  const [fault] = useErrorBoundary();
+  return fault ? html`<pre dir="auto">${JSON.stringify(detail, null, 2)}</pre>` : html`<${DrawnDetail} detail=${detail} />`;
+}
+
+function DrawnDetail({ detail }) {
+  const { found, cut, ...rest } = detail;
+  const isList = (name) => LISTS.includes(name) && Array.isArray(rest[name]);
+  const [evidence, notes, pool] = LISTS.map((name) => (isList(name) ? rest[name].filter(holdsSomething) : []));
+  const plain = Object.entries(rest).filter(([name, value]) => holdsSomething(value) && !isList(name));
   return html`
     ${plain.length ? html`<dl class="facts">${plain.map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${value} /></dd>`)}</dl>` : null}
-    ${cut !== undefined ? html`<p class="soft">${describeCut(found, cut)}</p>` : null}
+    ${typeof cut === "number" ? html`<p class="soft">${describeCut(found, cut)}</p>` : null}
     ${notes.length ? html`<h4>Notes</h4><ul class="notes">${notes.map((note, place) => html`<li key=${place} dir="auto">${typeof note === "string" ? note : html`<${Value} value=${note} />`}</li>`)}</ul>` : null}
-    ${pool.length ? html`<h4>Working memory</h4><${Rows} rows=${pool} caption="Working memory" />` : null}
-    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence} />` : null}`;
+    ${pool.length ? html`<h4>Working memory</h4><${Value} value=${pool} />` : null}
+    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} />` : null}`;
 }
 
 function describeCut(found, cut) {
-  if (found === undefined) return `${formatCount(cut)} pieces did not fit and were not shown to the model.`;
+  if (typeof found !== "number") return `${formatCount(cut)} pieces did not fit and were not shown to the model.`;
   return cut ? `${formatCount(cut)} of ${formatCount(found)} found did not fit and were not shown to the model.` : `All ${formatCount(found)} found were shown to the model.`;
 }
 
 function Value({ value }) {
   if (Array.isArray(value)) {
-    if (value.every((each) => typeof each !== "object" || each === null)) {
-      return html`<ul class="values">${value.map((each, place) => html`<li key=${place} dir="auto">${String(each)}</li>`)}</ul>`;
-    }
-    return html`<${Rows} rows=${value} caption="Values" />`;
+    if (value.some(isRecord) && value.every((each) => isRecord(each) || each === null)) return html`<${Rows} rows=${value} caption="Values" />`;
+    return html`<ul class="values">${value.map((each, place) => html`<li key=${place} dir="auto">${typeof each === "object" && each !== null ? html`<${Value} value=${each} />` : String(each)}</li>`)}</ul>`;
   }
-  if (value && typeof value === "object") {
+  if (isRecord(value)) {
     return html`<dl class="facts">${Object.entries(value).map(([name, each]) => html`<dt key=${name}>${name}</dt><dd><${Value} value=${each} /></dd>`)}</dl>`;
   }
   if (typeof value === "number") return html`<span class="number">${Number.isInteger(value) ? formatCount(value) : value.toFixed(3)}</span>`;
@@ -66,8 +88,8 @@ function Value({ value }) {
 function Rows({ rows, caption }) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row ?? {})))];
   const columns = names.map((name) => ({
-    key: name, label: name, number: rows.every((row) => typeof row[name] === "number" || row[name] === undefined),
-    cell: (row) => (row[name] === undefined || row[name] === null ? "" : html`<${Value} value=${row[name]} />`),
+    key: name, label: name, number: rows.every((row) => ["number", "undefined"].includes(typeof row?.[name])),
+    cell: (row) => (holdsSomething(row?.[name]) ? html`<${Value} value=${row[name]} />` : ""),
   }));
   return html`<${Table} caption=${caption} columns=${columns} rows=${rows} />`;
 }
@@ -76,7 +98,7 @@ function Rows({ rows, caption }) {
 export function EvidenceList({ evidence }) {
   return html`<ol class="evidence">${evidence.map((piece, place) => {
     const source = [piece.layer, piece.title, formatPlace(piece.place)].filter(Boolean).join(" · ");
-    const words = (piece.text ?? "").replaceAll(/\s+/g, " ");
+    const words = String(piece.text ?? "").replaceAll(/\s+/g, " ");
     return html`<li key=${place}><details><summary><span class="number score">${piece.score?.toFixed?.(3) ?? ""}</span>
       <span class="source">${source}</span><span class="words" dir="auto">${words ? words.slice(0, SHORT) : "(its text was not kept)"}</span></summary>
       ${piece.text ? html`<blockquote dir="auto">${piece.text}</blockquote>` : null}</details></li>`;
@@ -132,11 +154,11 @@ function shorten(text, most) {
 }
 
 /** Calls, tokens, money and seconds in one line. `usage` is that of an answer, or what was spent so far. */
-export function UsageLine({ usage, model }) {
+export function UsageLine({ usage }) {
   if (!usage) return null;
   const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
   return html`<span class="usage number">${[
-    model, usage.calls ? count(usage.calls, "call") : "no new call", `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
+    usage.calls ? count(usage.calls, "call") : "no new call", `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
     formatMoney(usage.cost), seconds === null ? null : formatSeconds(seconds),
   ].filter(Boolean).join(" · ")}</span>`;
 }
@@ -157,17 +179,17 @@ export function Understood({ answer, asked }) {
 export function AnswerActions({ answer, tome, question, onGuess }) {
   const number = answer.trace ?? answer.number;
   const trace = link(tome, "history", {}, String(number));
-  const [copied, setCopied] = useState(false);
+  const [copied, setCopied] = useState("Copy");
   const copy = async () => {
     const quotes = answer.citations.map((citation, place) => `[${place + 1}] “${citation.quote}” (${describeSource(citation)})`);
-    await navigator.clipboard.writeText([answer.answer || "The documents do not hold the answer.", ...quotes].join("\n"));
-    setCopied(true);
+    const text = [answer.answer || "The documents do not hold the answer.", ...quotes].join("\n");
+    await navigator.clipboard.writeText(text).then(() => setCopied("Copied"), () => setCopied("The browser did not copy it"));
   };
   return html`<span class="actions">
     ${onGuess && !answer.resolved && !answer.forced ? html`<${Button} small kind="quiet" onClick=${onGuess}>Ask for a guess</${Button}>` : null}
     ${number ? html`<${Button} small kind="quiet" href=${link(tome, "memory", { trace: number })}>Picture</${Button}>
       ${location.hash === trace ? null : html`<${Button} small kind="quiet" href=${trace}>Trace ${number}</${Button}>`}` : null}
     ${location.hash.startsWith(link(tome, "compare")) ? null : html`<${Button} small kind="quiet" href=${link(tome, "compare", { question })}>Compare</${Button}>`}
-    <${Button} small kind="quiet" onClick=${copy}>${copied ? "Copied" : "Copy"}</${Button}>
+    ${navigator.clipboard ? html`<${Button} small kind="quiet" onClick=${copy}>${copied}</${Button}>` : null}
   </span>`;
 }

@@ -1,0 +1,188 @@
+"""Questions in a browser: how they are asked, grow, are stopped and asked again, and the sessions they belong to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.language.openai_server import OpenAIServer, stream_with
+from tests.server.served import Served, serve
+from tests.web.conftest import make_library
+from tests.web.pages import Visit, expect, link
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+QUESTION = "Who put out the light?"
+UNKNOWN = "Why did Zebulon Quill sail to Lisbon?"
+# Gives each byte of a stream in a chunk of its own, and returns what the turn showed after each of its changes.
+ASK_BYTE_BY_BYTE = """async (text) => {
+  const {startTurn} = await import("./assets/ask.js");
+  const bytes = new TextEncoder().encode(text);
+  const real = globalThis.fetch;
+  globalThis.fetch = async () => new Response(new ReadableStream({
+    start(control) { for (const byte of bytes) control.enqueue(Uint8Array.of(byte)); control.close(); },
+  }));
+  const turn = {body: {question: "q"}};
+  const drafts = [];
+  await startTurn({redraw: () => { if (turn.draft !== drafts.at(-1)) drafts.push(turn.draft); }}, "novel", turn);
+  globalThis.fetch = real;
+  return [drafts, turn.state, turn.answer.answer];
+}"""
+ODD_EVENTS = """async () => {
+  const {html, render} = await import("./assets/parts.js");
+  const {TraceView} = await import("./assets/trace.js");
+  const details = [
+    {notes: null, word: "first"}, {evidence: "none", word: "second"},
+    {pool: [null, "text", 3, {name: "a"}], word: "third"}, {mixed: [{name: "a"}, null], word: "fourth"},
+    {evidence: [null, {text: 4, place: {chapter: 9}}], word: "fifth"}, null,
+  ];
+  const events = details.map((detail, place) => ({name: `event${place}`, step: 0, summary: "odd", detail}));
+  render(html`<${TraceView} events=${events} open />`, document.body.appendChild(document.createElement("div")));
+}"""
+
+
+def write_stream(*events: tuple[str, Any]) -> str:
+    return "".join(f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n" for name, data in events)
+
+
+def ask(page: Page, question: str) -> dict[str, Any]:
+    """Ask with the form, and return what the page sent."""
+    page.locator("#question").fill(question)
+    with page.expect_request("**/ask") as sent:
+        page.keyboard.press("Enter")
+    body: dict[str, Any] = sent.value.post_data_json
+    return body
+
+
+def wait_for_answers(page: Page, number: int) -> None:
+    expect(page.locator("article.turn[aria-busy=false] .answer")).to_have_count(number)
+
+
+def test_an_answer_grows_and_is_replaced_however_its_bytes_arrive(visitor: Callable[..., Visit]):
+    parts = [("Tōm", False), (" Reed", False), ("Ada", True), (" Marsh ✓", False)]
+    text = write_stream(
+        *(("answer_part", {"text": part, "replace": replace}) for part, replace in parts),
+        ("answer", {"answer": "Ada Marsh"}),
+    )
+    drafts, state, answer = visitor().enter().evaluate(ASK_BYTE_BY_BYTE, text)
+    assert drafts == ["", "Tōm", "Tōm Reed", "Ada", "Ada Marsh ✓", ""]
+    assert (state, answer) == ("done", "Ada Marsh")
+
+
+def test_a_question_that_is_stopped_ends_the_call_of_the_model(visitor: Callable[..., Visit], tmp_path: Path):
+    make_library(tmp_path / "lib")
+    hold = stream_with('{"reasoning": "r', finish=None, done=False, hold=True)
+    with ExitStack() as stack:
+        model = stack.enter_context(OpenAIServer(lambda request: hold))
+        words = ("--root", "lib", "--model", "openai:test", "--base-url", model.url)
+        served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
+        page = visitor(served.url).enter(link("novel", "ask"))
+        ask(page, QUESTION)
+        assert model.arrived.wait(20)
+        page.locator(".composer").get_by_role("button", name="Stop").click()
+        expect(page.get_by_text("Stopped.")).to_be_visible()
+        assert model.left.wait(20)
+
+
+def test_an_address_fills_in_the_form_and_a_guess_keeps_all_of_it(visitor: Callable[..., Visit]):
+    form = {"options": json.dumps(["gold", "tea"]), "instructions": "Be brief.", "settings": json.dumps({"limit": 3})}
+    page = visitor().enter(link("novel", "ask", question=UNKNOWN, system="naive", **form))
+    expect(page.locator("#question")).to_have_value(UNKNOWN)
+    expect(page.locator("#question")).to_be_focused()
+    expect(page).to_have_url(re.compile(r"#/t/novel/ask$"))
+    sent = ask(page, UNKNOWN)
+    assert (sent["system"], sent["options"], sent["instructions"]) == ("naive", ["gold", "tea"], "Be brief.")
+    assert sent["settings"] == {"limit": 3}
+
+
+def test_a_guess_is_asked_with_the_options_of_its_question(visitor: Callable[..., Visit]):
+    options = json.dumps(["gold", "tea"])
+    page = visitor().enter(link("novel", "ask", question=UNKNOWN, options=options, instructions="Be brief."))
+    expect(page.locator("#question")).to_have_value(UNKNOWN)
+    first = ask(page, UNKNOWN)
+    wait_for_answers(page, 1)
+    with page.expect_request("**/ask") as again:
+        page.get_by_role("button", name="Ask for a guess").click()
+    kept = {name: first[name] for name in ("question", "options", "instructions", "session")}
+    assert again.value.post_data_json == {**kept, "force": True}, "the session has fixed the system"
+    wait_for_answers(page, 2)
+
+
+def test_a_session_on_a_later_page_of_the_list_is_continued(visitor: Callable[..., Visit], served: Served):
+    served.post("/api/tomes/novel/ask", {"question": QUESTION, "session": "zz last", "system": "naive"})
+
+    def give_pages(route: Route) -> None:
+        first = {"sessions": [{"name": "first", "system": "hybrid", "count": 1}], "total": 2, "next": "first"}
+        second = {"sessions": [{"name": "zz last", "system": "naive", "count": 1}], "total": 2, "next": None}
+        route.fulfill(json=second if "after=first" in route.request.url else first)
+
+    made = visitor()
+    made.page.route(re.compile(r"/sessions\?"), give_pages)
+    page = made.enter(link("novel", "ask"))
+    expect(page.locator(".sessions li")).to_have_count(2)
+    page.get_by_role("link", name="zz last").click()
+    expect(page.locator(".system-fixed")).to_have_text("naive")
+    assert "system" not in ask(page, "And who forged the letter?")
+    wait_for_answers(page, 2)
+
+
+def test_how_a_stored_turn_was_answered_keeps_the_focus(visitor: Callable[..., Visit], served: Served):
+    served.post("/api/tomes/novel/ask", {"question": QUESTION, "session": "focus", "system": "naive"})
+    page = visitor().enter(link("novel", "ask", session="focus"))
+    page.locator(".trace > summary").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".trace .event").first).to_be_visible()
+    expect(page.locator(".trace > summary")).to_be_focused()
+
+
+def test_a_session_begins_without_the_questions_asked_alone(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "ask"))
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Each question alone").check()
+    assert "session" not in ask(page, QUESTION)
+    wait_for_answers(page, 1)
+    page.get_by_label("Each question alone").uncheck()
+    name = ask(page, "Where did Ada Marsh meet Tom Reed?")["session"]
+    wait_for_answers(page, 1)
+    names = page.locator(".sessions li a").all_inner_texts()
+    assert all(text.strip() for text in names)
+    expect(page.locator(".sessions [aria-current=page]")).to_contain_text(name)
+
+
+def test_a_session_whose_first_question_failed_is_deleted(visitor: Callable[..., Visit]):
+    made = visitor()
+    made.page.route("**/ask", lambda route: route.fulfill(status=502, json={"error": {"message": "no model"}}))
+    page = made.enter(link("novel", "ask"))
+    name = ask(page, "What is lost at once?")["session"]
+    expect(page.get_by_text("no model")).to_be_visible()
+    page.get_by_label(f"Actions for {name}").click()
+    page.get_by_role("menuitem", name="Delete this session").click()
+    expect(page.get_by_label(f"Actions for {name}")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    made.complaints[:] = [each for each in made.complaints if "502" not in each and "404" not in each]
+
+
+def test_the_systems_of_an_address_come_before_those_compared_last(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "compare", question=QUESTION))
+    page.get_by_role("button", name="Ask both").click()
+    wait_for_answers(page, 2)
+    page.evaluate("location.hash = '#/t/novel/history'")
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    page.evaluate("location.hash = '#/t/novel/compare?first=naive&second=hybrid'")
+    expect(page.get_by_label("System 1").locator("select")).to_have_value("naive")
+    expect(page.get_by_label("System 2").locator("select")).to_have_value("hybrid")
+
+
+def test_events_of_any_shape_are_drawn(visitor: Callable[..., Visit]):
+    page = visitor().enter()
+    page.evaluate(ODD_EVENTS)
+    for summary in page.locator(".event summary").all():
+        summary.click()
+    for word in ("first", "second", "third", "fourth"):
+        expect(page.get_by_text(word, exact=True)).to_be_visible()
+    expect(page.get_by_text('"fifth"')).to_be_visible()
