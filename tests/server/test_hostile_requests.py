@@ -88,16 +88,24 @@ def test_unknown_names(served: Served, method: str, path: str, body: object, sta
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        (ASK, {"question": "x", "system": "comorag"}),
         ("/api/tomes/novel/search", {"query": "x", "system": "comorag"}),
         ("/v1/chat/completions", {"model": "novel/comorag", "messages": [{"role": "user", "content": "x"}]}),
     ],
 )
-def test_layers_that_are_not_built_are_refused_and_not_estimated(served: Served, path: str, body: dict[str, object]):
+def test_layers_that_are_not_built_are_refused(served: Served, path: str, body: dict[str, object]):
     reply = served.post(path, body)
     assert (reply.status_code, reply.json()["error"]["code"]) == (409, "not_built")
     assert "tome build" in reply.json()["error"]["message"]
-    assert reply.json().keys() == {"error"}, "an estimate can take minutes, and the question holds a place"
+
+
+def test_a_question_to_layers_that_are_not_built_is_answered_with_the_estimate(served: Served):
+    wanted = served.post("/api/tomes/novel/estimate", {"system": "comorag cycles=2"}).json()
+    body = {"question": "x", "system": "comorag", "settings": {"cycles": 2}}
+    reply = served.post(ASK, body)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "not_built")
+    assert reply.json()["estimate"] == wanted
+    streamed = served.http.post(ASK, json=body, headers={"accept": "text/event-stream"}).text
+    assert json.dumps(wanted["total"]) in streamed
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])

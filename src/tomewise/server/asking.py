@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.loops.answer_parts import ANSWER_PART
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.errors import explain_error, make_body
+from tomewise.server.errors import HttpError, explain_error, make_body
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import evidence_json
 from tomewise.types import Event, Spent
 
+_MOST_ESTIMATED = 5000  # passages
 router = APIRouter(prefix="/api/tomes/{tome}", tags=["asking"])
 
 
@@ -46,7 +50,27 @@ async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wan
 
 
 async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
-    return await service.answer_json(*await service.ask(name, body))
+    async with _offer_build(service, name, body):
+        return await service.answer_json(*await service.ask(name, body))
+
+
+@asynccontextmanager
+async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[None]:
+    """Add to NotBuilt what the missing build would cost. Raises HttpError 409.
+
+    The estimate of a large tome can take minutes: a client asks for that one itself.
+    """
+    try:
+        yield
+    except NotBuilt as error:
+        refusal = explain_error(error)
+        tome = await service.library.open(name)
+        records = await asyncio.to_thread(tome.store.documents)
+        if sum(record.passages for record in records) <= _MOST_ESTIMATED:
+            variant = await find_variant(tome, body)
+            with suppress(TomewiseError, HttpError):  # what was asked for matters more than its price
+                refusal.more = {"estimate": await service.estimate(name, variant.label, {})}
+        raise refusal from None
 
 
 async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
@@ -76,6 +100,7 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
         system = (await find_variant(tome, body)).label if body.session else body.system or tome.default_system
         service.library.find_path(name)
         emit(write_event("started", {"tome": name, "system": system, "model": service.library.model_name}))
-        emit(write_event("answer", await service.answer_json(*await service.ask(name, body, report))))
+        async with _offer_build(service, name, body):
+            emit(write_event("answer", await service.answer_json(*await service.ask(name, body, report))))
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
         emit(write_event("error", make_body(explain_error(error), service.library.clean)))
