@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
+from tests.language.openai_server import OpenAIServer, reply_with
 
 from tomewise.sample import STORY
 from tomewise.server.mcp_library import FixedLibrary
@@ -20,6 +21,12 @@ from tomewise.types import Document
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 QUESTION = "Who wrote the Slack Water Book?"
+GARBAGE = "this is not what was asked for"  # a model that replies so is asked a second time
+
+
+def serve_garbage() -> OpenAIServer:
+    """A model server whose slow replies fit no role, so that each question sends several requests."""
+    return OpenAIServer(lambda _: reply_with(GARBAGE, delay=0.4))
 
 
 def make_tome(path: Path) -> Path:

@@ -16,8 +16,7 @@ from mcp import Client
 from starlette.applications import Starlette
 from starlette.routing import Route
 from tests.conftest import Ran
-from tests.language.openai_server import OpenAIServer, reply_with
-from tests.mcp_server.mcp_tomes import QUESTION, call
+from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage
 
 from tomewise.server.mcp_app import McpApp, make_mcp_app
 from tomewise.server.mcp_library import FixedLibrary
@@ -75,7 +74,7 @@ async def test_a_cancelled_question_asks_the_model_no_more(
     story: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    with OpenAIServer(lambda _: reply_with("not what was asked for", delay=0.4)) as model:
+    with serve_garbage() as model:
         async with (
             Tome.open(story, model="openai:test", base_url=model.url) as book,
             serve(make_mcp_app(FixedLibrary({"novel": book}))) as address,
@@ -96,7 +95,7 @@ async def test_a_client_that_drops_its_connection_asks_the_model_no_more(
     story: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    with OpenAIServer(lambda _: reply_with("not what was asked for", delay=0.4)) as model:
+    with serve_garbage() as model:
         async with (
             Tome.open(story, model="openai:test", base_url=model.url) as book,
             serve(make_mcp_app(FixedLibrary({"novel": book}))) as address,

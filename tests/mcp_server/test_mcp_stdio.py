@@ -16,18 +16,12 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import stdio_client
 from tests.conftest import Ran
-from tests.language.openai_server import OpenAIServer, reply_with
-from tests.mcp_server.mcp_tomes import QUESTION, call, start_command
+from tests.language.openai_server import OpenAIServer
+from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage, start_command
 
 from tomewise.tome.tome import Tome
 
 MODES = ("legacy", "2026-07-28")
-GARBAGE = "this is not what was asked for"  # a model that replies so is asked a second time
-
-
-def serve_garbage() -> OpenAIServer:
-    """A model server whose slow replies fit no role, so that each question sends several requests."""
-    return OpenAIServer(lambda _: reply_with(GARBAGE, delay=0.4))
 
 
 def name_model(server: OpenAIServer) -> tuple[str, ...]:

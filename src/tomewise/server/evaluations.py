@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query
 
 from tomewise.errors import UnknownName
 from tomewise.server.bodies import MOST_ID
-from tomewise.server.paging import PAGE, Limit
+from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.service import Wanted
 
 if TYPE_CHECKING:
@@ -23,13 +23,10 @@ router = APIRouter(prefix="/api/evaluations", tags=["evaluations"])
 _MOST_SLICES = 8
 Name = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
 Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
-Start = Annotated[int, Query(ge=0)]
 
 
 @router.get("")
-async def list_evaluations(
-    service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = PAGE
-) -> dict[str, Any]:
+async def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The experiments in the folder that the server was given, the latest first."""
     folder = service.options.evaluations
     found = await asyncio.to_thread(_list, folder) if folder else []
@@ -53,9 +50,7 @@ async def show_evaluation(
 
 
 @router.get("/{name}/questions")
-async def list_questions(
-    name: str, service: Wanted, start: Start = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> dict[str, Any]:
+async def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The questions of an experiment by id, each with the score of every system in the first metric."""
     return await asyncio.to_thread(_list_questions, service.options.evaluations, name, start, limit)
 

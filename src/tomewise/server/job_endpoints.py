@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from pydantic import ValidationError
 
 from tomewise.errors import UsageError
 from tomewise.server.bodies import Accepted, Build, NewDocument
 from tomewise.server.errors import HttpError, make_body
 from tomewise.server.jobs import JobList
-from tomewise.server.paging import PAGE, Limit
+from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
 from tomewise.server.uploads import check_name, receive_files
@@ -75,7 +75,7 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> di
 
 
 @router.get("/jobs")
-async def list_jobs(service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = PAGE) -> dict[str, Any]:
+async def list_jobs(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """All jobs, the newest first."""
     jobs = service.jobs.list_all()
     return {"jobs": [job.as_json() for job in jobs[start : start + limit]], "total": len(jobs)}

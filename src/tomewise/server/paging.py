@@ -9,6 +9,7 @@ from fastapi import Query
 
 PAGE = 100
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Start = Annotated[int, Query(ge=0)]
 
 
 def make_page(name: str, rows: Sequence[dict[str, Any]], key: str, after: str, limit: int) -> dict[str, Any]:

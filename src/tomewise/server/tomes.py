@@ -14,7 +14,7 @@ from tomewise.errors import UnknownName
 from tomewise.place import as_plain_data, describe_place
 from tomewise.server.bodies import MOST_ID, NewTome
 from tomewise.server.library import OpenTome
-from tomewise.server.paging import PAGE, Limit, make_page
+from tomewise.server.paging import PAGE, Limit, Start, make_page
 from tomewise.server.service import Wanted
 from tomewise.store.contract import Store
 from tomewise.tome.inputs import suggest_document
@@ -59,9 +59,7 @@ async def list_documents(
 
 
 @router.get("/{tome}/document")
-async def show_document(
-    tome: str, id: Id, service: Wanted, start: Annotated[int, Query(ge=0)] = 0, limit: Limit = PAGE
-) -> dict[str, Any]:
+async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The record of a document, by its exact id, with its passages from position `start` on."""
     store = (await service.library.open(tome)).store
     return await asyncio.to_thread(_show_document, store, id, start, limit)
@@ -80,7 +78,7 @@ async def read_text(
     tome: str,
     id: Id,
     service: Wanted,
-    start: Annotated[int, Query(ge=0)] = 0,
+    start: Start = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
 ) -> dict[str, Any]:
     """A slice of the text of a document, at most 100,000 characters, and the places of its passages."""
