@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
+from tests.patience import NEVER, SOON
 
 from tomewise.errors import BudgetExceeded, ModelError, Refused
 from tomewise.language import roles
@@ -127,8 +128,8 @@ async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_
         await nobody.ask(roles.FUSE, GIVEN)
     await nobody.close()
     assert nobody.spent.calls == 0
-    with OpenAIServer(in_turn(reply_with("late", delay=5.0))) as server:
-        model = ChatModel("openai:gpt-4o-mini", base_url=server.url, timeout=0.1, backoff=Backoff(1, 0.0, 0.0))
+    with OpenAIServer(in_turn(reply_with("late", delay=NEVER))) as server:
+        model = ChatModel("openai:gpt-4o-mini", base_url=server.url, timeout=1.0, backoff=Backoff(1, 0.0, 0.0))
         budgeted = Budgeted(model)
         with pytest.raises(ModelError, match="did not reply"):
             await budgeted.ask(roles.FUSE, GIVEN)
@@ -140,11 +141,11 @@ async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_
 
 
 async def test_a_cancelled_ask_gives_back_what_it_reserved() -> None:
-    with OpenAIServer(in_turn(reply_with("late", delay=30.0), GOOD)) as server:
+    with OpenAIServer(in_turn(reply_with("late", delay=NEVER), GOOD)) as server:
         model = ChatModel("openai:test", base_url=server.url)
         budgeted = Budgeted(model, calls=2)
         first = asyncio.create_task(budgeted.ask(roles.FUSE, GIVEN))
-        assert await asyncio.to_thread(server.arrived.wait, 10)
+        assert await asyncio.to_thread(server.arrived.wait, SOON)
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
+from tests.patience import NEVER, SOON
 
 from tomewise.errors import ModelUnavailable
 from tomewise.language.cached import Cached
@@ -24,10 +25,10 @@ from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import LayerReport
 
 POISON = "quicksilver"
-FAST = Backoff(retries=2, first=0.01, longest=0.02)
+FAST = Backoff(retries=1, first=0.01, longest=0.02)
 SUMMARY = reply_with('{"summary": "Ada Marsh met Tom Hale.", "cue": "Ada"}')
 WAYS = [
-    reply_with("late", delay=30.0),
+    reply_with("late", delay=NEVER),
     Behaviour(SUMMARY.body, cut=True),
     fail_with(500, "out of memory"),
     fail_with(502),
@@ -51,7 +52,7 @@ def is_test_request(request: dict[str, Any]) -> bool:
 
 
 async def build_summaries(store: SqliteStore, server: OpenAIServer) -> LayerReport:
-    model = ChatModel("openai:test", base_url=server.url, timeout=0.4, backoff=FAST)
+    model = ChatModel("openai:test", base_url=server.url, timeout=2.0, backoff=FAST)
     try:
         (report,) = await build([SummariesLayer(store, Cached(model, Prompts(), store.calls))], store, lambda _: None)
     finally:
@@ -78,7 +79,7 @@ async def test_a_layer_is_committed_although_nobody_else_is_left_to_be_replied_t
         assert len(again.failed) == 1
         assert "meanwhile other requests got a reply" in next(iter(again.failed.values()))
         assert sum(map(is_test_request, server.requests)) == 1
-        assert len(server.requests) == 4
+        assert len(server.requests) == 3
         assert find_lag([SummariesLayer(store, Cached(None, Prompts(), store.calls))], store) == {}  # type: ignore[arg-type]
         server.handler = lambda request: SUMMARY
         assert (await build_summaries(store, server)).added == 1
@@ -107,8 +108,8 @@ async def test_a_server_that_fails_on_everything_stops_the_build(tmp_path: Path,
 
 async def test_replies_count_from_the_start_of_the_call() -> None:
     """Other requests got replies while the first attempt hung, and none after that."""
-    with OpenAIServer(fail_on_poison(reply_with("late", delay=30.0), reply_with('{"cue": "Ada"}'))) as server:
-        model = ChatModel("openai:test", base_url=server.url, timeout=0.3, backoff=Backoff(retries=1, first=0.0))
+    with OpenAIServer(fail_on_poison(reply_with("late", delay=NEVER), reply_with('{"cue": "Ada"}'))) as server:
+        model = ChatModel("openai:test", base_url=server.url, timeout=2.0, backoff=Backoff(retries=1, first=0.0))
         inputs = {name: FuseIn(question=name, cues=[]) for name in (POISON, "Who?", "Where?")}
         replies = await ask_each(model, FUSE, inputs, lambda _: None, "asked")
         await model.close()
@@ -128,7 +129,7 @@ async def test_one_test_request_is_enough_for_all_that_wait() -> None:
 
 async def test_an_address_without_a_server_gets_no_test_request() -> None:
     model = ChatModel("openai:test", base_url="http://127.0.0.1:9/v1", backoff=FAST)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SOON):
         with pytest.raises(ModelUnavailable, match="cannot be reached"):
             await model.ask(FUSE, FuseIn(question="Who?", cues=[]))
     await model.close()

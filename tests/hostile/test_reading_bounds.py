@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from tests.patience import SOON, wait_until
 from tests.reading.documents import EPUB, docx, pdf, write_zip
 
 from tomewise.errors import ReadingError, UsageError
@@ -115,7 +116,7 @@ def test_a_process_that_was_killed_between_two_files_is_replaced(tmp_path):
     with ReaderProcess() as own:
         assert read(own, path) == ["Hello"]
         own._worker.kill()
-        own._worker._process.wait(10)
+        own._worker._process.wait(SOON)
         assert read(own, path) == ["Hello"]
 
 
@@ -123,10 +124,8 @@ def test_closing_from_elsewhere_ends_a_reading_at_once(tmp_path):
     (tmp_path / "a.html").write_text(ENDLESS)
     process = ReaderProcess()
     threading.Timer(1.0, process.close).start()
-    begun = time.monotonic()
     with pytest.raises(ReadingError, match=r"crashed its reader|did not start"):
         read(process, tmp_path / "a.html")
-    assert time.monotonic() - begun < 10
     with pytest.raises(ReadingError, match="reading was stopped"):
         read(process, tmp_path / "a.html")
 
@@ -197,19 +196,14 @@ def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     words = [sys.executable, "-m", "tomewise", "add", "a.html", "--embedder", "hash"]
     tome = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     pids: set[int] = set()
-    begun = time.monotonic()
-    while not pids and time.monotonic() - begun < 30:
+    while not pids and tome.poll() is None:
         pids = {int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == tome.pid}
         time.sleep(0.02)
     (reader,) = pids
     time.sleep(1)
-    begun = time.monotonic()
     tome.send_signal(end)
-    _, err = tome.communicate(timeout=20)
-    assert time.monotonic() - begun < 2.5
-    while Path(f"/proc/{reader}").exists() and time.monotonic() - begun < 5:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{reader}").exists()
+    _, err = tome.communicate(timeout=SOON)
+    wait_until(lambda: not Path(f"/proc/{reader}").exists())
     if end == signal.SIGINT:
         assert tome.returncode == 130
         assert "interrupted" in err

@@ -141,6 +141,6 @@ def test_an_address_is_checked_before_anything_is_written(here: Path, address: s
 
 @pytest.mark.parametrize("piece", ["a.", "a:", "sk-", "bearer ", "x://", "key=", "api_key="])
 def test_a_long_message_is_searched_in_linear_time(piece: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     hide_credentials(piece * (100_000 // len(piece)))
-    assert time.perf_counter() - begun < 5
+    assert time.thread_time() - begun < 5

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, in_turn, reply_with
+from tests.patience import NEVER, SOON
 
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
 from tomewise.language import roles, transport
@@ -37,10 +38,10 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_a_long_reply_is_read_in_linear_time(text: str) -> None:
-    begun = time.process_time()
+    begun = time.thread_time()
     with pytest.raises(BadReply):
         decode(roles.FUSE, text)
-    assert time.process_time() - begun < 1.0
+    assert time.thread_time() - begun < 3.0
 
 
 def test_what_is_longer_than_any_reply_is_not_read() -> None:
@@ -124,8 +125,8 @@ async def test_a_server_that_takes_no_connection_is_given_up_soon(monkeypatch: p
             waiting = sockets.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(address)
-        model = ChatModel("openai:test", base_url=f"http://127.0.0.1:{address[1]}/v1", timeout=30.0, backoff=ONCE)
-        async with asyncio.timeout(5.0):
+        model = ChatModel("openai:test", base_url=f"http://127.0.0.1:{address[1]}/v1", timeout=NEVER, backoff=ONCE)
+        async with asyncio.timeout(SOON):
             with pytest.raises(ModelUnavailable, match="cannot be reached"):
                 await model.ask(roles.FUSE, GIVEN)
         await model.close()

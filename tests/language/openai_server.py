@@ -20,6 +20,8 @@ from typing import Any, Self
 class Behaviour:
     """What to do with one request: wait `delay` seconds, then send `body`. With `cut`, send half of it and hang up.
 
+    The delay ends early when `until` is set. A client that hangs up meanwhile is noted, and gets nothing.
+
     With `pieces` these are sent in place of the body, as a stream of events, each after `pause` seconds. With `cut`,
     hang up after them without the end of the stream; with `hold`, never end.
     """
@@ -28,6 +30,7 @@ class Behaviour:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    until: threading.Event | None = None
     cut: bool = False
     pieces: Sequence[bytes] | None = None
     pause: float = 0.0
@@ -103,7 +106,7 @@ class OpenAIServer:
         self.connections = 0
         self.most_at_once = 0
         self.arrived = threading.Event()  # set by the first request
-        self.left = threading.Event()  # set when a client hangs up on a stream that holds
+        self.left = threading.Event()  # set when a client hangs up on a delayed reply, or on a stream that holds
         self.url = ""
         self._at_once = 0
         self._loop = asyncio.new_event_loop()
@@ -171,7 +174,8 @@ class OpenAIServer:
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             behaviour = self.handler(request)
-            await asyncio.sleep(behaviour.delay)
+            if behaviour.delay and await self._leaves_within(behaviour, reader):
+                return False
             payload = behaviour.body if isinstance(behaviour.body, bytes) else json.dumps(behaviour.body).encode()
         finally:
             self._at_once -= 1
@@ -189,6 +193,21 @@ class OpenAIServer:
         if not behaviour.cut:
             self.sent.append(request)
         return not behaviour.cut
+
+    async def _leaves_within(self, behaviour: Behaviour, reader: asyncio.StreamReader) -> bool:
+        """Wait as long as the behaviour says, and note whether the client hangs up meanwhile."""
+        leaving = asyncio.create_task(reader.read(1))
+        end = self._loop.time() + behaviour.delay
+        while not leaving.done() and (rest := end - self._loop.time()) > 0:
+            if behaviour.until is not None and behaviour.until.is_set():
+                break
+            await asyncio.wait([leaving], timeout=rest if behaviour.until is None else 0.05)
+        if leaving.done():
+            self.left.set()
+            return True
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        return False
 
     async def _stream(
         self,

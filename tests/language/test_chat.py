@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, in_turn, reply_with
+from tests.patience import NEVER, SOON
 
 from tomewise.errors import (
     BadReply,
@@ -197,12 +198,12 @@ async def test_the_server_may_say_how_long_to_wait(server: OpenAIServer) -> None
 
 
 async def test_waits_asked_for_are_capped(server: OpenAIServer) -> None:
-    async with chat_model(server, fail_with(429, Retry_After="3600"), GOOD) as model, asyncio.timeout(5):
+    async with chat_model(server, fail_with(429, Retry_After="3600"), GOOD) as model, asyncio.timeout(SOON):
         assert (await model.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
 
 
 async def test_a_time_out_covers_the_whole_request_and_is_tried_again(server: OpenAIServer) -> None:
-    slow = reply_with('{"cue": "late"}', delay=5.0)
+    slow = reply_with('{"cue": "late"}', delay=NEVER)
     async with chat_model(server, slow, GOOD, timeout=0.3) as model:
         assert (await model.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
     async with chat_model(server, slow, timeout=0.1) as model:

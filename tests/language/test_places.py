@@ -6,6 +6,7 @@ import asyncio
 import random
 
 import pytest
+from tests.patience import SOON
 
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language import roles
@@ -63,7 +64,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> N
     gone = sum(isinstance(each, asyncio.CancelledError) for each in ended)
     assert most <= limit
     assert done + gone == 40
-    await asyncio.wait_for(enter(), 1)  # no place was lost
+    await asyncio.wait_for(enter(), SOON)  # no place was lost
 
 
 async def test_tokens_are_counted_again_when_a_call_gets_its_turn() -> None:

@@ -145,7 +145,7 @@ async def test_a_failure_reaches_all_who_wait_for_it() -> None:
 
 
 async def test_if_the_asker_gives_up_the_next_one_asks() -> None:
-    inside = model(latency=0.05)
+    inside = model(latency=0.5)
     cached = Cached(inside, Prompts(), Calls())
     first = asyncio.create_task(cached.ask(roles.FUSE, GIVEN))
     await asyncio.sleep(0.01)

@@ -91,9 +91,9 @@ def test_a_piece_is_found_however_it_is_wrapped(data):
     ],
 )
 def test_hostile_quotations_cost_little(quote, text):
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert locate(quote, passage(text)) is None or locate(quote, passage(text)).quote in text
-    assert time.monotonic() - begun < 3
+    assert time.thread_time() - begun < 3
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import OpenAIServer, in_turn, reply_with
+from tests.patience import NEVER
 
 from tomewise.sample import STORY
 from tomewise.server.mcp_library import FixedLibrary
@@ -25,8 +26,8 @@ GARBAGE = "this is not what was asked for"  # a model that replies so is asked a
 
 
 def serve_garbage() -> OpenAIServer:
-    """A model server whose slow replies fit no role, so that each question sends several requests."""
-    return OpenAIServer(lambda _: reply_with(GARBAGE, delay=0.4))
+    """A model server that never replies to the first request, and to the others what fits no role."""
+    return OpenAIServer(in_turn(reply_with(GARBAGE, delay=NEVER), reply_with(GARBAGE)))
 
 
 def make_tome(path: Path) -> Path:

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from tests.conftest import Ran
 from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage
+from tests.patience import SOON
 
 from tomewise.server.mcp_app import McpApp, make_mcp_app
 from tomewise.server.mcp_library import FixedLibrary
@@ -81,10 +82,11 @@ async def test_a_cancelled_question_asks_the_model_no_more(
             Client(address, mode=mode) as client,
         ):
             asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-            assert await asyncio.to_thread(model.arrived.wait, 20)
+            assert await asyncio.to_thread(model.arrived.wait, SOON)
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-            await asyncio.sleep(1.0)
+            assert await asyncio.to_thread(model.left.wait, SOON)
+            await asyncio.sleep(0.5)
             assert len(model.requests) == 1
             assert (await client.call_tool("ask", {"question": QUESTION})).is_error
             assert len(model.requests) > 2
@@ -102,10 +104,11 @@ async def test_a_client_that_drops_its_connection_asks_the_model_no_more(
         ):
             async with httpx2.AsyncClient(headers=HEADERS) as web:
                 asking = asyncio.create_task(_ask(web, address, mode))
-                assert await asyncio.to_thread(model.arrived.wait, 20)
+                assert await asyncio.to_thread(model.arrived.wait, SOON)
                 asking.cancel()  # sends no message of the protocol
                 await asyncio.gather(asking, return_exceptions=True)
-            await asyncio.sleep(1.0)
+            assert await asyncio.to_thread(model.left.wait, SOON)
+            await asyncio.sleep(0.5)
             assert len(model.requests) == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -116,7 +115,6 @@ async def test_a_build_that_was_stopped_repeats_no_call(store: SqliteStore) -> N
     with pytest.raises(ModelUnavailable):
         await build([layer], store, quiet)
     assert store.nodes("gists") == {}
-    await asyncio.sleep(0.1)  # earlier replies are still being written
     with store.read() as connection:
         kept = connection.execute(select(func.count()).select_from(stored)).scalar_one()
     model.calls.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.patience import SOON
 
 from tomewise.errors import ModelUnavailable
 from tomewise.recall.layered import LayeredRecall
@@ -60,7 +61,7 @@ async def test_no_query_finds_nothing():
 
 async def test_all_queries_and_layers_are_asked_side_by_side():
     meeting = Meeting(6)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SOON):
         found = await LayeredRecall({"semantic": meeting, "episodic": meeting}).retrieve(["a", "b", "c"], 1)
     assert found == [{"semantic": [], "episodic": []}] * 3
 

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,19 +20,19 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.conftest import Ran
 from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, SOON
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, Served, serve
 
 MODES = ("legacy", "2026-07-28")
 QUESTION = "Who put out the light?"
-LATENCY = 0.4  # seconds of one call
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[tuple[Served, OpenAIServer]]:
-    """A server whose model replies what fits no role, so that each question sends several requests."""
+    """A server whose model never replies."""
     make_tome(tmp_path / "novel.tome")
-    with OpenAIServer(lambda _: reply_with("not what was asked for", delay=LATENCY)) as model:
+    with OpenAIServer(lambda _: reply_with("too late", delay=NEVER)) as model:
         words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
         with serve(tmp_path, *words, OPENAI_API_KEY="k") as served:
             yield served, model
@@ -42,7 +42,7 @@ def slow(tmp_path: Path) -> Iterator[tuple[Served, OpenAIServer]]:
 async def connect(served: Served, mode: str) -> AsyncIterator[Client]:
     """A client of the package `mcp`, with the token."""
     headers = {"authorization": f"Bearer {TOKEN}"}
-    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=30) as web:
+    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=SOON) as web:
         transport = streamable_http_client(f"{served.url}/mcp", http_client=web)
         async with Client(transport, mode=mode) as client:
             yield client
@@ -74,10 +74,11 @@ async def test_an_agent_that_cancels_asks_the_model_no_more(slow: tuple[Served, 
     served, model = slow
     async with connect(served, mode) as client:
         asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-        assert await asyncio.to_thread(model.arrived.wait, 20)
+        assert await asyncio.to_thread(model.arrived.wait, SOON)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        await asyncio.sleep(1.0 + LATENCY)
+        assert await asyncio.to_thread(model.left.wait, SOON)
+        await asyncio.sleep(0.5)
         assert len(model.requests) == 1
         assert (await client.call_tool("overview", {})).structured_content
 
@@ -89,9 +90,10 @@ def test_a_chat_that_is_stopped_half_way_asks_the_model_no_more(slow: tuple[Serv
         messages: Any = [{"role": "user", "content": QUESTION}]
         stream = chat.chat.completions.create(model="novel/naive", messages=messages, stream=True)
         assert next(iter(stream)).choices[0].delta.role == "assistant"
-        assert model.arrived.wait(20)
+        assert model.arrived.wait(SOON)
         stream.close()
-        threading.Event().wait(1.0 + LATENCY)
+        assert model.left.wait(SOON)
+        time.sleep(0.5)
         assert len(model.requests) == 1
     assert served.http.get("/api/health").json() == {"ok": True}
 

@@ -9,6 +9,7 @@ import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
+from tests.patience import SOON
 
 from tomewise.server import connection
 
@@ -30,7 +31,7 @@ async def test_a_head_that_comes_byte_by_byte_is_cut_off(monkeypatch: pytest.Mon
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         began = time.monotonic()
         ending = asyncio.ensure_future(reader.read())
-        while not ending.done() and time.monotonic() - began < 30:
+        while not ending.done() and time.monotonic() - began < SOON:
             writer.write(b"G")
             await asyncio.wait([ending], timeout=0.05)
         assert ending.done()
@@ -41,5 +42,5 @@ async def test_a_head_that_comes_byte_by_byte_is_cut_off(monkeypatch: pytest.Mon
             writer.write(f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
             assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
             assert await reader.readexactly(4) == b"done"
-        assert await asyncio.wait_for(reader.read(), 10) == b""  # it has sent no further head
+        assert await asyncio.wait_for(reader.read(), SOON) == b""  # it has sent no further head
         writer.close()

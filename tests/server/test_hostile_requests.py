@@ -8,12 +8,14 @@ import resource
 import socket
 import sqlite3
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
+from tests.patience import NEVER, wait_until
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, Served, serve
 
@@ -179,11 +181,7 @@ def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
         with socket.create_connection(("127.0.0.1", own.port)) as connection:
             cut = head(UPLOAD, "Content-Length: 100000").replace(b"127.0.0.1:PORT", port)
             connection.sendall(cut + form(file_part("a.txt"), end=b""))
-        for _ in range(100):
-            if not list((tmp_path / "novel.tome-jobs").glob("*/")):
-                break
-            threading.Event().wait(0.05)
-        assert not list((tmp_path / "novel.tome-jobs").glob("*/"))
+        wait_until(lambda: not list((tmp_path / "novel.tome-jobs").glob("*/")))
         assert own.http.get("/api/jobs").json()["total"] == 0
 
 
@@ -191,11 +189,12 @@ def test_of_200_questions_at_once_those_past_the_queue_are_refused(tmp_path: Pat
     make_tome(tmp_path / "novel.tome")
     answer = json.dumps({"answer": "Ada", "quotes": []})
     hold = threading.Event()
-    with OpenAIServer(lambda _: reply_with(answer, delay=0.0 if hold.is_set() else 6.0)) as model:
+    behaviour = replace(reply_with(answer, delay=NEVER), until=hold)
+    with OpenAIServer(lambda _: behaviour) as model:
         words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
         with serve(tmp_path, *words, OPENAI_API_KEY="k") as own, ThreadPoolExecutor(200) as pool:
             asked = [pool.submit(own.post, ASK, {"question": f"{QUESTION} {number}"}) for number in range(200)]
-            wait(asked, timeout=5)
+            wait_until(lambda: sum(reply.done() for reply in asked) == 160)
             hold.set()
             replies = [reply.result() for reply in asked]
             statuses = [reply.status_code for reply in replies]

@@ -62,11 +62,10 @@ def test_each_is_named_and_a_good_one_is_kept(bounded: Served, files: dict[str, 
     form = [("files", (name, data)) for name, (data, _) in files.items()]
     form.insert(3, ("files", ("good.txt", b"The miller bought the horse.")))
     job = bounded.http.post(UPLOAD, files=form).json()["id"]
-    waits = []
+    healthy = 0
     while (state := bounded.http.get(f"/api/jobs/{job}").json())["state"] in ("queued", "running"):
-        began = time.monotonic()
         assert bounded.http.get("/api/health").json() == {"ok": True}
-        waits.append(time.monotonic() - began)
+        healthy += 1
         time.sleep(0.05)
     assert (state["state"], state["report"]["added"]) == ("done", ["good.txt"])
     assert state["report"]["failed"].keys() == files.keys()
@@ -74,7 +73,7 @@ def test_each_is_named_and_a_good_one_is_kept(bounded: Served, files: dict[str, 
         assert re.search(files[name][1], message)
         assert name in message
         assert "-jobs" not in message  # the file's place on the disk is nobody's business
-    assert sorted(waits)[len(waits) // 2] < 1  # others are answered meanwhile
+    assert healthy > 1, "others are answered meanwhile"
 
 
 @pytest.mark.parametrize("name", ["locked.pdf", "nested.txt", "wrong.docx"])

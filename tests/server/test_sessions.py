@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, SOON
 from tests.server.conftest import make_tome
 from tests.server.served import Served, serve
 
@@ -58,15 +60,16 @@ def test_the_command_line_and_the_server_print_the_same_session(served: Served, 
 def test_one_question_at_a_time(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     ask = {"question": FIRST, "session": "s", "system": "naive"}
-    with OpenAIServer(lambda _: reply_with("not what was asked for", delay=1.0)) as model:
+    with OpenAIServer(lambda _: reply_with("too late", delay=NEVER)) as model:
         words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
         with serve(tmp_path, *words, OPENAI_API_KEY="test") as served, ThreadPoolExecutor() as threads:
             asking = threads.submit(served.post, "/api/tomes/novel/ask", ask)
-            assert model.arrived.wait(20)
+            assert model.arrived.wait(SOON)
             refused = served.post("/api/tomes/novel/ask", ask)
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "locked")
             assert served.http.delete("/api/tomes/novel/sessions/s").status_code == 409
-            asking.result()
+            served.end(signal.SIGKILL)
+            assert asking.exception()
 
 
 def test_a_server_that_only_reads_and_bounds_of_a_session(tmp_path: Path):

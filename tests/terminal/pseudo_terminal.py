@@ -88,15 +88,13 @@ class Screen:
 
 
 class Run:
-    """One call of the command. `first` is after how many seconds it showed something, None before."""
+    """One call of the command."""
 
     def __init__(self, process: subprocess.Popen[bytes], terminal: int, columns: int) -> None:
         self.process = process
         self.raw = ""
-        self.first: float | None = None
         self._terminal = terminal
         self._screen = Screen(columns)
-        self._began = time.monotonic()
 
     @property
     def lines(self) -> list[str]:
@@ -128,7 +126,7 @@ class Run:
         until = time.monotonic() + seconds
         while self._read(0.1):
             assert time.monotonic() < until, self.text
-        return self.process.wait(10)
+        return self.process.wait(seconds)
 
     def _read(self, seconds: float) -> bool:
         """Read what comes within some seconds. False after the end."""
@@ -138,8 +136,6 @@ class Run:
             piece = os.read(self._terminal, 65536)
         except OSError:  # Linux says so where the other side is closed
             return False
-        if self.first is None:
-            self.first = time.monotonic() - self._began
         text = piece.decode("utf-8", "replace")
         self.raw += text
         self._screen.feed(text)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
+from tests.patience import SOON, wait_until
 
 from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, UsageError
@@ -27,6 +28,7 @@ class Hanging(ScriptedModel):
     cancelled = 0
 
     async def ask(self, role, given):
+        self.calls.append(given)
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -60,7 +62,7 @@ async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
 async def test_an_event_comes_while_the_model_still_works(here):
     with open_tome(here, lambda _: {}, Hanging) as tome:
         stream = tome.astream("Who?")
-        event = await asyncio.wait_for(anext(stream), 5)
+        event = await asyncio.wait_for(anext(stream), SOON)
         assert isinstance(event, Event)
         await stream.aclose()
 
@@ -69,7 +71,7 @@ async def test_leaving_early_cancels_the_call_and_keeps_no_trace(here):
     with open_tome(here, lambda _: {}, Hanging) as tome:
         async with contextlib.aclosing(tome.astream("Who?")) as stream:
             async for _ in stream:
-                await asyncio.sleep(0.05)  # the call of the model begins
+                await asyncio.to_thread(wait_until, lambda: tome._model.calls)
                 break
         assert tome._model.cancelled == 1
         assert tome.traces() == []
@@ -82,7 +84,7 @@ async def test_a_reader_that_is_cancelled_cancels_the_call(here):
             return [item async for item in tome.astream("Who?")]
 
         reading = asyncio.create_task(read())
-        await asyncio.sleep(0.3)
+        await asyncio.to_thread(wait_until, lambda: tome._model.calls)
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
+from tests.patience import SOON
 from tests.texts import MEETINGS, NOVEL, needs_shared, prose
 
 from tomewise import Document, Tome
@@ -178,12 +179,12 @@ def test_an_add_that_is_cancelled_keeps_what_was_finished_and_lets_go(here):
 
 
 async def test_a_cancelled_removal_holds_the_tome_until_it_has_ended(here, monkeypatch):
-    begun = threading.Event()
+    begun, goes_on = threading.Event(), threading.Event()
     remove = Tome._remove
 
     def remove_slowly(tome, *names):
         begun.set()
-        time.sleep(0.3)
+        assert goes_on.wait(SOON)
         return remove(tome, *names)
 
     monkeypatch.setattr(Tome, "_remove", remove_slowly)
@@ -195,6 +196,7 @@ async def test_a_cancelled_removal_holds_the_tome_until_it_has_ended(here, monke
         await asyncio.sleep(0.05)
         with pytest.raises(Locked, match="another remove under way"):
             await tome.aadd(LOG)
+        goes_on.set()
         with pytest.raises(asyncio.CancelledError):
             await removing
         removed = tome.documents()

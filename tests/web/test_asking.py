@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.language.openai_server import OpenAIServer, stream_with
+from tests.patience import SOON
 from tests.server.served import Served, serve
 from tests.web.conftest import make_library
 from tests.web.pages import Visit, expect, link
@@ -83,10 +84,10 @@ def test_a_question_that_is_stopped_ends_the_call_of_the_model(visitor: Callable
         served = stack.enter_context(serve(tmp_path, *words, OPENAI_API_KEY="k"))
         page = visitor(served.url).enter(link("novel", "ask"))
         ask(page, QUESTION)
-        assert model.arrived.wait(20)
+        assert model.arrived.wait(SOON)
         page.locator(".composer").get_by_role("button", name="Stop").click()
         expect(page.get_by_text("Stopped.")).to_be_visible()
-        assert model.left.wait(20)
+        assert model.left.wait(SOON)
 
 
 def test_an_address_fills_in_the_form_and_a_guess_keeps_all_of_it(visitor: Callable[..., Visit]):

@@ -11,6 +11,7 @@ from threading import Event
 
 import pytest
 from sqlalchemy import Connection
+from tests.patience import SOON
 
 from tomewise.errors import Locked
 from tomewise.store.sqlite.calls import StoredCalls
@@ -39,7 +40,7 @@ class Gate:
     def write(self) -> Iterator[Connection]:
         self.count += 1
         self.begun.set()
-        assert self.passes.wait(10)
+        assert self.passes.wait(SOON)
         if self.error:
             raise self.error
         with self.store._begin_write() as connection:
@@ -92,7 +93,7 @@ async def test_many_puts_from_many_loops(store: SqliteStore) -> None:
 async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: StoredCalls, gate: Gate) -> None:
     gate.error = Locked("busy")
     puts = [asyncio.create_task(calls.keep(str(n), role="r", model="m", reply="x")) for n in range(5)]
-    await asyncio.to_thread(gate.begun.wait, 10)
+    await asyncio.to_thread(gate.begun.wait, SOON)
     gate.passes.set()
     results = await asyncio.gather(*puts, return_exceptions=True)
     assert [type(result) for result in results] == [Locked] * 5
@@ -105,7 +106,7 @@ async def test_an_error_reaches_all_waiting_callers_and_no_later_ones(calls: Sto
 async def test_a_caller_who_is_cancelled_loses_no_reply(calls: StoredCalls, gate: Gate) -> None:
     first = asyncio.create_task(calls.keep("first", role="r", model="m", reply="x"))
     second = asyncio.create_task(calls.keep("second", role="r", model="m", reply="x"))
-    await asyncio.to_thread(gate.begun.wait, 10)
+    await asyncio.to_thread(gate.begun.wait, SOON)
     first.cancel()
     await asyncio.sleep(0)
     gate.passes.set()

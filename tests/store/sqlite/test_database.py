@@ -6,7 +6,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -195,10 +194,8 @@ def test_only_one_is_exclusive_in_this_process(store: SqliteStore, open_store: M
     twin = open_store("test.tome")
     with store.alone("add"):
         for second in (store, twin):
-            start = time.monotonic()
             with pytest.raises(Locked), second.alone("add"):
                 pass
-            assert time.monotonic() - start < 1
         add(store, ONE)
         assert twin.document("one") == ONE
     with twin.alone("add"), pytest.raises(Locked), store.alone("add"):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.patience import SOON
 from tests.store.contract import DIMENSIONS, MakeStore, add, assert_arrays_follow, remove, vectors_of
 
 from tomewise.store.sqlite import arrays, mirror
@@ -278,7 +279,7 @@ def test_reading_goes_on_during_a_long_transaction(store: SqliteStore) -> None:
     add(store, ONE)
     with ThreadPoolExecutor(1) as pool, store.write() as change:
         change.remove_document("one")
-        assert len(pool.submit(store.vectors, "passages").result(timeout=5).keys) == 3
+        assert len(pool.submit(store.vectors, "passages").result(timeout=SOON).keys) == 3
 
 
 def test_dead_rows_are_cleared_away_in_time(

@@ -25,7 +25,7 @@ class _Batch:
 
 
 class StoredCalls:
-    """Replies by key. `put` returns once the reply is durable.
+    """Replies by key. `keep` returns once the reply is durable.
 
     The next transaction commits together all replies that arrive while one transaction runs. With many calls in flight,
     they share one commit and one flush of the disk. Without `write` the store may only be read, and keeps nothing new.
