@@ -8,7 +8,7 @@ demo: $(READY)  ## the main job on the bundled sample story
 	$(BIN)/tome demo --system comorag --trace --tome demo.tome
 
 test: $(READY)  ## all tests, offline, without keys
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 test-wheel: $(READY)  ## the wheel in clean environments, as new users get it; needs the package registry
 	$(BIN)/python tools/test_wheel.py

@@ -77,6 +77,7 @@ def test_a_cancelled_build_ends_and_repeats_no_call(tmp_path: Path, model: SlowM
         time.sleep(0.5)
         before = len(model.requests)
         assert before == len(finished) + 2
+        model.handler = lambda _: reply_with(GIST, delay=0.3)
         again = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
         wait_until(lambda: len(model.requests) >= before + 4)
         served.http.delete(f"/api/jobs/{again}")
