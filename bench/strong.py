@@ -10,8 +10,8 @@ each question a mail box and a port of its own (`../shared/tools/README.md`). Wi
 types narrative and inferential that are not in the folder yet. A verdict is "right", "partly" or "wrong"; a declined
 question needs none.
 
-To measure the prompts of another commit, copy this file into the `bench` of its checkout, run it there with its `src` in
-`PYTHONPATH`, and give other folders.
+To measure the prompts of another commit, copy this file into the `bench` of its checkout, run it there with its `src`
+in `PYTHONPATH`, and give other folders.
 """
 
 from __future__ import annotations
