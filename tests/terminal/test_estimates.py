@@ -32,6 +32,9 @@ def test_an_estimate_shows_what_several_passages_in_a_call_save(command):
     assert f"--system 'associative together=4' takes {resized['total']['calls']} calls" in shown
 
 
-@pytest.mark.parametrize(("system", "options"), [("associative", ()), ("hgmem", MODEL), ("hybrid", MODEL)])
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [("associative", ()), ("associative extraction=relations", MODEL), ("hgmem", MODEL), ("hybrid", MODEL)],
+)
 def test_nothing_is_compared_where_calls_are_free_or_hold_one_passage(command, system, options):
     assert "instead" not in estimate(command, system, *options)

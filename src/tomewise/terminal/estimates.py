@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tomewise.errors import UsageError
 from tomewise.systems import registry
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.spec import Variant, choose_variant
@@ -25,8 +27,9 @@ def estimate_costs(book: Tome, variant: Variant, report: OnProgress) -> dict[str
     costs = costs_json(book.estimate(variant, on_progress=report), variant, model)
     resized = _find_other_size(variant)
     if resized and costs["total"]["calls"] and costs["total"]["cost"] != 0:
-        compared = costs_json(book.estimate(resized, on_progress=report), resized, model)
-        costs["instead"] = {"system": resized.name, "total": compared["total"]}
+        with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
+            compared = costs_json(book.estimate(resized, on_progress=report), resized, model)
+            costs["instead"] = {"system": resized.name, "total": compared["total"]}
     return costs
 
 
