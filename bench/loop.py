@@ -137,22 +137,22 @@ def cut_as_recorded(document: Document) -> Iterator[Passage]:
         start = document.text.index(text)
         end = start + len(text)
         id = content_id("p", document.id, start, end, text)
-        place = PlaceFinder(document).find(start, end)
+        place = PlaceFinder(document.text, document.marks).find(start, end)
         yield Passage(
             id=id, document=document.id, position=position, start=start, end=end, text=text, title=document.title,
             place=place,
         )  # fmt: skip
 
 
-def build_memory(place: Path, embedder: Embedder) -> None:
-    """Read the story and build every layer, from recorded replies where they exist."""
+def build_memory(place: Path, embedder: Embedder, systems: Sequence[str] = ("comorag", "cogitorag", "raptor")) -> None:
+    """Read the story and build the layers of these systems, from recorded replies where they exist."""
     model = ReplayModel(MEMORY, ExtractiveModel(embedder))
     with (
         patch.object(PassageSplitter, "stream", lambda _, document: cut_as_recorded(document)),
         Tome.open(place, model=model, embedder=embedder) as tome,
     ):
         tome.add(STORY)
-        for system in ("comorag", "cogitorag", "raptor"):
+        for system in systems:
             tome.build(system)
     for (role, source), count in sorted(model.counts.items()):
         print(f"{role}: {count} {source}", file=sys.stderr)

@@ -62,6 +62,15 @@ def make_fields(number: int) -> dict[str, Any]:
         "prediction": asked.answers[-1],
         "quality": ("comprehensiveness", "diversity")[number],
         "limit": 2 + number,
+        "questions": [asked.question],
+        "subqueries": [asked.question],
+        "searched": [asked.question],
+        "points": [{"id": f"M{n}", "description": text[:200]} for n, text in enumerate(first[:4], start=1)],
+        "inferences": [{"label": "I1", "text": first[0][:120]}],
+        "note": first[0][:1200],
+        "words": 400 + number,
+        "nodes": first,
+        "turns": [{"question": asked.question, "answer": asked.answers[0]}],
     }
 
 
@@ -70,6 +79,10 @@ def make_input(role: Role[Any, Any], number: int) -> BaseModel:
     fields = {name: value for name, value in make_fields(number).items() if name in role.input.model_fields}
     if role.name == "extract_facts":
         fields["entities"] = []
+    if role.name == "evolve":
+        fields["entities"] = [{"label": name, "title": name, "text": name} for name in fields["entities"]]
+    if role.name in ("infer_notes", "refine_questions"):
+        fields["facts"] = [{"label": f"F{n}", "text": text} for n, text in enumerate(fields["facts"], start=1)]
     return role.input(**fields)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from tomewise.types import Place
+from tomewise.types import Passage, Place
 
 _NUMBERED = re.compile(
     r"(?i:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))"
 )  # a year does not number a chapter
 _LONGEST = 60  # characters of a heading
+_FIELDS = frozenset(field.name for field in fields(Place))
 
 
 def describe_place(place: Place, part: int | None = None) -> str:
@@ -46,8 +47,21 @@ def as_plain_data(place: Place) -> dict[str, Any]:
 
 def read_plain_data(data: Mapping[str, Any]) -> Place:
     """The inverse of `as_plain_data`. Fields that are unknown here, from a later version, are passed over."""
-    known = {field.name: data[field.name] for field in fields(Place) if field.name in data}
-    return Place(**{**known, "chapter": tuple(known.get("chapter", ()))})
+    known = {name: value for name, value in data.items() if name in _FIELDS}
+    if "chapter" in known:
+        known["chapter"] = tuple(known["chapter"])
+    return Place(**known)
+
+
+def write_places(passage: Passage) -> dict[str, Any]:
+    """The place and the marks of a passage, as far as it has them, as JSON can hold them."""
+    marks = [[offset, as_plain_data(place)] for offset, place in passage.marks]
+    return {name: value for name, value in (("place", as_plain_data(passage.place)), ("marks", marks)) if value}
+
+
+def read_marks(marks: Iterable[Sequence[Any]]) -> tuple[tuple[int, Place], ...]:
+    """The marks of a passage from what `write_places` made of them."""
+    return tuple((offset, read_plain_data(place)) for offset, place in marks)
 
 
 def _describe_number(unit: str, first: int | None, last: int | None = None) -> str:

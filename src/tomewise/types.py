@@ -94,7 +94,9 @@ class Document:
 class Passage:
     """A piece of one document: `document.text[start:end] == text`. `position` counts from 0 within the document.
 
-    `place` is the place where it begins.
+    `place` is the place where it begins. `marks` says more of a passage in which several places begin: offsets in
+    `text`, ascending, each with the place from there on. The first may be negative, as its place may begin before the
+    passage.
     """
 
     id: PassageId
@@ -105,6 +107,7 @@ class Passage:
     text: str
     title: str = ""
     place: Place = Place()
+    marks: tuple[tuple[int, Place], ...] = ()
 
     @property
     def content(self) -> str:
@@ -243,7 +246,8 @@ class Question:
 class Citation:
     """A verified quotation: `document.text[start:end] == quote`, inside the passage `passage`.
 
-    `position` is the number of that passage in its document, counted from 0; `place` is where the passage begins.
+    `position` is the number of that passage in its document, counted from 0. `place` is where the quotation begins; in
+    passages that an earlier version cut, where the passage begins.
     """
 
     document: DocumentId

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -7,6 +8,17 @@ from hypothesis import strategies as st
 from tomewise.errors import BadReply
 from tomewise.language import roles
 from tomewise.language.reply import decode, lean_schema, schema_text
+
+STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story"
+
+
+@pytest.mark.skipif(not STORY.is_dir(), reason="needs ../shared/data")
+def test_every_reply_that_a_strong_model_gave_to_earlier_prompts_is_still_read() -> None:
+    known = {role.name: role for role in roles.ROLES}
+    lines = [line for file in sorted(STORY.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
+    assert len(lines) == 410
+    for row in map(json.loads, lines):
+        assert decode(known[row["role"]], json.dumps(row["reply"]))
 
 
 @pytest.mark.parametrize(

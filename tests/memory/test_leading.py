@@ -80,6 +80,14 @@ def test_a_long_sentence_is_cut_and_long_texts_cost_little(tmp_path: Path) -> No
     assert 400 < len(lead) <= 500
 
 
+def test_headings_with_which_a_passage_opens_are_not_repeated(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path / "b.tome")
+    path = ("Book", "Part Two", "1. Lamp")
+    texts = ("# Book\n\n## Part Two\n\n### 1. Lamp\n\nAda slept.", "## Part Two\n\n### 1. Lamp\n\nAda rose.", "Tom.")
+    put(store, "story", texts, (path, path, path))
+    assert leads(store) == ["", "Book", "Book > Part Two > 1. Lamp\n\nAda rose."]
+
+
 def test_the_chapters_of_the_place_are_the_heading_also_where_the_text_has_no_markdown(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path / "b.tome")
     texts = (

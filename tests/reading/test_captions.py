@@ -59,7 +59,7 @@ def test_srt_has_times_and_speakers(tmp_path: Path) -> None:
         ("Note: it rains.", "1:02:03, BOB"),
     ]
     at = document.text.index("Who")
-    assert describe_place(PlaceFinder(document).find(at, len(document.text))) == "12:08, ANNA"
+    assert describe_place(PlaceFinder(document.text, document.marks).find(at, len(document.text))) == "12:08, ANNA"
 
 
 def test_vtt_has_a_title_voices_and_no_styles_or_notes(tmp_path: Path) -> None:

@@ -1,9 +1,15 @@
-from tomewise.reading.places import PlaceFinder, find_sections, mark_headings, mark_speakers
-from tomewise.types import Document, Place
+from dataclasses import replace
+
+from tomewise.reading.places import PlaceFinder, find_place, find_sections, mark_headings, mark_speakers
+from tomewise.types import Document, Passage, Place
 
 
 def mark_document(text: str) -> Document:
     return Document(id="/d.md", text=text, marks=mark_headings(text))
+
+
+def make_finder(document: Document) -> PlaceFinder:
+    return PlaceFinder(document.text, document.marks)
 
 
 def test_headings_have_their_paths() -> None:
@@ -44,21 +50,51 @@ def test_a_heading_without_text_below_it_begins_no_section_of_its_own() -> None:
 
 def test_the_place_of_a_passage_is_that_of_its_beginning() -> None:
     text = "# Book\n\n## 1\n\nRain.\n\nWind.\n\n## 2\n\nSnow."
-    places = PlaceFinder(mark_document(text))
+    places = make_finder(mark_document(text))
     assert places.find(0, text.index("Wind")).chapter == ("Book", "1")
     assert places.find(text.index("Wind"), text.index("Wind") + 5).chapter == ("Book", "1")
     assert places.find(text.index("Snow"), len(text)).chapter == ("Book", "2")
     assert places.find(text.index("Wind"), len(text)).chapter == ("Book",)
     assert places.find(text.index("## 2"), text.index("Snow")).chapter == ("Book", "2")
-    assert PlaceFinder(Document(id="d", text=text)).find(0, 5) == Place()
+    assert make_finder(Document(id="d", text=text)).find(0, 5) == Place()
 
 
 def test_a_passage_that_begins_before_the_first_mark_has_no_place() -> None:
-    assert PlaceFinder(mark_document("Before.\n\n# One\n\nRain.")).find(0, 7) == Place()
+    assert make_finder(mark_document("Before.\n\n# One\n\nRain.")).find(0, 7) == Place()
 
 
 def test_a_passage_may_span_pages() -> None:
     marks = tuple((start, Place(page=page)) for page, start in enumerate((0, 10, 20), start=1))
-    places = PlaceFinder(Document(id="d", text="x" * 30, marks=marks))
+    places = PlaceFinder("x" * 30, marks)
     assert places.find(0, 10) == Place(page=1)
     assert places.find(12, 30) == Place(page=2, last_page=3)
+
+
+def test_a_piece_of_a_passage_has_a_place_of_its_own() -> None:
+    marks = tuple((start, Place(page=page)) for page, start in enumerate((0, 10, 20), start=1))
+    places = PlaceFinder("x" * 30, marks)
+    assert places.list_marks(0, 10) == ()
+    assert places.list_marks(12, 18) == ()
+    assert places.list_marks(12, 30) == ((-2, Place(page=2)), (8, Place(page=3)))
+    passage = Passage(
+        id="p",
+        document="d",
+        position=0,
+        start=12,
+        end=30,
+        text="x" * 18,
+        place=places.find(12, 30),
+        marks=places.list_marks(12, 30),
+    )
+    assert find_place(passage, 0, 8) == Place(page=2)
+    assert find_place(passage, 8, 9) == Place(page=3)
+    assert find_place(passage, 6, 12) == Place(page=2, last_page=3)
+    assert find_place(replace(passage, marks=()), 8, 9) == Place(page=2, last_page=3)
+
+
+def test_equal_places_are_marked_once_and_text_before_the_first_mark_has_none() -> None:
+    ann, bob = Place(speaker="Ann"), Place(speaker="Bob")
+    places = PlaceFinder("x" * 30, ((5, ann), (10, ann), (20, bob)))
+    assert places.list_marks(0, 30) == ((5, ann), (20, bob))
+    assert places.list_marks(6, 18) == ()
+    assert places.list_marks(0, 18) == ((5, ann),)

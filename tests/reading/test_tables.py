@@ -27,8 +27,8 @@ def test_rows_name_their_columns(name: str, delimiter: str, tmp_path: Path) -> N
 
 def test_a_passage_of_several_rows_names_the_first_and_the_last(tmp_path: Path) -> None:
     document = read(tmp_path / "a.csv", "Name\nAnn\nBob\nCid\n")
-    assert describe_place(PlaceFinder(document).find(0, len(document.text))) == "row 2–4"
-    assert describe_place(PlaceFinder(document).find(0, 5)) == "row 2"
+    assert describe_place(PlaceFinder(document.text, document.marks).find(0, len(document.text))) == "row 2–4"
+    assert describe_place(PlaceFinder(document.text, document.marks).find(0, 5)) == "row 2"
 
 
 @pytest.mark.parametrize(

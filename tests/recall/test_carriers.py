@@ -7,7 +7,7 @@ from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, build_store, quiet,
 
 from tomewise.memory.building import build
 from tomewise.memory.gists import GistsLayer
-from tomewise.recall.carriers import SelectedFacts, WithGists, find_derived_texts, select_new_sentences
+from tomewise.recall.carriers import GIST_LINE, SelectedFacts, WithGists, find_derived_texts, select_new_sentences
 from tomewise.recall.flat import Dense
 from tomewise.recall.linking import NearestFacts
 from tomewise.testing import ScriptedModel, check_retriever, document_of, put_document
@@ -25,7 +25,7 @@ async def store(tmp_path):
     made.close()
 
 
-async def test_a_passage_is_followed_by_its_gist(store):
+async def test_a_passage_is_followed_by_its_gist_under_a_line_that_says_so(store):
     put_document(store, EMBEDDER, document_of("late", "Tom without a gist"))
     plain = await Dense(store, EMBEDDER).retrieve(QUERY, 10)
     found = await WithGists(Dense(store, EMBEDDER), store).retrieve(QUERY, 10)
@@ -34,7 +34,7 @@ async def test_a_passage_is_followed_by_its_gist(store):
     ]
     late = "Tom without a gist"
     assert [piece.text for piece in found] == [
-        piece.text if piece.text == late else f"{piece.text}\n\n{piece.text} indeed" for piece in plain
+        piece.text if piece.text == late else f"{piece.text}\n\n{GIST_LINE}\n{piece.text} indeed" for piece in plain
     ]
 
 
@@ -74,7 +74,7 @@ async def test_only_what_gists_add_is_shown(tmp_path):
     await build([GistsLayer(store, resolved)], store, quiet)
     found = await WithGists(Dense(store, EMBEDDER), store, only_new_sentences=True).retrieve("Who was Ada Marsh?", 10)
     assert [piece.text for piece in found] == [
-        f"{PASSAGE}\n\nAda Marsh was the daughter of Captain Marsh.",
+        f"{PASSAGE}\n\n{GIST_LINE}\nAda Marsh was the daughter of Captain Marsh.",
         "Ida Poe lived in Ghent.",
     ]
     store.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.reading.documents import pdf
 
 from tomewise.tome.reports import as_json
 from tomewise.tome.tome import Tome
@@ -34,7 +35,7 @@ def test_passages_keep_their_places(tome: Tome) -> None:
     assert sum('"place"' in line for line in tome.export()) == 2
 
 
-def test_a_citation_says_where_its_passage_begins(tome: Tome) -> None:
+def test_a_citation_has_the_place_of_its_chapter(tome: Tome) -> None:
     answer = tome.ask("Who sold the boat to Ida Poe?", system="hybrid")
     assert [citation.place for citation in answer.citations] == [SECOND]
     assert as_json(answer)["citations"][0]["place"] == {"chapter": ["The Coast", "2. Harbours"]}
@@ -63,3 +64,29 @@ def test_a_renewed_passage_is_still_found_by_its_heading(tome: Tome) -> None:
         fresh = change.renew_passage(key)
     assert [found for found, _ in tome.store.lexical("harbours", 10)] == [fresh]
     assert tome.store.passages([fresh])[fresh].place == SECOND
+
+
+def test_a_citation_says_where_the_quotation_stands_and_not_where_its_passage_begins(
+    tome: Tome, tmp_path: Path
+) -> None:
+    captions = tmp_path / "talk.srt"
+    captions.write_text(
+        "1\n00:00:01,000 --> 00:00:04,000\nANNA: The harbour was cold at night.\n\n"
+        "2\n00:12:04,000 --> 00:12:08,000\nBEN: Mira Holt bought the red schooner.\n"
+    )
+    tome.add(captions)
+    answer = tome.ask("Who bought the red schooner?", documents=["talk.srt"])
+    (passage,) = tome.store.passages_of([captions.as_posix()]).values()
+    assert passage.place == Place(time="00:01", speaker="ANNA")
+    assert [citation.place for citation in answer.citations] == [Place(time="12:04", speaker="BEN")]
+    assert any('"marks"' in line and '"12:04"' in line for line in tome.export())
+
+
+def test_a_quotation_on_the_second_page_of_a_passage_has_that_page(tmp_path: Path) -> None:
+    file = tmp_path / "log.pdf"
+    file.write_bytes(pdf("The harbour was cold at night.", "Mira Holt bought the red schooner."))
+    with Tome.open(tmp_path / "b.tome", embedder="hash:64", model="extractive") as tome:
+        tome.add(file)
+        answer = tome.ask("Who bought the red schooner?")
+        assert [piece.place for piece in answer.evidence] == [Place(page=1, last_page=2)]
+        assert [citation.place for citation in answer.citations] == [Place(page=2)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tomewise.language.fences import BRACKETS, INVISIBLE, OPENING
 from tomewise.language.roles import Quote
 from tomewise.loops.evidence import find_labelled
+from tomewise.reading.places import find_place
 from tomewise.types import Citation, Evidence, Passage
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def locate(quote: str, passage: Passage) -> Citation | None:
         end=passage.start + end,
         quote=passage.text[start:end],
         title=passage.title,
-        place=passage.place,
+        place=find_place(passage, start, end),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tomewise.language.sentences import split_sentences
@@ -44,16 +44,31 @@ def _find_lead(passage: Passage, previous: Passage | None, heading: str, before:
     chapter = passage.place.chapter
     if not chapter:
         return "" if _HEADING.match(passage.text.lstrip()) else _join(heading, before)
-    line = re.compile(rf"^\W*{re.escape(chapter[-1])}\W*$", re.MULTILINE)
-    if line.match(passage.text.lstrip()):
-        return _join(_SEPARATOR.join(chapter[:-1]), "")
+    opening = _read_opening(passage.text, chapter)
+    if chapter[-1] in opening:
+        return _SEPARATOR.join(heading for heading in chapter if heading not in opening)
     text = previous.text if previous else ""
-    found = list(line.finditer(text))
+    found = list(_match_line(chapter[-1]).finditer(text))
     if found:
         text = text[found[-1].end() :]
     elif previous and previous.place.chapter != chapter:
         text = ""
     return _join(_SEPARATOR.join(chapter), text)
+
+
+def _read_opening(text: str, chapter: Sequence[str]) -> list[str]:
+    """The headings of the path with which a text opens, before any other line."""
+    opening: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        found = [heading for heading in chapter if _match_line(heading).fullmatch(line)]
+        if not found:
+            break
+        opening += found
+    return opening
+
+
+def _match_line(heading: str) -> re.Pattern[str]:
+    return re.compile(rf"^\W*{re.escape(heading)}\W*$", re.MULTILINE)
 
 
 def _join(heading: str, text: str) -> str:

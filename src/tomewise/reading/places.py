@@ -7,11 +7,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import TypeAlias
 
-from tomewise.types import Document, Place
+from tomewise.types import Document, Passage, Place
 
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
 
@@ -78,19 +78,24 @@ def find_sections(document: Document) -> list[int]:
     return sections
 
 
-class PlaceFinder:
-    """Finds the places of passages in one document."""
+def find_place(passage: Passage, start: int, end: int) -> Place:
+    """The place of `passage.text[start:end]`, as far as the passage knows more than where it begins itself."""
+    return PlaceFinder(passage.text, passage.marks).find(start, end) if passage.marks else passage.place
 
-    def __init__(self, document: Document) -> None:
-        self._text = document.text
-        self._marks = document.marks
-        self._starts = [start for start, _ in document.marks]
+
+class PlaceFinder:
+    """Finds the places of pieces of a text with these marks, such as the passages of a document."""
+
+    def __init__(self, text: str, marks: Marks) -> None:
+        self._text = text
+        self._marks = marks
+        self._starts = [start for start, _ in marks]
 
     def find(self, start: int, end: int) -> Place:
-        """The place at `start` of a passage that ends at `end`.
+        """The place at `start` of a piece that ends at `end`.
 
-        `last_page` is its last page, if it has several, and `last_row` its last row. Of a passage that goes on in
-        another section the chapter holds only the headings that both have; headings of which the passage has no text do
+        `last_page` is its last page, if it has several, and `last_row` its last row. Of a piece that goes on in
+        another section the chapter holds only the headings that both have; headings of which the piece has no text do
         not count.
         """
         first = bisect_right(self._starts, start) - 1
@@ -105,8 +110,15 @@ class PlaceFinder:
         last_row = there.row if there.row != here.row and there.chapter == here.chapter else None
         return replace(here, chapter=chapter, last_page=last_page, last_row=last_row)
 
+    def list_marks(self, start: int, end: int) -> Marks:
+        """The marks of a piece, with offsets from its `start`; none for a piece with one place (see `Passage`)."""
+        first = max(0, bisect_right(self._starts, start) - 1)
+        inside = self._marks[first : bisect_left(self._starts, end)]
+        marks = tuple((at - start, place) for at, place in (next(same) for _, same in groupby(inside, itemgetter(1))))
+        return marks if marks and marks[-1][0] > 0 else ()
+
     def _is_bare(self, at: int, start: int, end: int) -> bool:
-        """Whether this passage has only a heading of what the mark is for."""
+        """Whether this piece has only a heading of what the mark is for."""
         heading = self._marks[at][0]
         if heading < start or self._marks[at][1].chapter == (self._marks[at - 1][1].chapter if at else ()):
             return False

@@ -64,7 +64,7 @@ class PassageSplitter:
         paragraph = min(capacity // 2, self._overlap or capacity)
         sections = find_sections(document)
         units = Units(self._tokenizer, capacity, paragraph).cut_text(document.text, sections)
-        places = PlaceFinder(document)
+        places = PlaceFinder(document.text, document.marks)
         position = last_start = covered = 0
         for group in self._pack(units, sections, capacity):
             first = group[0].start
@@ -83,6 +83,7 @@ class PassageSplitter:
                     text=text,
                     title=title,
                     place=places.find(start, end),
+                    marks=places.list_marks(start, end),
                 )
                 position, last_start, covered = position + 1, start, end
 

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 
+GIST_LINE = "Gist of this passage:"  # tells a model where the passage ends, since only the passage may be quoted
+
+
 class WithGists:
-    """Adds to each passage of `retriever` its gist. A gist with the same words as its passage is left out.
+    """Adds to each passage of `retriever` its gist, below a line that says so.
+
+    A gist with the same words as its passage is left out.
 
     With `only_new_sentences`, only the sentences of a gist that add something to the passage are shown (not in the
     paper). A sentence adds nothing if one sentence of the passage has all its words; stop words do not count.
@@ -52,7 +57,8 @@ class WithGists:
     def _join(self, passage: str, gists: Sequence[str]) -> str:
         if self._only_new_sentences:
             gists = [select_new_sentences(gist, passage) for gist in gists]
-        return "\n\n".join((passage, *(gist for gist in gists if gist and not _have_same_words(gist, passage))))
+        added = [f"{GIST_LINE}\n{gist}" for gist in gists if gist and not _have_same_words(gist, passage)]
+        return "\n\n".join((passage, *added))
 
 
 class SelectedFacts:

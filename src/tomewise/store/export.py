@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tomewise.place import as_plain_data
+from tomewise.place import write_places
 from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Snapshot, Store
-    from tomewise.types import Passage
 
 _DECIMALS = 5  # the last bits of weights that are cosines differ between machines
 _DOCUMENT = ("id", "title", "source", "text", "metadata")
@@ -44,14 +43,9 @@ def export(store: Store) -> Iterator[str]:
 
 def _list_nodes(whole: Snapshot) -> Iterator[dict[str, Any]]:
     for passage in whole.passages():
-        yield {**_pick(passage, _PASSAGE), "layer": PASSAGES, "level": 0, "data": _list_place(passage)}
+        yield {**_pick(passage, _PASSAGE), "layer": PASSAGES, "level": 0, "data": write_places(passage)}
     for node in whole.nodes():
         yield {**_pick(node, _NODE), "document": None, "start": None, "end": None}
-
-
-def _list_place(passage: Passage) -> dict[str, Any]:
-    place = as_plain_data(passage.place)
-    return {"place": place} if place else {}
 
 
 def _pick(noun: object, names: tuple[str, ...]) -> dict[str, Any]:

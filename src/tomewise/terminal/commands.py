@@ -102,13 +102,13 @@ def build(
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
         from tomewise.systems.spec import parse_variant
         from tomewise.terminal import render
+        from tomewise.terminal.estimates import estimate_costs
         from tomewise.tome import reports
 
         variant = parse_variant(system)
         with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
             if estimate:
-                estimates = book.estimate(variant, on_progress=work.report)
-                costs = reports.costs_json(estimates, variant, book.kit.model.name)
+                costs = estimate_costs(book, variant, work.report)
             else:
                 report = book.build(variant, extractions=extractions, again=again or (), on_progress=work.report)
                 shown = reports.build_json(report, book.store) if as_json else {}

@@ -198,12 +198,18 @@ def print_costs(costs: dict[str, Any], out: Console) -> None:
     for heading in ("calls", "tokens in", "tokens out", "cost"):
         table.add_column(heading, justify="right")
     for row in (*costs["layers"], {"layer": "in all", **costs["total"]}):
-        cost = "unknown" if row["cost"] is None else f"${row['cost']:.4f}"
-        table.add_row(
-            escape(row["layer"]), f"{row['calls']:,}", f"{row['input_tokens']:,}", f"{row['output_tokens']:,}", cost
-        )
+        table.add_row(escape(row["layer"]), *_list_costs(row))
     out.print(table)
     out.print(f"[dim]{escape(costs['system'])} with {escape(costs['model'])}; nothing was asked yet[/dim]")
+    if instead := costs.get("instead"):
+        calls, tokens_in, tokens_out, cost = _list_costs(instead["total"])
+        words = f"{calls} calls, {tokens_in} tokens in, {tokens_out} out, cost {cost}"
+        out.print(f"[dim]for comparison: --system {escape(quote(instead['system']))} takes {words}[/dim]")
+
+
+def _list_costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    cost = "unknown" if row["cost"] is None else f"${row['cost']:.4f}"
+    return f"{row['calls']:,}", f"{row['input_tokens']:,}", f"{row['output_tokens']:,}", cost
 
 
 def print_build(report: BuildReport, variant: Variant, options: str | None, out: Console) -> None:

@@ -15,7 +15,7 @@ from tomewise.store.contract import Calls, Store
 from tomewise.store.export import export
 from tomewise.store.records import PASSAGES
 from tomewise.store.write import Write
-from tomewise.types import Condition, Document, Embedder, Node, Passage, Scope, content_id
+from tomewise.types import Condition, Document, Embedder, Node, Passage, Place, Scope, content_id
 
 _EMBEDDER = HashEmbedder(16)
 _GUEST = Node(id="guest", layer="groups", text="guest", sources=())
@@ -78,11 +78,29 @@ def check_texts(store: Store) -> None:
     assert _list_within(store, Scope(documents=frozenset("ab")), "gists") == [gist]
     year = Condition("year", ">", 1911)
     assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
+    _check_places(store)
     try:
         store.document("no such document")
     except UnknownName:
         return
     raise AssertionError("an unknown document must raise UnknownName")
+
+
+def _check_places(store: Store) -> None:
+    pages = Place(page=1), Place(page=2)
+    passage = Passage(
+        id="placed",
+        document="placed",
+        position=0,
+        start=0,
+        end=4,
+        text="Rain",
+        place=replace(pages[0], last_page=2),
+        marks=((-3, pages[0]), (2, pages[1])),
+    )
+    with store.write() as change:
+        (key,) = change.put_document(Document(id="placed", text="Rain"), "digest", [passage])
+    assert store.passages([key]) == {key: passage}, "a passage must keep its place and its marks"
 
 
 def check_spaces(store: Store) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from tomewise.store.sqlite.passage_data import read_passage_place
+from tomewise.store.sqlite.passage_data import read_passage_data
 from tomewise.store.sqlite.schema import documents, edges, intake, meta, nodes, sessions, vectors
 from tomewise.types import Document, Node, NodeId, Passage
 
@@ -38,7 +38,7 @@ class StoredSnapshot:
         query = select(*columns, nodes.c.data, documents.c.id.label("document"), documents.c.title)
         for found in self._connection.execute(query.join(documents, documents.c.key == nodes.c.document)).mappings():
             row = dict(found)
-            yield Passage(place=read_passage_place(row.pop("data")), **row)
+            yield Passage(**read_passage_data(row.pop("data")), **row)
 
     def nodes(self) -> Iterator[Node]:
         """Nodes without a document."""

@@ -13,7 +13,7 @@ from tomewise.errors import UnknownName
 from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.records import PASSAGES, DocumentRecord
 from tomewise.store.sqlite.mirror import Keys
-from tomewise.store.sqlite.passage_data import read_passage_place
+from tomewise.store.sqlite.passage_data import read_passage_data
 from tomewise.store.sqlite.schema import documents, edges, nodes
 from tomewise.store.sqlite.session import Session
 from tomewise.store.sqlite.write import among
@@ -65,7 +65,7 @@ class StoredTexts(Session):
             documents, documents.c.key == nodes.c.document
         )
         found = self._by_key(query, keys, (documents.c.id, nodes.c.position))
-        return {row.pop("key"): Passage(place=read_passage_place(row.pop("data")), **row) for row in found}
+        return {row.pop("key"): Passage(**read_passage_data(row.pop("data")), **row) for row in found}
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
         """All passages of the documents `wanted`, in document order."""

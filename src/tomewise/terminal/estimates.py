@@ -1,0 +1,40 @@
+"""What a build would cost, and what it would cost with more passages in a call."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tomewise.errors import UsageError
+from tomewise.systems import registry
+from tomewise.systems.recipe_settings import list_settings
+from tomewise.systems.spec import Variant, choose_variant
+from tomewise.tome.reports import costs_json
+
+if TYPE_CHECKING:
+    from tomewise.tome.tome import OnProgress, Tome
+
+_TOGETHER = 4  # the size that bench/RESULTS.md compares with one passage a call
+
+
+def estimate_costs(book: Tome, variant: Variant, report: OnProgress) -> dict[str, Any]:
+    """The object that `tome build --estimate --json` prints.
+
+    `instead` is the same system with several passages in a call, or with one where it has several already. It is there
+    if the system has the setting `together` and the calls are not free.
+    """
+    model = book.kit.model.name
+    costs = costs_json(book.estimate(variant, on_progress=report), variant, model)
+    resized = _find_other_size(variant)
+    if resized and costs["total"]["calls"] and costs["total"]["cost"] != 0:
+        with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
+            compared = costs_json(book.estimate(resized, on_progress=report), resized, model)
+            costs["instead"] = {"system": resized.name, "total": compared["total"]}
+    return costs
+
+
+def _find_other_size(variant: Variant) -> Variant | None:
+    if "together" not in list_settings(registry.find_recipe(variant.system)):
+        return None
+    size = _TOGETHER if variant.settings.get("together", 1) == 1 else 1
+    return choose_variant(variant, {"together": size})
