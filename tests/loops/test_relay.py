@@ -28,6 +28,7 @@ from tomewise.working.ledger import load
 EMBEDDER = HashEmbedder(64)
 ASKED = Question(text="Who kept the light?", force=True)
 BAD = BadReply("no JSON")
+NOT_FOUND = "(these words were not found in the text)"
 
 
 class Search:
@@ -417,6 +418,24 @@ async def test_recovery_ends_once_no_question_is_open(store):
     (divided,) = events(answer, "divided")
     assert len(read) == divided.detail["chunks"] + 1, "one chunk is read again, and it settles the question"
     assert all(given.questions for given in read)
+
+
+@pytest.mark.parametrize("chunk", [20, 1000])
+async def test_what_fails_when_it_is_read_again_was_read_before(store, chunk):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "Who lived there is unknown.")
+    seen: set[str] = set()
+
+    def fail_at_second_sight(given: Any) -> Any:
+        texts = {piece.text for piece in given.evidence}
+        again = bool(texts & seen)
+        seen.update(texts)
+        return BAD if again else {"facts": [{"label": "E1", "quote": "Tom did", "fact": "Tom lived there."}]}
+
+    model = script(extract_notes=fail_at_second_sight)
+    answer = await ask(wire(store, model, chunk=chunk, recovery=1.0))
+    assert (answer.text, answer.missing) == ("Ada", "")
+    assert events(answer, "unread"), "the trace has the call that failed"
+    assert inputs(model, "answer")[0].notes == [f"Tom lived there. {NOT_FOUND}"]
 
 
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):

@@ -22,6 +22,7 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import Shelf, fit_to_window
 from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
+from tomewise.loops.repeats import fold
 from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 
@@ -157,9 +158,9 @@ async def _collect(stream: AsyncIterator[Event | Answer]) -> list[Event | Answer
 def _vote(answers: Sequence[Answer]) -> Answer:
     """The answer that most runs give, by letter or by wording; of equals the first. Declined only if all are."""
     resolved = [answer for answer in answers if answer.resolved] or list(answers)
-    votes = Counter(_fold(answer) for answer in resolved)
-    return max(resolved, key=lambda answer: votes[_fold(answer)])
+    votes = Counter(_read_vote(answer) for answer in resolved)
+    return max(resolved, key=lambda answer: votes[_read_vote(answer)])
 
 
-def _fold(answer: Answer) -> str:
-    return answer.choice or " ".join(answer.text.casefold().split()).strip(" .\"'")
+def _read_vote(answer: Answer) -> str:
+    return answer.choice or fold(answer.text)

@@ -10,7 +10,8 @@ from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.ledger_notebook import Cycle, LedgerReading
+from tomewise.loops.ledger_notebook import Cycle, LedgerParts
+from tomewise.loops.ledger_reading import LedgerReading
 from tomewise.loops.ledger_relay import LedgerRelay
 from tomewise.loops.note_notebook import NoteReading
 from tomewise.loops.relay import Relay
@@ -47,7 +48,7 @@ def relay(
         recovery=recovery,
         limit=limit,
     )
-    reading = LedgerReading(kit.model, chunking, shelf, count, recall.retriever, cycle)
+    reading = LedgerReading(LedgerParts(kit.model, chunking, shelf, count, recall.retriever, cycle))
     return System(loop=LedgerRelay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
 
 
