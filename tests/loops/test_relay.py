@@ -20,7 +20,8 @@ from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit, Recall
 from tomewise.systems.registry import assemble
-from tomewise.systems.relay import relay
+from tomewise.systems.relay import chain_of_agents, relay
+from tomewise.systems.spec import parse_variant
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Question, Scope
 from tomewise.working.ledger import load
@@ -459,6 +460,12 @@ def test_settings_that_read_nothing_or_too_much_are_refused(store, settings):
         wire(store, script(), **settings)
 
 
+@pytest.mark.parametrize("spec", ["cosmir chunk=0", "cosmir wave=0", "cosmir recovery=2", "chain_of_agents words=0"])
+def test_settings_of_a_system_that_read_nothing_or_too_much_are_refused(spec):
+    with pytest.raises(UsageError, match=r"must be (greater|less) than or equal to 1"):
+        parse_variant(spec)
+
+
 # ---------------------------------------------------------------- Chain of Agents
 
 
@@ -495,7 +502,7 @@ async def test_the_answer_of_most_runs_is_taken(store):
     declined = script(answer=lambda _: {"answer": "*"})
     assert not (await ask(assemble("chain_of_agents", Kit(store, declined, EMBEDDER), runs=2), question)).resolved
     with pytest.raises(UsageError, match="0 runs"):
-        assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=0)
+        chain_of_agents(Kit(store, model, EMBEDDER), runs=0)
 
 
 @pytest.mark.parametrize("settings", [{}, {"wave": 2, "recovery": 0.5}, {"order": "relevance"}])

@@ -16,7 +16,7 @@ from tomewise.loops.ledger_relay import LedgerRelay
 from tomewise.loops.note_notebook import NoteReading
 from tomewise.loops.relay import Relay
 from tomewise.systems.flat import hybrid_recall
-from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, find_recall
+from tomewise.systems.kit import Count, Kit, Positive, Recall, Recipe, Share, System, Weight, find_recall
 
 CHUNK = 64_000  # tokens
 
@@ -25,14 +25,14 @@ def relay(
     kit: Kit,
     recall: Recall | System,
     *,
-    chunk: Count = CHUNK,
+    chunk: Positive = CHUNK,
     memory: Weight = 0.125,
-    wave: Count = 1,
+    wave: Positive = 1,
     questions: Count = 10,
     order: Order = "document",
     inference: Literal["facts", "none"] = "facts",
     refinement: Literal["questions", "none"] = "questions",
-    recovery: Weight = 0.2,
+    recovery: Share = 0.2,
     limit: Count = 20,
 ) -> System:
     """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
@@ -75,10 +75,10 @@ cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
 def chain_of_agents(
     kit: Kit,
     *,
-    chunk: Count = CHUNK,
-    words: Count = 400,
+    chunk: Positive = CHUNK,
+    words: Positive = 400,
     direction: Literal["forwards", "both"] = "forwards",
-    runs: Count = 1,
+    runs: Positive = 1,
 ) -> System:
     """Read everything in order with one note that each reader hands on; answer from the last note alone.
 
