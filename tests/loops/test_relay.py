@@ -14,6 +14,7 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.recording import Recorded
 from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.flat import Lexical
 from tomewise.store.sqlite.store import SqliteStore
@@ -204,6 +205,21 @@ async def test_a_fact_that_matters_only_later_survives_in_the_ledger_and_is_lost
     assert [piece.text for piece in with_ledger.evidence] == [GARDEN, REVEALED]
     assert "garden" not in with_note.model_dump_json()
     assert any("Herbert" in note for note in with_note.notes)
+
+
+async def test_the_same_with_a_text_of_our_own_and_a_model_that_is_not_scripted(store):
+    hidden = "That night Jonas Varn laid something of brass under the millstone."
+    asked = [f"On day {n} the brother of Tom Hale was asked where he would hide the brass key." for n in range(4)]
+    revealed = "In his own village the brother of Tom Hale was called Jonas Varn."
+    put_texts(store, EMBEDDER, "story", hidden, "At home Jonas Varn said that he had no key.", *asked, revealed)
+    question = Question(text="Where did the brother of Tom Hale hide the brass key?", force=True)
+    answered: list[Any] = []
+    model = Recorded(ExtractiveModel(EMBEDDER), lambda made: answered.append(made.given))
+    await ask(wire(store, model, memory=2.0), question)  # of 20 tokens: 40 for the facts, as many as the note has
+    with_ledger = answered[-1]
+    await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20, words=28), question)
+    assert {hidden, revealed} <= {piece.text for piece in with_ledger.evidence}
+    assert "millstone" not in answered[-1].model_dump_json(), "what is near to the question has displaced it"
 
 
 async def test_an_inference_survives_a_ledger_that_has_forgotten_its_facts(store):

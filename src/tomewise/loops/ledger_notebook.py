@@ -71,7 +71,7 @@ class Cycle:
     infers: bool = True
     refines: bool = True
     recovery: float = 0.2
-    limit: int = 20
+    limit: int = 40
 
     def __post_init__(self) -> None:
         if self.wave < 1:

@@ -33,7 +33,7 @@ def relay(
     inference: Literal["facts", "none"] = "facts",
     refinement: Literal["questions", "none"] = "questions",
     recovery: Share = 0.2,
-    limit: Count = 20,
+    limit: Count = 40,
 ) -> System:
     """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
     recall = find_recall("this System", recall)
