@@ -521,6 +521,19 @@ async def test_the_answer_of_most_runs_is_taken(store):
         chain_of_agents(Kit(store, model, EMBEDDER), runs=0)
 
 
+async def test_a_run_that_fails_has_no_vote(store):
+    put_texts(store, EMBEDDER, "story", "One.")
+    model = script(answer=[BAD, {"answer": "Tom"}, {"answer": "Ada"}, {"answer": "Ada"}, BAD])
+    answer = await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=5))
+    assert answer.text == "Ada"
+    assert [event.detail["reason"] for event in events(answer, "skipped")] == ["no JSON"] * 2
+    with pytest.raises(BadReply):
+        await ask(assemble("chain_of_agents", Kit(store, script(answer=lambda _: BAD), EMBEDDER), runs=2))
+    away = script(answer=[{"answer": "Ada"}, ModelUnavailable("away")])
+    with pytest.raises(ModelUnavailable):
+        await ask(assemble("chain_of_agents", Kit(store, away, EMBEDDER), runs=2))
+
+
 @pytest.mark.parametrize("settings", [{}, {"wave": 2, "recovery": 0.5}, {"order": "relevance"}])
 async def test_the_extractive_model_reads_a_text_to_its_end(store, settings):
     put_texts(store, EMBEDDER, "story", GARDEN, JOURNEY, REVEALED, "The clerk slept.")
