@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.language.openai_server import OpenAIServer, said  # noqa: E402
+from tests.language.openai_server import OpenAIServer, reply_with  # noqa: E402
 
 from tomewise.sample import STORY  # noqa: E402
 from tomewise.tome.tome import Tome  # noqa: E402
@@ -26,7 +26,7 @@ QUESTIONS, LIMIT, LATENCY, ROUNDS = 64, 16, 0.5, 4
 
 def serve() -> None:
     """Run the server: print its address, wait for the end of standard input, then print what it counted."""
-    reply = said(json.dumps({"answer": "Ada", "choice": None, "quotes": []}), delay=LATENCY)
+    reply = reply_with(json.dumps({"answer": "Ada", "choice": None, "quotes": []}), delay=LATENCY)
     with OpenAIServer(lambda _: reply) as server:
         print(server.url, flush=True)
         sys.stdin.read()

@@ -343,7 +343,6 @@ async def test_a_chunk_is_as_long_as_the_window_allows(store):
     assert len(inputs(model, "extract_notes")) > 1
 
 
-@pytest.mark.skipif(not hasattr(SqliteStore, "keys_within"), reason="needs a store with scopes")
 async def test_only_documents_in_the_scope_are_read(store):
     put_texts(store, EMBEDDER, "a", "Ada lived there.")
     put_texts(store, EMBEDDER, "b", "It rained.")
