@@ -58,7 +58,7 @@ async def test_what_is_declined_or_in_doubt_goes_to_the_first_loop_that_is_built
     assert because in chosen.detail["because"]
     assert chosen.detail["passed over"] == {"comorag": "needs tree, episodes"}
     assert chosen.detail["build would help"] == ["comorag"]
-    assert "comorag (needs tree, episodes), build_would_help: comorag" in chosen.summary
+    assert "comorag (needs tree, episodes), build would help: comorag" in chosen.summary
     assert ladder[0].loop.asked == ladder[2].loop.asked == []
     assert [event.name for event in events] == ["chosen", "worked", "stopped", "chosen", "worked"]
     assert (await check_loop(loop, ASKED)).resolved

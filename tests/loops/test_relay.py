@@ -14,13 +14,15 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.recording import Recorded
 from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.flat import Lexical
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit, Recall
 from tomewise.systems.registry import assemble
-from tomewise.systems.relay import relay
+from tomewise.systems.relay import chain_of_agents, relay
+from tomewise.systems.spec import parse_variant
 from tomewise.testing import check_loop
 from tomewise.types import Answer, Question, Scope
 from tomewise.working.ledger import load
@@ -28,6 +30,7 @@ from tomewise.working.ledger import load
 EMBEDDER = HashEmbedder(64)
 ASKED = Question(text="Who kept the light?", force=True)
 BAD = BadReply("no JSON")
+NOT_FOUND = "(these words were not found in the text)"
 
 
 class Search:
@@ -204,6 +207,21 @@ async def test_a_fact_that_matters_only_later_survives_in_the_ledger_and_is_lost
     assert any("Herbert" in note for note in with_note.notes)
 
 
+async def test_the_same_with_a_text_of_our_own_and_a_model_that_is_not_scripted(store):
+    hidden = "That night Jonas Varn laid something of brass under the millstone."
+    asked = [f"On day {n} the brother of Tom Hale was asked where he would hide the brass key." for n in range(4)]
+    revealed = "In his own village the brother of Tom Hale was called Jonas Varn."
+    put_texts(store, EMBEDDER, "story", hidden, "At home Jonas Varn said that he had no key.", *asked, revealed)
+    question = Question(text="Where did the brother of Tom Hale hide the brass key?", force=True)
+    answered: list[Any] = []
+    model = Recorded(ExtractiveModel(EMBEDDER), lambda made: answered.append(made.given))
+    await ask(wire(store, model, memory=2.0), question)  # of 20 tokens: 40 for the facts, as many as the note has
+    with_ledger = answered[-1]
+    await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20, words=28), question)
+    assert {hidden, revealed} <= {piece.text for piece in with_ledger.evidence}
+    assert "millstone" not in answered[-1].model_dump_json(), "what is near to the question has displaced it"
+
+
 async def test_an_inference_survives_a_ledger_that_has_forgotten_its_facts(store):
     put_texts(store, EMBEDDER, "story", GARDEN, REVEALED, "On the quay the old convict gave Pip his gold watch.")
     model = script(infer_notes=join_descriptions)
@@ -325,7 +343,6 @@ async def test_a_chunk_is_as_long_as_the_window_allows(store):
     assert len(inputs(model, "extract_notes")) > 1
 
 
-@pytest.mark.skipif(not hasattr(SqliteStore, "keys_within"), reason="needs a store with scopes")
 async def test_only_documents_in_the_scope_are_read(store):
     put_texts(store, EMBEDDER, "a", "Ada lived there.")
     put_texts(store, EMBEDDER, "b", "It rained.")
@@ -419,6 +436,24 @@ async def test_recovery_ends_once_no_question_is_open(store):
     assert all(given.questions for given in read)
 
 
+@pytest.mark.parametrize("chunk", [20, 1000])
+async def test_what_fails_when_it_is_read_again_was_read_before(store, chunk):
+    put_texts(store, EMBEDDER, "story", "Ada lived there.", "Who lived there is unknown.")
+    seen: set[str] = set()
+
+    def fail_at_second_sight(given: Any) -> Any:
+        texts = {piece.text for piece in given.evidence}
+        again = bool(texts & seen)
+        seen.update(texts)
+        return BAD if again else {"facts": [{"label": "E1", "quote": "Tom did", "fact": "Tom lived there."}]}
+
+    model = script(extract_notes=fail_at_second_sight)
+    answer = await ask(wire(store, model, chunk=chunk, recovery=1.0))
+    assert (answer.text, answer.missing) == ("Ada", "")
+    assert events(answer, "unread"), "the trace has the call that failed"
+    assert inputs(model, "answer")[0].notes == [f"Tom lived there. {NOT_FOUND}"]
+
+
 async def test_recovery_searches_within_the_scope_and_skips_what_is_cited(store):
     put_texts(store, EMBEDDER, "story", "Ada lived there.", "Who lived there is unknown.", "It rained.")
     search, model = Search(store), script(extract_notes=[{}, quote_all_of("Who lived there is unknown."), {}])
@@ -438,6 +473,12 @@ def quote_all_of(text: str) -> dict[str, object]:
 def test_settings_that_read_nothing_or_too_much_are_refused(store, settings):
     with pytest.raises(UsageError, match=r"0|1\.5"):
         wire(store, script(), **settings)
+
+
+@pytest.mark.parametrize("spec", ["cosmir chunk=0", "cosmir wave=0", "cosmir recovery=2", "chain_of_agents words=0"])
+def test_settings_of_a_system_that_read_nothing_or_too_much_are_refused(spec):
+    with pytest.raises(UsageError, match=r"must be (greater|less) than or equal to 1"):
+        parse_variant(spec)
 
 
 # ---------------------------------------------------------------- Chain of Agents
@@ -476,7 +517,20 @@ async def test_the_answer_of_most_runs_is_taken(store):
     declined = script(answer=lambda _: {"answer": "*"})
     assert not (await ask(assemble("chain_of_agents", Kit(store, declined, EMBEDDER), runs=2), question)).resolved
     with pytest.raises(UsageError, match="0 runs"):
-        assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=0)
+        chain_of_agents(Kit(store, model, EMBEDDER), runs=0)
+
+
+async def test_a_run_that_fails_has_no_vote(store):
+    put_texts(store, EMBEDDER, "story", "One.")
+    model = script(answer=[BAD, {"answer": "Tom"}, {"answer": "Ada"}, {"answer": "Ada"}, BAD])
+    answer = await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), runs=5))
+    assert answer.text == "Ada"
+    assert [event.detail["reason"] for event in events(answer, "skipped")] == ["no JSON"] * 2
+    with pytest.raises(BadReply):
+        await ask(assemble("chain_of_agents", Kit(store, script(answer=lambda _: BAD), EMBEDDER), runs=2))
+    away = script(answer=[{"answer": "Ada"}, ModelUnavailable("away")])
+    with pytest.raises(ModelUnavailable):
+        await ask(assemble("chain_of_agents", Kit(store, away, EMBEDDER), runs=2))
 
 
 @pytest.mark.parametrize("settings", [{}, {"wave": 2, "recovery": 0.5}, {"order": "relevance"}])

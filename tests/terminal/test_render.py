@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from tomewise.terminal.render import cut_notes, print_answer, print_event
+from tomewise.terminal.render import cut_notes, describe_choices, print_answer, print_event
 from tomewise.types import Answer, Event
 
 
@@ -52,6 +52,36 @@ def test_a_part_that_could_not_be_read_is_named_beside_the_answer():
     answer = Answer(text="Ada", missing="not read: story.md, part 2 of 3")
     print_answer(answer, (), Console(file=out, width=500, highlight=False))
     assert "missing: not read: story.md, part 2 of 3" in out.getvalue()
+
+
+def make_choice(chosen, because, passed_over=None, builds=()):
+    detail = {"chosen": chosen, "because": because, "passed over": passed_over or {}, "build would help": list(builds)}
+    return Event(name="chosen", detail=detail)
+
+
+def test_what_was_chosen_is_said_below_the_answer():
+    events = (
+        make_choice("hybrid", "one shot comes first"),
+        make_choice("hybrid+probe", "declined", {"comorag": "needs tree"}, ["comorag", "raptor+probe"]),
+    )
+    out = io.StringIO()
+    print_answer(Answer(text="Ada", events=events, system="auto"), (), Console(file=out, width=500, highlight=False))
+    assert out.getvalue().splitlines()[1:3] == [
+        "chosen: hybrid (one shot comes first), then hybrid+probe (declined)",
+        "a build would let it choose comorag, raptor+probe: tome build --system comorag",
+    ]
+
+
+def test_where_nothing_could_be_chosen_the_reasons_are_said():
+    events = (
+        make_choice("none", "the question asks for the whole text ('how often')", {"cosmir": "states no upper limit"}),
+        make_choice("hybrid", "one shot comes first"),
+        make_choice("none", "declined", {"comorag": "may take 33 calls, 4 are left"}),
+    )
+    assert describe_choices(Answer(text="", events=events))[1:] == [
+        "passed over: cosmir (states no upper limit); comorag (may take 33 calls, 4 are left)"
+    ]
+    assert describe_choices(Answer(text="x", events=(Event(name="chosen", detail={"notes": []}),))) == []
 
 
 def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():

@@ -12,7 +12,8 @@ _LONGEST = 300  # characters of one value in a summary
 
 def list_facts(**facts: object) -> str:
     """A summary line of named values, as "probe: who, layer: tree". Empty values are left out, long ones are cut."""
-    return ", ".join(f"{name}: {shorten(value)}" for name, value in facts.items() if value not in (None, ""))
+    shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, "")}
+    return ", ".join(f"{name}: {shorten(value)}" for name, value in shown.items())
 
 
 def shorten(value: object, length: int = _LONGEST) -> str:

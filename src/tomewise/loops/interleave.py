@@ -26,9 +26,10 @@ from tomewise.errors import UsageError
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.answering import Answering
 from tomewise.loops.collection import Collection
-from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
+from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.repeats import fold
 from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import take_steps
 from tomewise.types import Answer, Event, LanguageModel, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
@@ -72,22 +73,17 @@ class Interleave:
         """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
         course = _Course(question, Collection(self._collected))
         yield await self._search(course, question.text)
-        while not course.end:
-            course.step += 1
-            async for event in self._think(course):
-                yield event
-        yield make_stop_event(course.end, course.step)
+        async for event in take_steps(course, partial(self._think, course), most=self._thoughts, name="thought"):
+            yield event
         prepared = await self._answering.prepare(question, course.collection.pieces)
         yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
         yield await self._answering.ask(question, prepared)
 
     async def _search(self, course: _Course, query: str) -> Event:
-        """Search with a query, and note the end where no further search can bring anything."""
+        """Search with a query, and note the end where no further search can add anything."""
         found = await self._retriever.retrieve(query, self._limit, within=course.question.within)
         event = course.collection.take(query, found, course.step)
-        if course.step == self._thoughts:
-            course.end = f"no thought is left (allowed: {self._thoughts})"
-        elif course.collection.is_full:
+        if course.collection.is_full:
             course.end = f"the collection is full (allowed: {self._collected})"
         return event
 

@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.language.roles import (
@@ -40,6 +39,7 @@ from tomewise.loops.citing import locate
 from tomewise.loops.events import list_facts
 from tomewise.loops.evidence import Count, Shelf, find_labelled
 from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
+from tomewise.loops.repeats import fold
 from tomewise.loops.skipped import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import take_turns
@@ -71,7 +71,7 @@ class Cycle:
     infers: bool = True
     refines: bool = True
     recovery: float = 0.2
-    limit: int = 20
+    limit: int = 40
 
     def __post_init__(self) -> None:
         if self.wave < 1:
@@ -80,70 +80,28 @@ class Cycle:
             raise UsageError(f"recovery is the share of the text that is read again, from 0 to 1, not {self.recovery}")
 
 
-class LedgerReading:
-    """Opens a notebook with a ledger for each question: an empty one, or that of `memory`."""
+@dataclass(frozen=True, slots=True)
+class LedgerParts:
+    """What a ledger is kept with. `recall` searches for what was missed."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        chunking: Chunking,
-        shelf: Shelf,
-        count: Count,
-        recall: Retriever,
-        cycle: Cycle,
-        memory: LedgerMemory | None = None,
-    ) -> None:
-        self._parts = model, chunking, shelf, count, recall, cycle
-        self._recall = recall
-        self._cycle = cycle
-        self._memory = memory
-
-    @property
-    def calls(self) -> CallCount:
-        """The plan, one call a chunk, up to two a wave; the same again for the part that is read again.
-
-        That is for a question without earlier facts; these take up to two calls more.
-        """
-        steps = self._cycle.infers + self._cycle.refines
-        waves = f" + {steps} a wave of {self._cycle.wave}" if steps and self._cycle.wave > 1 else ""
-        each = f"1 + {1 if waves else 1 + steps} a chunk{waves}"
-        search = read_calls(self._recall)
-        again = f", at most {self._cycle.recovery:.0%} of the text read twice" if self._cycle.recovery else ""
-        searches = f", searches of {search.formula}" if again and search != NO_CALLS else ""
-        return CallCount(each + again + searches)
-
-    def start_from(self, memory: LedgerMemory) -> LedgerReading:
-        """The same reading from this memory, in which a notebook leaves what outlives its question."""
-        return LedgerReading(*self._parts, memory)
-
-    def open(self, question: Question) -> LedgerNotebook:
-        """A notebook with the ledger to start from."""
-        return LedgerNotebook(question, *self._parts, self._memory or LedgerMemory())
+    model: LanguageModel
+    chunking: Chunking
+    shelf: Shelf
+    count: Count
+    recall: Retriever
+    cycle: Cycle
 
 
 class LedgerNotebook:
     """The ledger of one question while its text is read."""
 
-    def __init__(
-        self,
-        question: Question,
-        model: LanguageModel,
-        chunking: Chunking,
-        shelf: Shelf,
-        count: Count,
-        recall: Retriever,
-        cycle: Cycle,
-        memory: LedgerMemory,
-    ) -> None:
+    def __init__(self, question: Question, parts: LedgerParts, memory: LedgerMemory) -> None:
         self._question = question
-        self._model = model
-        self._chunking = chunking
-        self._shelf = shelf
-        self._count = count
-        self._recall = recall
-        self._cycle = cycle
+        self._parts = parts
+        self._model = parts.model
+        self._cycle = parts.cycle
         self._memory = memory
-        self._budget = max(1, int(cycle.memory * chunking.size)) if cycle.memory else None
+        self._budget = max(1, int(parts.cycle.memory * parts.chunking.size)) if parts.cycle.memory else None
         self.ledger = memory.ledger
         self.unread: list[Chunk] = []
         self.skipped = Skipped()
@@ -161,10 +119,10 @@ class LedgerNotebook:
         async for event in self._read_waves(chunks):
             yield event
         if self.ledger.questions and self._cycle.recovery:
-            again = await self._find_missed(chunks)
-            detail = {"open": len(self.ledger.questions), "tokens": sum(chunk.tokens for chunk in again)}
+            found = await self._find_missed(chunks)
+            detail = {"open": len(self.ledger.questions), "tokens": sum(chunk.tokens for chunk in found)}
             yield Event(name="recovered", step=self._step, summary=list_facts(**detail), detail=detail)
-            async for event in self._read_waves(again, while_open=True):
+            async for event in self._read_waves(found, again=True):
                 yield event
 
     def collect(self) -> Findings:
@@ -177,7 +135,7 @@ class LedgerNotebook:
                 quoted.setdefault(fact.passage, {})[fact.quote] = None
         notes = [inference.text for inference in reversed(inferences)]
         notes += [fact.note for fact in reversed(self.ledger.facts) if not (fact.in_text and fact.is_quote)]
-        extracts = _make_extracts(quoted, self._chunking.find_passages(quoted))
+        extracts = _make_extracts(quoted, self._parts.chunking.find_passages(quoted))
         return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
 
     def conclude(self, answer: str) -> dict[str, object]:
@@ -196,23 +154,25 @@ class LedgerNotebook:
         for event in self.skipped.events(0):
             yield event
 
-    async def _read_waves(self, chunks: Sequence[Chunk], *, while_open: bool = False) -> AsyncIterator[Event]:
-        """Read in waves; with `while_open` only until no question is open."""
+    async def _read_waves(self, chunks: Sequence[Chunk], *, again: bool = False) -> AsyncIterator[Event]:
+        """Read in waves, for the first time; or `again`, and then only until no question is open."""
         for start in range(0, len(chunks), self._cycle.wave):
-            if while_open and not self.ledger.questions:
+            if again and not self.ledger.questions:
                 return
             self._step += 1
-            async for event in self._read_wave(chunks[start : start + self._cycle.wave]):
+            async for event in self._read_wave(chunks[start : start + self._cycle.wave], again=again):
                 yield event
 
-    async def _read_wave(self, wave: Sequence[Chunk]) -> AsyncIterator[Event]:
+    async def _read_wave(self, wave: Sequence[Chunk], *, again: bool) -> AsyncIterator[Event]:
         """Extract the chunks side by side; if they bring new facts, infer and refine; forget what has no room."""
         made = self.ledger.made
         given = await asyncio.to_thread(lambda: [self._show(chunk) for chunk in wave])
         found = await gather_calls(self._extract(chunk, shown) for chunk, shown in zip(wave, given, strict=True))
         for chunk, facts in zip(wave, found, strict=True):
+            if facts is None and not again:  # what fails when it is read again was read before, or is named already
+                self.unread.append(chunk)
             yield self._report_chunk(chunk, facts)
-            self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._count)
+            self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._parts.count)
         if self.ledger.made > made:
             await self._reason()
         async for event in self._conclude_step():
@@ -232,17 +192,16 @@ class LedgerNotebook:
         yield self._report_ledger()
 
     async def _forget_oldest(self) -> None:
-        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._count)
+        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._parts.count)
 
     def _show(self, chunk: Chunk) -> NotesIn:
-        shown = self._shelf.show(list_passages(chunk))
+        shown = self._parts.shelf.show(list_passages(chunk))
         return NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
 
     async def _extract(self, chunk: Chunk, given: NotesIn) -> list[Fact] | None:
         """The facts of a chunk, None where no usable reply came."""
         reply = await self.skipped.usable(self._model.ask(EXTRACT_NOTES, given), None)
         if reply is None:
-            self.unread.append(chunk)
             return None
         return await asyncio.to_thread(lambda: [_check_quote(noted, chunk) for noted in reply.facts])
 
@@ -251,7 +210,7 @@ class LedgerNotebook:
         reply = await self.skipped.usable(self._model.ask(INFER_NOTES, given), InferOut())
         drawn = [infer_from(self.ledger, each.inference, _read_labels(each.rests_on)) for each in reply.inferences]
         grounded = [inference for inference in drawn if inference.grounds]
-        self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._count)
+        self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._parts.count)
 
     async def _refine(self) -> None:
         questions, limit = self.ledger.questions, self._cycle.questions
@@ -268,23 +227,23 @@ class LedgerNotebook:
     def _open_questions(self, questions: Sequence[str]) -> None:
         distinct: dict[str, str] = {}
         for asked in filter(str.strip, questions):
-            distinct.setdefault(" ".join(asked.casefold().split()), asked)
+            distinct.setdefault(fold(asked), asked)
         self.ledger = replace(self.ledger, questions=tuple(distinct.values())[: self._cycle.questions])
 
     async def _find_missed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Chunks of the passages that searches for the open questions find, and that no fact cites yet."""
         searches = [
-            self._recall.retrieve(asked, self._cycle.limit, within=self._question.within)
+            self._parts.recall.retrieve(asked, self._cycle.limit, within=self._question.within)
             for asked in self.ledger.questions
         ]
         ranked = take_turns(await gather_calls(searches))
         cited = {fact.passage for fact in self.ledger.facts if fact.in_text}
         wanted = dict.fromkeys(source for piece in ranked for source in piece.sources if source not in cited)
         room = int(self._cycle.recovery * sum(chunk.tokens for chunk in chunks))
-        return await self._chunking.cut(list(wanted), room)
+        return await self._parts.chunking.cut(list(wanted), room)
 
     def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
-        place = describe_chunk(chunk, self._shelf)
+        place = describe_chunk(chunk, self._parts.shelf)
         if facts is None:
             return Event(name="unread", step=self._step, summary=list_facts(chunk=place), detail={"chunk": place})
         not_found = sum(not fact.in_text for fact in facts)

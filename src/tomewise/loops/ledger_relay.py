@@ -8,7 +8,7 @@ from tomewise.calls import CallCount
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf
-from tomewise.loops.ledger_notebook import LedgerReading
+from tomewise.loops.ledger_reading import LedgerReading
 from tomewise.loops.pictures import draw_ledger
 from tomewise.loops.relay import Relay
 from tomewise.pictures import Picture

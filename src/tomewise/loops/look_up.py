@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Literal
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.answering import Answering
-from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
+from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.evidence import Shelf, find_labelled
 from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import take_steps
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
 
@@ -79,14 +80,8 @@ class LookUp:
         course = _Course(question, ranked, await asyncio.to_thread(self._shelf.in_order, ranked))
         if not ranked:
             course.end = "there are no pages to look up"
-        while not course.end:
-            if course.step == self._rounds:
-                course.end = f"no look-up is left (allowed: {self._rounds})"
-                break
-            course.step += 1
-            async for event in self._look_up(course):
-                yield event
-        yield make_stop_event(course.end, course.step)
+        async for event in take_steps(course, partial(self._look_up, course), most=self._rounds, name="look-up"):
+            yield event
         read = [piece for node in course.read for piece in course.texts[node]]
         gists = [piece for piece in course.ranked if piece.node not in course.texts]
         prepared = await self._answering.prepare(question, [*read, *gists], arrange=course.arrange)

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from tomewise.errors import UsageError
 from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut
 from tomewise.loops.points import as_prompt_points
+from tomewise.loops.repeats import fold
 from tomewise.loops.skipped import Skipped
 from tomewise.types import LanguageModel
 from tomewise.working.hypergraph import Hypergraph
@@ -78,18 +79,18 @@ class Planning:
     def _read_concerns(
         self, reply: PlanOut, memory: Hypergraph, searched: Sequence[str], skipped: Skipped
     ) -> Iterator[Concern]:
-        known = {_fold(query) for query in searched}
+        known = {fold(query) for query in searched}
         read = 0
         for concern in reply.concerns:
             query = _choose_query(concern, skipped)
             if not query:
                 skipped.drop("a concern without words")
-            elif _fold(query) in known:
+            elif fold(query) in known:
                 skipped.drop(f"a subquery that was searched before: {query!r}")
             elif read == self.limit:
                 skipped.drop(f"a concern beyond the limit of {self.limit}: {query!r}")
             else:
-                known.add(_fold(query))
+                known.add(fold(query))
                 read += 1
                 yield self._place(concern, query, memory, skipped)
 
@@ -116,7 +117,3 @@ def _find_points(ids: Sequence[str], memory: Hypergraph, skipped: Skipped) -> It
             yield memory.find(point).id
         except UsageError as error:
             skipped.drop(str(error))
-
-
-def _fold(query: str) -> str:
-    return " ".join(query.casefold().split()).strip(" ?.!\"'")

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
@@ -22,6 +23,8 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import Shelf, fit_to_window
 from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
+from tomewise.loops.repeats import fold
+from tomewise.loops.skipped import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
 
@@ -34,7 +37,8 @@ class Relay:
 
     With `both_ways` the text is also read backwards, at the same time, and the answering role sees both notebooks. With
     several `runs` everything is done as often, side by side, and the answer that most runs give is taken, of equals the
-    first (self-consistency). That helps only with a model that replies at random: set its temperature.
+    first (self-consistency); a run that fails has no vote. That helps only with a model that replies at random: set its
+    temperature.
     """
 
     def __init__(
@@ -73,12 +77,26 @@ class Relay:
             yield Answer(text="", resolved=False, supported="none", missing=_NO_TEXT)
             return
         answers: list[Answer] = []
-        async for output in _merge([self._run_once(question, chunks) for _ in range(self._runs)]):
+        async for output in self._run_all(question, chunks):
             if isinstance(output, Event):
                 yield output
             else:
                 answers.append(output)
         yield _vote(answers)
+
+    async def _run_all(self, question: Question, chunks: Sequence[Chunk]) -> AsyncIterator[Event | Answer]:
+        """The events and the answer of each run. Of several runs, those that fail are reported, unless all do."""
+        if self._runs == 1:
+            async for output in self._run_once(question, chunks):
+                yield output
+            return
+        skipped = Skipped()
+        runs = [skipped.usable(_collect(self._run_once(question, chunks)), []) for _ in range(self._runs)]
+        collected = await gather_calls(runs)
+        if not any(collected) and skipped.last:
+            raise skipped.last
+        for output in (*skipped.events(0), *chain.from_iterable(collected)):
+            yield output
 
     async def _run_once(self, question: Question, chunks: Sequence[Chunk]) -> AsyncIterator[Event | Answer]:
         orders = [list(chunks), list(reversed(chunks))] if self._both_ways else [list(chunks)]
@@ -157,9 +175,9 @@ async def _collect(stream: AsyncIterator[Event | Answer]) -> list[Event | Answer
 def _vote(answers: Sequence[Answer]) -> Answer:
     """The answer that most runs give, by letter or by wording; of equals the first. Declined only if all are."""
     resolved = [answer for answer in answers if answer.resolved] or list(answers)
-    votes = Counter(_fold(answer) for answer in resolved)
-    return max(resolved, key=lambda answer: votes[_fold(answer)])
+    votes = Counter(_read_vote(answer) for answer in resolved)
+    return max(resolved, key=lambda answer: votes[_read_vote(answer)])
 
 
-def _fold(answer: Answer) -> str:
-    return answer.choice or " ".join(answer.text.casefold().split()).strip(" .\"'")
+def _read_vote(answer: Answer) -> str:
+    return answer.choice or fold(answer.text)

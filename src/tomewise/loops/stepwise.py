@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.answering import Answering
 from tomewise.loops.collection import Collection
-from tomewise.loops.events import list_facts, make_retrieval_event, make_stop_event
+from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.repeats import fold
 from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import take_steps
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Retriever
 
@@ -56,14 +58,8 @@ class Stepwise:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """By step `decided`, and `recalled` and `found` after a search; `stopped`, `retrieved`, then the answer."""
         course = _Course(question)
-        while not course.end:
-            if course.step == self._steps:
-                course.end = f"no step is left (allowed: {self._steps})"
-                break
-            course.step += 1
-            async for event in self._take_step(course):
-                yield event
-        yield make_stop_event(course.end, course.step)
+        async for event in take_steps(course, partial(self._take_step, course), most=self._steps, name="step"):
+            yield event
         if not course.lists:
             yield await self._search(course, question.text)
         prepared = await self._answering.prepare(question, course.ranked, notes=course.notes)

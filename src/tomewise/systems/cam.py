@@ -13,12 +13,10 @@ from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import SchemataNodes
 from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, answer_once
+from tomewise.systems.kit import CONTEXT, Count, Kit, Positive, Recipe, Share, System, answer_once
 from tomewise.types import Layer, Retriever
 
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]  # a setting: a number from 0 to 1
 Width: TypeAlias = Annotated[float, Field(gt=0)]
-Positive: TypeAlias = Annotated[int, Field(ge=1)]
 Retrieval: TypeAlias = Literal["prune and grow", "hierarchical", "global"]
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
+Positive: TypeAlias = Annotated[int, Field(ge=1)]  # a setting: a whole number from 1 up
 Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]  # a setting: a number from 0 to 1
 Together: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOGETHER)]  # a setting: neighbouring passages in one call
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
 

@@ -11,7 +11,7 @@ from tomewise.loops.look_up import PAGES, LookUp, LookUpOrder
 from tomewise.loops.stepwise import STEPS, Stepwise
 from tomewise.memory.pages import WORDS, PagesLayer
 from tomewise.recall.derived import DenseDerived
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, find_recall, make_answering
+from tomewise.systems.kit import CONTEXT, Count, Kit, Positive, Recall, Recipe, System, find_recall, make_answering
 
 _SEARCHED = 6  # pieces of evidence a search of `interleave`
 
@@ -56,7 +56,7 @@ def stepwise(
 def read_agent(
     kit: Kit,
     *,
-    words: Count = WORDS,
+    words: Positive = WORDS,
     pages: Count = PAGES,
     order: LookUpOrder = "parallel",
     context: Count = CONTEXT,

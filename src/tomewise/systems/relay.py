@@ -10,12 +10,13 @@ from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
 from tomewise.loops.chunking import Chunking, Order
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.ledger_notebook import Cycle, LedgerReading
+from tomewise.loops.ledger_notebook import Cycle, LedgerParts
+from tomewise.loops.ledger_reading import LedgerReading
 from tomewise.loops.ledger_relay import LedgerRelay
 from tomewise.loops.note_notebook import NoteReading
 from tomewise.loops.relay import Relay
 from tomewise.systems.flat import hybrid_recall
-from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, find_recall
+from tomewise.systems.kit import Count, Kit, Positive, Recall, Recipe, Share, System, Weight, find_recall
 
 CHUNK = 64_000  # tokens
 
@@ -24,15 +25,15 @@ def relay(
     kit: Kit,
     recall: Recall | System,
     *,
-    chunk: Count = CHUNK,
+    chunk: Positive = CHUNK,
     memory: Weight = 0.125,
-    wave: Count = 1,
+    wave: Positive = 1,
     questions: Count = 10,
     order: Order = "document",
     inference: Literal["facts", "none"] = "facts",
     refinement: Literal["questions", "none"] = "questions",
-    recovery: Weight = 0.2,
-    limit: Count = 20,
+    recovery: Share = 0.2,
+    limit: Count = 40,
 ) -> System:
     """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
     recall = find_recall("this System", recall)
@@ -47,7 +48,7 @@ def relay(
         recovery=recovery,
         limit=limit,
     )
-    reading = LedgerReading(kit.model, chunking, shelf, count, recall.retriever, cycle)
+    reading = LedgerReading(LedgerParts(kit.model, chunking, shelf, count, recall.retriever, cycle))
     return System(loop=LedgerRelay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
 
 
@@ -74,10 +75,10 @@ cosmir.__signature__ = _of_relay.replace(  # type: ignore[attr-defined]
 def chain_of_agents(
     kit: Kit,
     *,
-    chunk: Count = CHUNK,
-    words: Count = 400,
+    chunk: Positive = CHUNK,
+    words: Positive = 400,
     direction: Literal["forwards", "both"] = "forwards",
-    runs: Count = 1,
+    runs: Positive = 1,
 ) -> System:
     """Read everything in order with one note that each reader hands on; answer from the last note alone.
 

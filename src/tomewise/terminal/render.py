@@ -29,6 +29,7 @@ EXTRACTIVE_NOTE = (
     "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
 _SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
+_CHOICE = {"chosen", "because", "passed over", "build would help"}  # a loop from outside may use the event's name
 _BEGINNING = 200  # characters to show of a passage
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
@@ -67,9 +68,28 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
         out.print(f"[yellow]{note}[/yellow]")
     if answer.session:
         out.print(f"[dim]{escape(describe_origin(answer.session))}[/dim]")
+    for line in describe_choices(answer):
+        out.print(f"[dim]{escape(line)}[/dim]")
     within = f"within {_brief(describe_scope(scope))} · " if scope else ""
     made_with = f"{answer.system} · {within}{answer.model}"
     out.print(f"[dim]{escape(made_with)} · {usage_line(answer.usage)}[/dim]")
+
+
+def describe_choices(answer: Answer) -> list[str]:
+    """What a system that chooses among systems chose, and why; what it passed over where nothing was left to choose.
+
+    The last line says which systems a build would let it choose.
+    """
+    choices = [event.detail for event in answer.events if event.name == "chosen" and event.detail.keys() >= _CHOICE]
+    if not choices:
+        return []
+    lines = ["chosen: " + ", then ".join(f"{each['chosen']} ({_brief(each['because'])})" for each in choices)]
+    reasons = {name: why for each in choices if each["chosen"] == "none" for name, why in each["passed over"].items()}
+    if reasons:
+        lines.append("passed over: " + _brief("; ".join(f"{name} ({why})" for name, why in reasons.items())))
+    if helpful := choices[-1]["build would help"]:
+        lines.append(f"a build would let it choose {', '.join(helpful)}: tome build --system {quote(helpful[0])}")
+    return lines
 
 
 def describe_origin(origin: FromSession) -> str:
