@@ -39,7 +39,7 @@ def store(tmp_path):
 
 
 class Step:
-    """A layer that copies the nodes below it, and records when it begins and ends. Layers with one `company` meet in between."""
+    """A layer that copies the nodes below it, and records when it begins and ends; those of one `company` meet."""
 
     company: asyncio.Barrier | None = None
 

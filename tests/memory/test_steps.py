@@ -29,10 +29,10 @@ async def test_tokens_are_counted_while_other_work_goes_on() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    other = asyncio.create_task(count_turns())
+    neighbour = asyncio.create_task(count_turns())
     with watch_steps(heard.append):
         assert await sum_tokens(range(1000), lambda number: number) == sum(range(1000))
-    other.cancel()
+    neighbour.cancel()
     assert turns > 10
     assert [step.done for step in heard] == sorted(step.done for step in heard)
     assert len(heard) > 10

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Vectors: TypeAlias = "NDArray[np.floating[Any]]"
 Cluster: TypeAlias = tuple[int, ...]  # positions, ascending
-Watch: TypeAlias = Callable[[int, int], None]  # is told how much is done, and of how much
+Watch: TypeAlias = Callable[[int, int], None]  # gets how much is done, and of how much
 
 DIMENSIONS = 10  # of the reduced vectors
 SMALL = DIMENSIONS + 1  # so few vectors are one cluster
@@ -175,7 +175,7 @@ def cluster_in_two_stages(vectors: Vectors, reduction: Reduction, watch: Watch =
     """Find global clusters, then local clusters in each large one; sorted, each set of members once.
 
     The global reduction uses floor(sqrt(n - 1)) neighbours (at least 2), the local one 10; both reduce the original
-    vectors. Two vectors or fewer are one cluster. `watch` is told how many steps of how many are done.
+    vectors. Two vectors or fewer are one cluster. `watch` gets how many steps of how many are done.
     """
     count = len(vectors)
     if count <= 2:

@@ -40,7 +40,7 @@ def find_best_fit(
 ) -> Fit:
     """Fit mixtures with 1 .. `most` components and return that with the least BIC; ties go to fewer components.
 
-    `watch` is told the number of components before each fit.
+    `watch` gets the number of components before each fit.
     """
     rows = np.asarray(points, np.float64)
     rows = rows - rows.mean(axis=0)
