@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="eval",
-    help="Compare systems on questions with known answers.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder of experiments.")]
-Kept = Annotated[Path, typer.Argument(metavar="[OUT]", help="The folder of experiments, or of one experiment.")]
+Kept = Annotated[Path, typer.Argument(metavar="OUT", help="The folder of experiments, or of one experiment.")]
 Name = Annotated[
     str | None,
     typer.Option("--experiment", metavar="NAME", help="The beginning of its name. [dim]Default: the latest[/dim]"),
@@ -52,12 +52,19 @@ _SETTINGS = (
 )
 
 
+@app.callback()
+def print_help(context: typer.Context) -> None:
+    """Compare systems on questions with known answers."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 @app.command(epilog="Example: tome eval run naive hybrid --data sample --judge acc-l --baseline naive")
 @take_model_options
 def run(
     systems: Annotated[
         list[str],
-        typer.Argument(metavar="SYSTEM...", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
+        typer.Argument(metavar="SYSTEM", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
     ],
     data: Annotated[str, typer.Option("--data", metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
     layout: Annotated[

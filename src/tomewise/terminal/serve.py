@@ -22,7 +22,7 @@ from tomewise.terminal.state import State
 @take_model_options
 def serve(
     tomes: Annotated[
-        list[Path] | None, typer.Argument(metavar="[TOME...]", help="The memories to serve, each by its name.")
+        list[Path] | None, typer.Argument(metavar="TOME", help="The memories to serve, each by its name.")
     ] = None,
     root: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Serve all of this folder, and make new ones there.")
