@@ -1,4 +1,4 @@
-from time import monotonic
+from time import process_time
 
 import pytest
 
@@ -36,9 +36,9 @@ def test_scripts_alone_are_no_text() -> None:
 
 @pytest.mark.parametrize("opening", ["<a ", "<!--", "<!-- > ", "</a", "<![CDATA[", "<?"])
 def test_what_nothing_closes_is_text_and_takes_no_quadratic_time(opening: str) -> None:
-    begun = monotonic()
+    begun = process_time()
     assert convert_html(opening * 15_000 + "end", "it")[1].endswith("end")
-    assert monotonic() - begun < 5
+    assert process_time() - begun < 5
 
 
 def test_what_follows_a_comment_is_read() -> None:
