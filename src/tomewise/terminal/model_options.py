@@ -18,7 +18,7 @@ _NAME = "models"  # of the parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What a command was told of its models; None where it was told nothing. See `take_model_options`."""
+    """What a command line states of models and bounds; None where it states nothing. See `take_model_options`."""
 
     model: Annotated[
         list[str] | None,
