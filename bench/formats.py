@@ -1,11 +1,13 @@
 """What is read of the same text in files of many formats: words found, structure, places, seconds.
 
-    python bench/formats.py FOLDER --make     # write the files, with the libraries that usually make them
-    python bench/formats.py FOLDER            # read them with Tomewise, and print a row of Markdown for each
+    python bench/formats.py                   # read files made for the occasion, and print a row of Markdown for each
+    python bench/formats.py FOLDER --make     # write all files, with the libraries that usually make them
+    python bench/formats.py FOLDER            # read these
     python bench/formats.py FOLDER --peer llama_index|lightrag
 
-Run each where its libraries are installed: `--make` needs reportlab, python-docx, python-pptx, openpyxl, EbookLib and
-nbformat; a peer needs `llama-index-core llama-index-readers-file`, or `lightrag-hku`, in an environment of its own.
+Without a folder, files whose library is not installed are left out, and named. `--make` needs them all: reportlab,
+python-docx, python-pptx, openpyxl, EbookLib and nbformat. A peer needs `llama-index-core llama-index-readers-file`, or
+`lightrag-hku`, in an environment of its own.
 
 Each file holds twelve chapters of four sentences, 96 words that no other part has, and in the formats that have such a
 thing navigation, times or rows. `words` is the share of these words in the text, `headings` the share of the twelve
@@ -23,6 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from email.message import EmailMessage
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 CHAPTERS = 12
 NAMES = ("Anna", "Bob")
@@ -254,36 +257,62 @@ def describe(documents: Iterable[tuple[str, str, int]]) -> str:
     return f"{found:.0%} | {titled / CHAPTERS:.0%} | {frame} | {len(texts)} | {sum(places)} | {titles[0] or '–'}"
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("folder", type=Path)
-    options.add_argument("--make", action="store_true")
-    options.add_argument("--peer", choices=sorted(READERS), default="tomewise")
-    given = options.parse_args()
-    if given.make:
-        given.folder.mkdir(parents=True)
-        for name, make in MAKERS.items():
-            make(given.folder / name)
-        return
-    if given.peer == "tomewise":
-        from tomewise.reading.process import ReaderProcess
+def make_files(folder: Path, *, whole: bool) -> None:
+    """Write the files. Unless all of them are wanted, those whose library is not installed are left out."""
+    for name, make in MAKERS.items():
+        try:
+            make(folder / name)
+        except ModuleNotFoundError as error:
+            if whole:
+                raise
+            print(f"{name} is left out: making it needs {error.name}, which is not installed")
 
-        read_with_tomewise.process = ReaderProcess()  # type: ignore[attr-defined]
+
+def print_table(folder: Path, peer: str) -> None:
+    """Print a row for each file of the folder, as the peer reads it."""
     print("| file | words | headings | frame | documents | places | title | seconds |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in MAKERS:
+        if not (folder / name).exists():
+            continue
         seconds = []
         row = ""
         for _ in range(2):  # the first reading imports libraries
             start = time.perf_counter()
             try:
-                row = describe(list(READERS[given.peer](given.folder / name)))
+                row = describe(list(READERS[peer](folder / name)))
             except Exception as error:  # noqa: BLE001 - a failure is a row
                 row = f"failed: {type(error).__name__}: {' '.join(str(error).split())[:70]} | | | | |"
             seconds.append(time.perf_counter() - start)
         print(f"| {name} | {row} | {seconds[-1]:.3f} |", flush=True)
-    if given.peer == "tomewise":
-        read_with_tomewise.process.close()  # type: ignore[attr-defined]
+
+
+def read_all(folder: Path, peer: str) -> None:
+    """Print the table; Tomewise reads in a process of its own."""
+    if peer != "tomewise":
+        print_table(folder, peer)
+        return
+    from tomewise.reading.process import ReaderProcess
+
+    with ReaderProcess() as read_with_tomewise.process:  # type: ignore[attr-defined]
+        print_table(folder, peer)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("folder", type=Path, nargs="?")
+    options.add_argument("--make", action="store_true")
+    options.add_argument("--peer", choices=sorted(READERS), default="tomewise")
+    given = options.parse_args()
+    if given.folder is None:
+        with TemporaryDirectory() as folder:
+            make_files(Path(folder), whole=given.make)
+            read_all(Path(folder), given.peer)
+    elif given.make:
+        given.folder.mkdir(parents=True)
+        make_files(given.folder, whole=True)
+    else:
+        read_all(given.folder, given.peer)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python bench/reading.py [TEXT FILE]
 
-Without a file it reads ../shared/data/novels/gods_of_mars.txt. Watch the ratio: seconds depend on the machine.
+Without a file it reads ../shared/data/novels/gods_of_mars.txt, or the bundled story if that is absent. Watch the ratio:
+seconds depend on the machine.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tokenizers import Tokenizer
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
 from tomewise.reading.splitter import PassageSplitter
+from tomewise.sample import STORY
 
 NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
 RUNS = 7
@@ -44,9 +46,7 @@ def load_tokenizer() -> Tokenizer:
 
 
 def main() -> None:
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else NOVEL
-    if not path.exists():
-        raise SystemExit(f"{path} is absent: give a text file")
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else NOVEL if NOVEL.exists() else STORY
     with ReaderProcess() as process:
         (document,) = SourceReader(process).read(path).documents
     tokenizer = load_tokenizer()

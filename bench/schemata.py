@@ -288,18 +288,21 @@ def measure_overlap() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speed", "batches", "overlap"])
+    parser.add_argument("what", choices=["speed", "batches", "overlap"], nargs="?", help="without it, all three")
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--memory", type=int, default=5_119)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds of a call of the scripted model")
     parser.add_argument("--embedder", default="bundled")
     options = parser.parse_args()
-    if options.what == "speed":
+    if options.what in (None, "speed"):
         asyncio.run(measure_speed(options.passages))
-    elif options.what == "batches":
-        vectors = choose_embedder(options.embedder).embed(read_wiki(options.memory + 1000))
-        asyncio.run(measure_batches(options.memory, options.latency, vectors))
-    else:
+    if options.what in (None, "batches"):
+        if SHARED.exists():
+            vectors = choose_embedder(options.embedder).embed(read_wiki(options.memory + 1000))
+            asyncio.run(measure_batches(options.memory, options.latency, vectors))
+        else:
+            print("batches are skipped: ../shared/data is absent")
+    if options.what in (None, "overlap"):
         measure_overlap()
 
 

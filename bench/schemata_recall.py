@@ -96,15 +96,11 @@ async def measure(base: Path, items: Sequence[Item], batch: int | None, row: Row
                     row.add(name, measure_found(await rank(kit.store, retriever, item.question.text), item))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", choices=["musique", "qmsum"])
-    parser.add_argument("--batches", type=int, nargs="+", default=[400, 100])
-    parser.add_argument("--meetings", type=int, default=10, help="of QMSum")
-    options = parser.parse_args()
-    dataset = read_dataset(options.data if options.data == "qmsum" else "auto", SHARED / options.data)
-    rows = {batch: Row() for batch in (None, *options.batches)}
-    for documents, items in split_by_meeting(dataset, options.meetings if options.data == "qmsum" else None):
+def measure_data(data: str, batches: Sequence[int], meetings: int) -> None:
+    """Print the recall on one dataset, offline and by size of batch."""
+    dataset = read_dataset(data if data == "qmsum" else "auto", SHARED / data)
+    rows = {batch: Row() for batch in (None, *batches)}
+    for documents, items in split_by_meeting(dataset, meetings if data == "qmsum" else None):
         with tempfile.TemporaryDirectory() as folder:
             base = Path(folder) / "base.tome"
             with Tome.open(base, model="extractive") as tome:
@@ -119,6 +115,20 @@ def main() -> None:
     print(f"{len(rows[None].recalls['hierarchical'])} questions")
     for batch, row in rows.items():
         print(f"{batch or 'offline'}: {describe_network(row.networks)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", choices=["musique", "qmsum"], nargs="?", help="without it, both")
+    parser.add_argument("--batches", type=int, nargs="+", default=[400, 100])
+    parser.add_argument("--meetings", type=int, default=10, help="of QMSum")
+    options = parser.parse_args()
+    if not SHARED.exists():
+        print("skipped: ../shared/data is absent")
+        return
+    for data in (options.data,) if options.data else ("musique", "qmsum"):
+        print(f"{data}:")
+        measure_data(data, options.batches, options.meetings)
 
 
 if __name__ == "__main__":

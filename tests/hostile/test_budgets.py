@@ -122,6 +122,16 @@ async def test_an_unknown_price_stops_after_one_request() -> None:
     assert sum("price of openai:nobody-knows is unknown" in str(outcome) for outcome in outcomes) == 4
 
 
+@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "openai:nobody-knows"])
+async def test_a_limit_of_nothing_sends_nothing_that_may_cost(model: str) -> None:
+    with OpenAIServer(in_turn(GOOD)) as server:
+        chat = ChatModel(model, base_url=server.url)
+        with pytest.raises(BudgetExceeded, match="0 dollars"):
+            await Budgeted(chat, money=0.0).ask(roles.FUSE, GIVEN)
+        await chat.close()
+    assert server.requests == []
+
+
 async def test_what_could_not_be_sent_costs_nothing_and_what_was_given_up_costs_its_prompt() -> None:
     nobody = Budgeted(ChatModel("openai:gpt-4o-mini", base_url="http://127.0.0.1:9/v1", backoff=FAST))
     with pytest.raises(ModelError, match="cannot be reached"):

@@ -221,6 +221,15 @@ async def test_money_is_limited() -> None:
         await budgeted.ask(roles.FUSE, GIVEN)
 
 
+async def test_a_limit_of_nothing_lets_free_calls_go() -> None:
+    announcing, silent = Budgeted(model(), money=0.0), Priced({})
+    silent.cost = 0.0
+    for budgeted in (announcing, Budgeted(silent, money=0.0)):
+        for _ in range(2):
+            await budgeted.ask(roles.FUSE, GIVEN)
+        assert budgeted.spent.calls == 2
+
+
 async def test_money_cannot_be_limited_without_a_price() -> None:
     inside = Priced({})
     inside.cost = None

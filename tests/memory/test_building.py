@@ -39,7 +39,9 @@ def store(tmp_path):
 
 
 class Step:
-    """A layer that copies the nodes below it, and records when it begins and ends."""
+    """A layer that copies the nodes below it, and records when it begins and ends; those of one `company` meet."""
+
+    company: asyncio.Barrier | None = None
 
     def __init__(
         self, store: SqliteStore, name: str, needs: Sequence[str], events: list[str], error: Exception | None = None
@@ -54,6 +56,8 @@ class Step:
     async def update(self, change: Change, report: Report) -> LayerReport:
         self._events.append(f"{self.name} begins")
         await asyncio.sleep(0.01)
+        if self.company:
+            await asyncio.wait_for(self.company.wait(), 30)
         if self._error:
             raise self._error
         texts = {**self._store.passages(change.added), **self._store.nodes_at(change.added)}
@@ -81,15 +85,15 @@ def make_tower(store, events, **errors: Exception) -> list[Step]:
 
 async def test_a_layer_waits_for_what_it_needs_and_for_nothing_else(store) -> None:
     events: list[str] = []
-    reports = await build(make_tower(store, events), store, quiet)
+    tower = make_tower(store, events)
+    steps = {step.name: step for step in tower}
+    for pair in ("ae", "bc"):  # run side by side
+        steps[pair[0]].company = steps[pair[1]].company = asyncio.Barrier(2)
+    reports = await build(tower, store, quiet)
     assert {report.layer: report.added for report in reports} == {"a": 3, "b": 3, "c": 3, "d": 6, "e": 3}
     place_of = {event: place for place, event in enumerate(events)}
     assert place_of["a ends"] < min(place_of["b begins"], place_of["c begins"])
     assert max(place_of["b ends"], place_of["c ends"]) < place_of["d begins"]
-    assert max(place_of["b begins"], place_of["c begins"]) < min(place_of["b ends"], place_of["c ends"]), (
-        "b and c run side by side"
-    )
-    assert place_of["e begins"] < place_of["a ends"]
     events.clear()
     again = await build(make_tower(store, events), store, quiet)
     assert events == []

@@ -208,7 +208,7 @@ def test_nothing_is_read_twice(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_nothing_to_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ReadingError, match=r"nothing in the folder .* can be read: it is empty: give one with"):
+    with pytest.raises(ReadingError, match=r"nothing in the folder .* can be read: it is empty: `tome add"):
         list(read_all([tmp_path]))
     (tmp_path / "a.txt").write_text("")
     found = read_all([tmp_path])

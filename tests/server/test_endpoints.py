@@ -146,6 +146,12 @@ def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
     assert served.http.get("/api/jobs").json()["jobs"][0]["id"] == accepted.json()["id"]
 
 
+def test_a_build_of_a_free_model_goes_on_within_no_dollars(served: Served):
+    accept = {"calls": 1000, "cost": 0}
+    job = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": accept}).json()
+    assert served.wait_for_job(job["id"])["state"] == "done"
+
+
 def test_lists_come_in_pages(served: Served):
     url = "/api/tomes/novel"
     numbers = [served.post(f"{url}/ask", {"question": QUESTION, "session": f"p{n}"}).json()["trace"] for n in range(3)]

@@ -160,3 +160,9 @@ def test_progress_is_shown_on_terminals_alone(tome_eval, folder):
     result = CliRunner().invoke(app, ["run", "naive", "--data", str(folder), "--json"])
     assert result.exit_code == 0
     assert result.stderr == ""
+
+
+def test_without_a_command_it_lists_the_commands(tome_eval):
+    result = CliRunner().invoke(app, [])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "compare" in result.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -45,7 +46,8 @@ class Budget:
     request is under way, it is sent if its prompt alone fits, and refused otherwise. So `calls` is never exceeded, and
     the other limits are exceeded by at most one reply (and by the error of an estimate). If the server does not count
     tokens, or a request was given up after it was sent, the estimate of its prompt counts. A request with an unknown
-    price is sent alone; if its price is still unknown afterwards, a limit on money refuses all later requests.
+    price is sent alone; if its price is still unknown afterwards, a limit on money refuses all later requests. Within a
+    limit of 0 dollars only requests that cost nothing are sent.
 
     A model that does not announce its requests with `usage.announce_request` is checked only before each ask, and
     counted by what it reports. `name` is that of the model, for messages.
@@ -117,7 +119,9 @@ class Budget:
         if self._money is None:
             return _Amount(1, prompt), _Amount(1, whole)
         least, most = request.price(prompt, 0), request.price(prompt, request.output_bound)
-        return _Amount(1, prompt, least or 0.0), _Amount(1, whole, self._money if most is None else most)
+        if least is None or most is None:
+            least, most = (0.0, self._money) if self._money else (math.inf, math.inf)
+        return _Amount(1, prompt, least), _Amount(1, whole, most)
 
     def _sum_spent(self) -> _Amount:
         spent = self._spent
@@ -139,7 +143,9 @@ class Budget:
                 f"the price of {self.name} is unknown, so a limit of {self._money:g} dollars cannot be kept: "
                 "limit calls or tokens instead"
             )
-        if used.money + need.money > self._money or used.money >= self._money:
+        if need.money == math.inf:
+            return f"the price of {self.name} is unknown, and the limit is 0 dollars: limit calls or tokens instead"
+        if used.money + need.money > self._money or 0 < self._money <= used.money:
             return f"{used.money:.4f} of {self._money:g} dollars for {self.name} are used up: raise the limit, or stop"
         return None
 

@@ -13,6 +13,7 @@ from tomewise.extras import require_extra
 from tomewise.language.cached import ask_anew
 from tomewise.language.repairs import collect_repairs
 from tomewise.memory.needs import find_node_layers, find_providers
+from tomewise.memory.steps import watch_steps
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
@@ -57,9 +58,10 @@ async def build(
         await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
-    async with side_by_side() as group:
-        for layer in order.values():
-            tasks[layer.name] = group.create_task(build_one(layer))
+    with watch_steps(report):
+        async with side_by_side() as group:
+            for layer in order.values():
+                tasks[layer.name] = group.create_task(build_one(layer))
     if budget_errors:
         raise budget_errors[0]
     return [built for task in tasks.values() if (built := task.result())]
@@ -70,11 +72,12 @@ async def estimate(layers: Sequence[Layer], store: Store, report: Report = lambd
     order = _sort_layers(layers)
     _require_extras(layers)
     estimates: list[Estimate] = []
-    for layer in order.values():
-        report(Progress(label="layers estimated", done=len(estimates), total=len(order)))
-        change = await run_in_thread(find_changes, layer, store, layers)
-        has_work = bool(change) or await run_in_thread(_has_changes_below, layer, layers, store)
-        estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))
+    with watch_steps(report):
+        for layer in order.values():
+            report(Progress(label="layers estimated", done=len(estimates), total=len(order)))
+            change = await run_in_thread(find_changes, layer, store, layers)
+            has_work = bool(change) or await run_in_thread(_has_changes_below, layer, layers, store)
+            estimates.append(await layer.estimate(change) if has_work else Estimate(layer=layer.name))
     report(Progress(label="layers estimated", done=len(order), total=len(order)))
     return estimates
 

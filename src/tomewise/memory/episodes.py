@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import floor, log2
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.reply_lengths import rehearse_replies
+from tomewise.memory.steps import sum_tokens
 from tomewise.types import (
     Change,
     Embedder,
@@ -184,7 +186,7 @@ class EpisodesLayer:
             layer=self.name,
             model=find_name(self._model, NARRATE),
             calls=len(asked),
-            input_tokens=sum(self._model.reckon(NARRATE, summary_input) for summary_input in asked),
+            input_tokens=await sum_tokens(asked, partial(self._model.reckon, NARRATE)),
             output_tokens=await rehearse_replies(self._model, NARRATE, asked)
             or sum(_estimate_reply_tokens(summary_input) for summary_input in asked),
         )

@@ -18,6 +18,7 @@ from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
 from tomewise.memory.neighbours import Groups, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
+from tomewise.memory.steps import sum_tokens
 from tomewise.types import (
     Change,
     Estimate,
@@ -96,7 +97,9 @@ class GistsLayer:
             layer=NAME,
             model=find_name(self._model, GIST),
             calls=len(groups),
-            input_tokens=sum(reckon_together(self._model, GIST, group, self.together) for group in groups),
+            input_tokens=await sum_tokens(
+                groups, lambda group: reckon_together(self._model, GIST, group, self.together)
+            ),
             output_tokens=await estimate_reply_tokens(
                 self._store, self._model, GIST, _TYPICAL, inputs, [gist_input.text for gist_input in inputs]
             ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from tomewise.language.roles.reading import estimate_words
 from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.leading import find_leads
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
+from tomewise.memory.steps import sum_tokens
 from tomewise.types import (
     Change,
     Embedder,
@@ -145,7 +147,7 @@ class PagesLayer:
             layer=self.name,
             model=find_name(self._model, SHORTEN),
             calls=len(inputs),
-            input_tokens=sum(self._model.reckon(SHORTEN, given) for given in inputs),
+            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SHORTEN)),
             output_tokens=await estimate_reply_tokens(self._store, self._model, SHORTEN, _TYPICAL, inputs, texts),
         )
 

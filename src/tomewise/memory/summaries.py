@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tomewise.calls import CallCount
@@ -10,6 +11,7 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies, ask_each
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
+from tomewise.memory.steps import sum_tokens
 from tomewise.types import (
     Change,
     Estimate,
@@ -61,7 +63,7 @@ class SummariesLayer:
             layer=NAME,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=sum(self._model.reckon(SUMMARISE, summary_input) for summary_input in inputs),
+            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
             output_tokens=await estimate_reply_tokens(self._store, self._model, SUMMARISE, _TYPICAL, inputs, texts),
         )
 

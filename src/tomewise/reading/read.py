@@ -112,9 +112,9 @@ class SourceReader:
             has_files = has_files or isinstance(source, Source) or Path(os.path.realpath(source.path)) in seen
             yield source
         if not has_files:
-            kinds = ", ".join(sorted(suffixes))
+            reasons = summarise_reasons(skipped)
             raise ReadingError(
-                f"nothing in the folder {folder} can be read: {summarise_reasons(skipped)}: give one with {kinds}"
+                f"nothing in the folder {folder} can be read: {reasons}: `tome add --list-formats` says what can be"
             )
 
     def _read_entry(self, path: Path, seen: set[Path]) -> Source | Skipped:

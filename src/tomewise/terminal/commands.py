@@ -16,14 +16,10 @@ from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError
 from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
-    BaseUrl,
     Documents,
     Json,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    Model,
     PictureFile,
     SessionName,
     SessionSystem,
@@ -38,7 +34,6 @@ from tomewise.terminal.work import Work, show_work
 
 if TYPE_CHECKING:
     from tomewise.pictures import Picture
-    from tomewise.settings import Settings
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
 
@@ -72,6 +67,7 @@ def common(
 
 
 @app.command(epilog="Example: tome build --system comorag --estimate")
+@take_model_options
 def build(
     tome: TomeFile = None,
     system: System = None,
@@ -88,17 +84,12 @@ def build(
             autocompletion=complete_layers,
         ),
     ] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
     """Make or update the memory layers that a system needs. A stopped build continues where it was."""
     system = system or find_system()
     promise_to_resume()
-    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
         from tomewise.systems.spec import parse_variant
         from tomewise.terminal import render
@@ -106,7 +97,7 @@ def build(
         from tomewise.tome import reports
 
         variant = parse_variant(system)
-        with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        with open_tome(tome, create=False, models=models) as book:
             if estimate:
                 costs = estimate_costs(book, variant, work.report)
             else:
@@ -117,10 +108,11 @@ def build(
     elif as_json:
         print_json(shown)
     else:
-        render.print_build(report, variant, repeat_options(tome, model, base_url), console())
+        render.print_build(report, variant, repeat_options(tome, models), console())
 
 
 @app.command(epilog='Example: tome ask "Who forged the letter?" --option "the doctor" --option "the clerk"')
+@take_model_options
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, or - to read it from standard input.")],
     tome: TomeFile = None,
@@ -138,18 +130,13 @@ def ask(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask the model again instead of using its earlier replies.")
     ] = False,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the system retrieved and asked.")] = False,
     picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
     """Answer a question from the memory and cite passages, or say what the memory lacks."""
     text = read_question(question)
-    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
         from tomewise.loops.answer_parts import answer_whole
         from tomewise.systems.spec import parse_variant
@@ -157,7 +144,7 @@ def ask(
         from tomewise.tome import reports, scopes
 
         variant = parse_variant(system or find_system())
-        with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        with open_tome(tome, create=False, models=models) as book:
             scope = scopes.find_scope(book.store, documents=document or (), where=where or ())
             if picture:
                 check_picture_file(picture)
@@ -247,13 +234,9 @@ def trust(
 app.add_typer(evaluation)
 
 
-def repeat_options(tome: str | None, models: Sequence[str] | None = None, base_url: str | None = None) -> str:
+def repeat_options(tome: str | None, models: ModelOptions = UNSTATED) -> str:
     """The options by which the next command names the same memory and models."""
-    options = [
-        ("--tome", tome or State.tome),
-        *(("--model", model) for model in models or ()),
-        ("--base-url", base_url),
-    ]
+    options = [("--tome", tome or State.tome), *models.list_options("model", "base_url")]
     return "".join(f" {option} {quote(hide_credentials(value))}" for option, value in options if value)
 
 
@@ -269,11 +252,11 @@ def find_tome(tome: str | None) -> str:
 
 @contextmanager
 def open_tome(
-    tome: str | None, *, create: bool = True, model: Sequence[str] | None = None, **options: str | int | float | None
+    tome: str | None, *, create: bool = True, models: ModelOptions = UNSTATED, **options: str | int | None
 ) -> Iterator[Tome]:
     """Open the tome that options, environment and configuration files name."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    chosen: Settings = replace(configuration.with_models(configuration.load(), model or ()), **given)
+    chosen = replace(models.choose(configuration.load()), **given)
     from tomewise.tome.tome import Tome
 
     if named := tome or State.tome:

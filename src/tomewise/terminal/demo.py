@@ -6,13 +6,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,7 +22,7 @@ from tomewise.sample import STORY, SampleQuestion, questions
 from tomewise.terminal.commands import app, choose_listener, escape_text, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
-from tomewise.terminal.options import BaseUrl, MaxCalls, MaxCost, MaxTokens, Model
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.screen import console
 from tomewise.terminal.state import State
 from tomewise.terminal.work import show_work
@@ -36,6 +36,7 @@ _SIMPLE, _OF_THE_STORY = "f6", "i6"  # questions of the sample
 
 
 @app.command(epilog="Example: tome demo --model openai:gpt-4o-mini")
+@take_model_options
 def demo(
     tome: Annotated[
         str | None, typer.Option("--tome", "-m", metavar="FILE", help="Keep the memory in this file.")
@@ -45,37 +46,32 @@ def demo(
         typer.Option("--system", "-s", metavar="NAME", help="The system to build.", autocompletion=complete_systems),
     ] = SYSTEM,
     trace: Annotated[bool, typer.Option("--trace", help="Show what the systems retrieved and asked.")] = False,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
 ) -> None:
     """Add the bundled story, build a system, ask two questions. It costs nothing unless you name a model."""
     from tomewise.systems.spec import parse_variant
 
     parse_variant(system)
-    bounds = {"base_url": base_url, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     asked = {question.id: question for question in questions()}
     kept = tome or State.tome
-    with _open_demo_tome(kept, model or ["extractive"], bounds) as book:
+    with _open_demo_tome(kept, models) as book:
         _add_story(book)
         spent = _ask(book, asked[_SIMPLE], None, trace)
         spent += _build(book, system)
         spent += _ask(book, asked[_OF_THE_STORY], system, trace)
-    _print_close(spent, kept, repeat_options(kept, model, base_url), is_extractive=not model)
+    _print_close(spent, kept, repeat_options(kept, models), is_extractive=not models.model)
 
 
 @contextmanager
-def _open_demo_tome(kept: str | None, model: Sequence[str], bounds: dict[str, Any]) -> Iterator[Tome]:
+def _open_demo_tome(kept: str | None, models: ModelOptions) -> Iterator[Tome]:
     """A tome for the story alone, in a folder that is deleted at the end unless a file is named.
 
     The tome of an earlier demo, perhaps interrupted, is used again. Raises UsageError for a tome with other documents.
     """
     from tomewise.tome.tome import Tome
 
-    stated = {name: value for name, value in bounds.items() if value is not None}
-    settings = replace(configuration.with_models(configuration.load(), model), embedder=None, system="hybrid", **stated)
+    models = replace(models, model=models.model or ["extractive"])
+    settings = replace(models.choose(configuration.load()), embedder=None, system="hybrid")
     with TemporaryDirectory() as folder:
         path = kept or str(Path(folder) / "demo.tome")
         with Tome.from_settings(replace(settings, tome=path)) as book:

@@ -33,7 +33,7 @@ _NAMES = 3  # documents to name of a folder
 def add(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATH...", help="Files, folders, .jsonl corpora, or - for standard input."),
+        typer.Argument(metavar="PATH", help="Files, folders, .jsonl corpora, or - for standard input."),
     ] = None,
     tome: TomeFile = None,
     sync: Annotated[
@@ -93,7 +93,7 @@ def remove(
     documents: Annotated[
         list[str],
         typer.Argument(
-            metavar="DOCUMENT...",
+            metavar="DOCUMENT",
             help="Ids, paths, titles, unique parts of ids, folders, or patterns such as '*.md'.",
             autocompletion=complete_documents,
         ),

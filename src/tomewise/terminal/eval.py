@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise import settings as configuration
-from tomewise.terminal.options import MaxCalls, MaxCost, MaxTokens
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.work import show_work
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="eval",
-    help="Compare systems on questions with known answers.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder of experiments.")]
-Kept = Annotated[Path, typer.Argument(metavar="[OUT]", help="The folder of experiments, or of one experiment.")]
+Kept = Annotated[Path, typer.Argument(metavar="OUT", help="The folder of experiments, or of one experiment.")]
 Name = Annotated[
     str | None,
     typer.Option("--experiment", metavar="NAME", help="The beginning of its name. [dim]Default: the latest[/dim]"),
@@ -45,13 +45,26 @@ Baseline = Annotated[
     str | None, typer.Option("--baseline", metavar="NAME", help="The system to test the others against.")
 ]
 _OUT = Path("tome-eval")
+# What an experiment takes from the settings as it is.
+_SETTINGS = (
+    *("model", "models", "base_url", "limit", "timeout", "window", "max_calls", "max_tokens", "max_cost"),
+    *("embedder_base_url", "passage_tokens", "overlap", "prompts"),
+)
+
+
+@app.callback()
+def print_help(context: typer.Context) -> None:
+    """Compare systems on questions with known answers."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command(epilog="Example: tome eval run naive hybrid --data sample --judge acc-l --baseline naive")
+@take_model_options
 def run(
     systems: Annotated[
         list[str],
-        typer.Argument(metavar="SYSTEM...", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
+        typer.Argument(metavar="SYSTEM", help="hybrid, 'SYSTEM:ABLATION', 'SYSTEM key=value', SYSTEM:all, or all."),
     ],
     data: Annotated[str, typer.Option("--data", metavar="FOLDER", help="The dataset, or sample for the bundled one.")],
     layout: Annotated[
@@ -63,13 +76,7 @@ def run(
     ] = None,
     questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
     out: Out = _OUT,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", help="The model that answers; again as ROLE=NAME for one role."),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server.")
-    ] = None,
+    models: ModelOptions = UNSTATED,
     judge_model: Annotated[
         str | None,
         typer.Option(
@@ -86,23 +93,13 @@ def run(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed questions again.")] = False,
     baseline: Baseline = None,
     by: By = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
     """Ask systems the questions of a dataset and score them. A stopped run continues where it was."""
     import asyncio
 
-    given: dict[str, Any] = {
-        "base_url": base_url,
-        "embedder": embedder,
-        "limit": limit,
-        "max_calls": max_calls,
-        "max_tokens": max_tokens,
-        "max_cost": max_cost,
-    }
-    chosen = configuration.with_models(configuration.load(), model or ())
+    given: dict[str, Any] = {"embedder": embedder, "limit": limit}
+    chosen = models.choose(configuration.load())
     chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
     _check_folder("--out", out)  # now, and not after hours of work that cannot be stored
     with show_work("running the experiment") as work:
@@ -116,22 +113,10 @@ def run(
             layout=layout,
             questions=questions,
             out=out,
-            model=chosen.model,
-            models=chosen.models,
             judge_model=judge_model,
             embedder=chosen.embedder or "bundled",
-            embedder_base_url=chosen.embedder_base_url,
             retrieval_only=retrieval_only,
-            prompts=chosen.prompts,
-            passage_tokens=chosen.passage_tokens,
-            overlap=chosen.overlap,
-            limit=chosen.limit,
-            base_url=chosen.base_url,
-            timeout=chosen.timeout,
-            window=chosen.window,
-            max_calls=chosen.max_calls,
-            max_tokens=chosen.max_tokens,
-            max_cost=chosen.max_cost,
+            **{name: getattr(chosen, name) for name in _SETTINGS},
         )
         results = asyncio.run(experiment.arun(on_progress=work.report, retry_failed=retry_failed))
     _show(experiment.table(baseline=_baseline_name(baseline), by=by or ()), as_json, "table")

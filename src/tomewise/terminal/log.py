@@ -9,7 +9,8 @@ import typer
 
 from tomewise.errors import UsageError
 from tomewise.terminal.commands import _print_answer_json, check_picture_file, choose_listener, open_tome, save_picture
-from tomewise.terminal.options import BaseUrl, Json, MaxCalls, MaxCost, MaxTokens, Model, PictureFile, TomeFile
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
+from tomewise.terminal.options import Json, PictureFile, TomeFile
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.work import show_work
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tomewise.tome.traces import Trace
 
 
+@take_model_options
 def log(
     number: Annotated[int | None, typer.Argument(min=1, help="Show how this question was answered.")] = None,
     tome: TomeFile = None,
@@ -27,11 +29,7 @@ def log(
         bool, typer.Option("--again", help="Ask this question again, with the same system and settings.")
     ] = False,
     picture: PictureFile = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
     """List the questions that were asked, newest first; show, delete or ask one of them again."""
@@ -43,8 +41,7 @@ def log(
         raise UsageError("--picture draws one stored trace: give its number, without --delete and --again")
     if number is None and (delete or again):
         raise UsageError(f"--{'delete' if delete else 'again'} needs the number of a question: `tome log` lists them")
-    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with open_tome(tome, create=False, models=models) as book:
         if number is None:
             traces = book.traces(limit)
             if as_json:

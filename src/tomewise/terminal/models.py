@@ -16,7 +16,7 @@ from tomewise.terminal.screen import console, print_json
 @app.command(epilog="Example: tome models openai")
 def models(
     provider: Annotated[
-        str | None, typer.Argument(metavar="[PROVIDER]", help="List the models of one provider with their prices.")
+        str | None, typer.Argument(metavar="PROVIDER", help="List the models of one provider with their prices.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -12,21 +12,6 @@ from tomewise.terminal.completion import complete_documents, complete_sessions, 
 TomeFile = Annotated[
     str | None, typer.Option("--tome", "-m", metavar="FILE", help="The memory to use. [dim]Default: memory.tome[/dim]")
 ]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive. "
-        "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o",
-    ),
-]
-BaseUrl = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model.")
-]
-MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")]
-MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
 Documents = Annotated[
     list[str] | None,
     typer.Option(

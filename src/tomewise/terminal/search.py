@@ -7,14 +7,10 @@ from typing import Annotated
 import typer
 
 from tomewise.terminal.commands import app, find_system, open_tome
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
-    BaseUrl,
     Documents,
     Json,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    Model,
     System,
     TomeFile,
     Where,
@@ -24,6 +20,7 @@ from tomewise.terminal.work import show_work
 
 
 @app.command(epilog='Example: tome search "the forged letter" --limit 5')
+@take_model_options
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     tome: TomeFile = None,
@@ -31,16 +28,11 @@ def search(
     limit: Annotated[int, typer.Option(min=1, help="At most this many pieces of evidence.")] = 10,
     document: Documents = None,
     where: Where = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
     """Show the evidence that a system finds, without an answer. No model is asked to answer."""
     system = system or find_system()
-    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     with show_work(f"searching with {system}"):
         from tomewise.systems.spec import parse_variant
         from tomewise.terminal import render
@@ -48,7 +40,7 @@ def search(
         from tomewise.tome.scopes import find_scope
 
         variant = parse_variant(system)
-        with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+        with open_tome(tome, create=False, models=models) as book:
             scope = find_scope(book.store, documents=document or (), where=where or ())
             found = book.search(query, system=variant, limit=limit, within=scope)
             pieces = evidence_json(found, book.store)

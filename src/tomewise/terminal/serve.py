@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import Annotated
@@ -13,14 +14,15 @@ from tomewise import settings as configuration
 from tomewise.credentials import know_credentials
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.terminal.commands import app
-from tomewise.terminal.options import BaseUrl, MaxCalls, MaxCost, MaxTokens, Model
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.state import State
 
 
 @app.command(epilog="Example: tome serve novel.tome --root library/")
+@take_model_options
 def serve(
     tomes: Annotated[
-        list[Path] | None, typer.Argument(metavar="[TOME...]", help="The memories to serve, each by its name.")
+        list[Path] | None, typer.Argument(metavar="TOME", help="The memories to serve, each by its name.")
     ] = None,
     root: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Serve all of this folder, and make new ones there.")
@@ -42,35 +44,19 @@ def serve(
     evaluations: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Show the experiments that this folder holds.")
     ] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
 ) -> None:
     """Serve tomes over HTTP: for programs, for chat clients of OpenAI's protocol, for agents.
 
     The bounds --max-calls, --max-tokens and --max-cost hold for each question and for each build.
     """
-    chosen = configuration.with_models(configuration.load(), model or ())
-    chosen = replace(chosen, base_url=base_url or chosen.base_url)
+    chosen = models.choose(configuration.load())
     files = tomes or ([] if root else [Path(State.tome or chosen.tome)])
-    for file in files:
-        if not file.is_file():
-            raise UsageError(f"found no tome at {file}: add something first, with `tome -m {file} add PATH`")
-    try:
+    _check_files(files)
+    with _name_extra():
         from tomewise.server.library import Library
         from tomewise.server.options import Bounds, ServerOptions
         from tomewise.server.run import serve as run_server
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("tomewise"):
-            raise
-        raise MissingDependency(f"serving needs {error.name}: pip install 'tomewise[server]'") from error
-    bounds = Bounds(
-        calls=chosen.max_calls if max_calls is None else max_calls,
-        tokens=chosen.max_tokens if max_tokens is None else max_tokens,
-        cost=chosen.max_cost if max_cost is None else max_cost,
-    )
     token = None if no_token else configuration.read_variable("TOMEWISE_TOKEN") or token_urlsafe(24)
     know_credentials(token)
     options = ServerOptions(
@@ -84,6 +70,23 @@ def serve(
         waiting=4 * questions,
         max_upload=max_upload * 1_000_000,
         evaluations=evaluations,
-        bounds=bounds,
+        bounds=Bounds(calls=chosen.max_calls, tokens=chosen.max_tokens, cost=chosen.max_cost),
     )
     run_server(Library(chosen, files, root, read_only=read_only), options, typer.echo, browse=open_browser)
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    for file in files:
+        if not file.is_file():
+            raise UsageError(f"found no tome at {file}: add something first, with `tome -m {file} add PATH`")
+
+
+@contextmanager
+def _name_extra() -> Iterator[None]:
+    """Let an import inside that fails name the extra `server`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("tomewise"):
+            raise
+        raise MissingDependency(f"serving needs {error.name}: pip install 'tomewise[server]'") from error

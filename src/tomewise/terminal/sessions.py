@@ -12,14 +12,10 @@ from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, Unknow
 from tomewise.names import suggest
 from tomewise.terminal.commands import _print_answer_json, app, choose_listener, open_tome
 from tomewise.terminal.completion import complete_sessions
+from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import (
-    BaseUrl,
     Documents,
     Json,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    Model,
     SessionSystem,
     TomeFile,
     Where,
@@ -37,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @app.command(epilog="Example: tome chat --session letters --system hgmem")
+@take_model_options
 def chat(
     tome: TomeFile = None,
     session: Annotated[
@@ -50,11 +47,7 @@ def chat(
     system: SessionSystem = None,
     document: Documents = None,
     where: Where = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
+    models: ModelOptions = UNSTATED,
     as_json: Json = False,
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
@@ -62,8 +55,7 @@ def chat(
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None
-    bounds = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with open_tome(tome, create=False, model=model, base_url=base_url, **bounds) as book:
+    with open_tome(tome, create=False, models=models) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
         chosen = book.session(session or _find_free_name(book))
         greeting = f"session {chosen.name}: one question a line, Ctrl-D ends"

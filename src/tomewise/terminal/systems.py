@@ -26,7 +26,7 @@ def systems(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="Show one system: 'NAME', 'NAME:ABLATION', 'NAME key=value'.",
             autocompletion=complete_systems,
         ),

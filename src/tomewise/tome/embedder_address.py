@@ -1,4 +1,4 @@
-"""The address of a tome's embedder: a tome remembers it, and it is used as far as a tome from anyone may be trusted."""
+"""The embedder of a tome and its address: used as far as a tome from anyone may be trusted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import StoreError
 from tomewise.settings import read_variable
+from tomewise.trust import refuse_folder
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -30,7 +31,22 @@ def remember_address(store: Store, embedder: Embedder) -> None:
             change.set_meta(_KEY, address)
 
 
-def reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
+def find_embedder(store: Store, named: str | Embedder | None, base_url: str | None) -> Embedder:
+    """The embedder that is given or named, else the one that the tome was made with, else the bundled one.
+
+    A folder that only the tome names is refused, because a tome may come from anyone. Raises UsageError, StoreError.
+    """
+    if named is not None and not isinstance(named, str):
+        return named
+    recorded = store.meta("embedder")
+    if recorded and named is None:
+        refuse_folder(recorded, store.address)
+    if recorded and named in (None, recorded):
+        return _reopen_embedder(store, recorded, base_url)
+    return choose_embedder(named or "bundled", base_url=base_url)
+
+
+def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
     """The embedder that a tome was made with: at `base_url`, else at OPENAI_BASE_URL, else where the tome says.
 
     A tome may come from anyone. So an address of its own is used only on this machine or in its private network, and no

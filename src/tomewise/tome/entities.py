@@ -43,7 +43,7 @@ def find_entity(name: str, store: Store) -> FoundEntity:
     """
     graphs = [layer.removeprefix(_ENTITIES) for layer in store.layers() if layer.startswith(_ENTITIES)]
     if not graphs:
-        raise NotBuilt("no graph is built in this tome, so it knows no entities: build a system with one, as hipporag2")
+        raise NotBuilt("no graph is built in this tome, so it knows no entities: run `tome build --system hipporag2`")
     wanted = normalise_name(name)
     names = {graph: {node.text: key for key, node in store.nodes(_ENTITIES + graph).items()} for graph in graphs}
     keys = {graph: known[wanted] for graph, known in names.items() if wanted in known}

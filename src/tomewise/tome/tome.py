@@ -29,7 +29,7 @@ from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant, parse_variant
 from tomewise.tome.drawings import Drawings
-from tomewise.tome.embedder_address import remember_address, reopen_embedder
+from tomewise.tome.embedder_address import find_embedder, remember_address
 from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
@@ -41,7 +41,6 @@ from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
 from tomewise.tome.session_record import SESSION_LIMIT, check_session_limit
 from tomewise.tome.traces import TRACE_BYTES, check_trace_bytes
-from tomewise.trust import refuse_folder
 from tomewise.types import (
     Change,
     Closable,
@@ -127,7 +126,6 @@ class Tome(Drawings):
         together.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.embedding.choose_embedder import choose_embedder
         from tomewise.language.choose_model import check_models, check_settings, choose_model, list_roles
         from tomewise.language.spec import check_address
 
@@ -144,13 +142,7 @@ class Tome(Drawings):
             check_address(embedder_base_url)
         store = open_store(Path(path), create=create and not read_only, read_only=read_only)
         try:
-            recorded_embedder = store.meta("embedder")
-            if embedder is None and recorded_embedder:
-                refuse_folder(recorded_embedder, str(path))  # the tome may come from anyone
-            if embedder in (None, recorded_embedder) and recorded_embedder:
-                embedder = reopen_embedder(store, recorded_embedder, embedder_base_url)
-            elif embedder is None or isinstance(embedder, str):
-                embedder = choose_embedder(embedder or "bundled", base_url=embedder_base_url)
+            embedder = find_embedder(store, embedder, embedder_base_url)
             size = fix_settings(store, embedder, passage_tokens, overlap)
             model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:

@@ -108,7 +108,7 @@ def test_a_cluster_that_is_too_long_is_clustered_again_by_itself(monkeypatch: py
     script = {8: [part, (6, 7)], 6: [(0, 1, 2, 3), (3, 4, 5)], 4: [(0, 1, 2, 3)]}
     seen = []
 
-    def stages(vectors: np.ndarray, reduction: Reduction) -> list[tuple[int, ...]]:
+    def stages(vectors: np.ndarray, reduction: Reduction, watch: object) -> list[tuple[int, ...]]:
         seen.append(len(vectors))
         return script[len(vectors)]
 
@@ -121,7 +121,7 @@ def test_a_cluster_that_is_too_long_is_clustered_again_by_itself(monkeypatch: py
 def test_clustering_again_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
 
-    def stages(vectors: np.ndarray, reduction: Reduction) -> list[tuple[int, ...]]:
+    def stages(vectors: np.ndarray, reduction: Reduction, watch: object) -> list[tuple[int, ...]]:
         nonlocal calls
         calls += 1
         return [tuple(range(len(vectors) - 1)), (len(vectors) - 1,)]  # always one less

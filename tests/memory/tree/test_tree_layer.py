@@ -216,7 +216,12 @@ async def test_an_estimate_asks_nothing_and_is_close(store: SqliteStore) -> None
     model = make_model(take_beginning)
     make = make_layer(store, model, cluster_tokens=60, summary_tokens=12)
     before = list(export(store))
-    (foreseen,) = await estimate([make], store)
+    seen_steps: list[Progress] = []
+    (foreseen,) = await estimate([make], store, seen_steps.append)
+    for label in ("layers estimated", "steps of clustering", "calls estimated"):
+        steps = [(step.done, step.total) for step in seen_steps if step.label == label]
+        assert len(steps) > 1
+        assert steps[-1][0] == steps[-1][1] > 0
     assert model.calls == []
     assert list(export(store)) == before
     with meter() as seen:

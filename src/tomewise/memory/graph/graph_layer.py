@@ -35,6 +35,7 @@ from tomewise.memory.grounds import find_grounds
 from tomewise.memory.leading import find_leads
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
+from tomewise.memory.steps import sum_tokens
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Embedder, Estimate, In, LanguageModel, LayerReport, Out, PassageId, Progress, Report
 
@@ -215,7 +216,7 @@ class GraphLayer:
         inputs = [role_input for group in groups for role_input in group]
         texts = [str(getattr(role_input, "text", "")) for role_input in inputs]
         reply = await estimate_reply_tokens(self._store, self._model, role, typical, inputs, texts)
-        return sum(reckon_together(self._model, role, group, self.together) for group in groups), reply
+        return await sum_tokens(groups, lambda group: reckon_together(self._model, role, group, self.together)), reply
 
     async def _read(self, inputs: Sequence[PassageIn]) -> list[Extraction | ModelError]:
         return await _READERS[self.names.style, self.names.calls](self._model, inputs, self.together)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from tomewise.memory.schemata.network import LinkRules, Links, count_linked, fin
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.state import Ground, load_ground, load_labels, load_shared, write_levels
 from tomewise.memory.schemata.summaries import summarise
+from tomewise.memory.steps import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ class SchemataLayer:
             layer=self.name,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=sum(self._model.reckon(SUMMARISE, given) for given in inputs),
+            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
             output_tokens=int(_REPLY_SHARE * sum(given.max_tokens for given in inputs)),
         )
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from math import isqrt
 from threading import Lock
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tomewise.memory.steps import report_step
 from tomewise.memory.tree.mixture import find_best_fit
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Vectors: TypeAlias = "NDArray[np.floating[Any]]"
 Cluster: TypeAlias = tuple[int, ...]  # positions, ascending
+Watch: TypeAlias = Callable[[int, int], None]  # gets how much is done, and of how much
 
 DIMENSIONS = 10  # of the reduced vectors
 SMALL = DIMENSIONS + 1  # so few vectors are one cluster
@@ -150,15 +152,15 @@ def reduce_by_pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors
     return reduced
 
 
-def cluster_by_mixture(points: Vectors) -> list[Cluster]:
+def cluster_by_mixture(points: Vectors, watch: Callable[[int], None] = lambda _: None) -> list[Cluster]:
     """Cluster by a Gaussian mixture with full covariances and the number of components that has the least BIC.
 
-    Tries 1 .. min(50, n) - 1 components. A point belongs to each component with a posterior above 0.1, else to its
-    likeliest component. Deviations from the released code: it uses the fit with the least BIC (the released code fits
-    again with another seed), and each point gets a cluster.
+    Tries 1 .. min(50, n) - 1 components, and tells `watch` how many. A point belongs to each component with a posterior
+    above 0.1, else to its likeliest component. Deviations from the released code: it uses the fit with the least BIC
+    (the released code fits again with another seed), and each point gets a cluster.
     """
     most = max(1, min(_MOST_CLUSTERS, len(points)) - 1)
-    return assign_clusters(find_best_fit(points, most, _SEED).posteriors)
+    return assign_clusters(find_best_fit(points, most, _SEED, watch).posteriors)
 
 
 def assign_clusters(posteriors: Vectors) -> list[Cluster]:
@@ -169,23 +171,27 @@ def assign_clusters(posteriors: Vectors) -> list[Cluster]:
     return sorted({cluster for cluster in found if cluster})
 
 
-def cluster_in_two_stages(vectors: Vectors, reduction: Reduction) -> list[Cluster]:
+def cluster_in_two_stages(vectors: Vectors, reduction: Reduction, watch: Watch = lambda *_: None) -> list[Cluster]:
     """Find global clusters, then local clusters in each large one; sorted, each set of members once.
 
     The global reduction uses floor(sqrt(n - 1)) neighbours (at least 2), the local one 10; both reduce the original
-    vectors. Two vectors or fewer are one cluster.
+    vectors. Two vectors or fewer are one cluster. `watch` gets how many steps of how many are done.
     """
     count = len(vectors)
     if count <= 2:
         return [tuple(range(count))] if count else []
+    watch(0, _MOST_CLUSTERS)
     reduced = reduction.reduce(vectors, max(2, isqrt(count - 1)), min(DIMENSIONS, count - 2))
     found: set[Cluster] = set()
-    for members in cluster_by_mixture(reduced):
+    groups = cluster_by_mixture(reduced, lambda tried: watch(tried, _MOST_CLUSTERS))
+    for number, members in enumerate(groups):
+        watch(_MOST_CLUSTERS + number, _MOST_CLUSTERS + len(groups))
         if len(members) <= SMALL:
             found.add(members)
             continue
         local = reduction.reduce(vectors[list(members)], _NEIGHBOURS, DIMENSIONS)
         found.update(tuple(members[place] for place in cluster) for cluster in cluster_by_mixture(local))
+    watch(_MOST_CLUSTERS + len(groups), _MOST_CLUSTERS + len(groups))
     return sorted(found)
 
 
@@ -201,13 +207,20 @@ def find_clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction,
     # Matrices this small are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
     with threadpool_limits(1):
         everything = tuple(range(len(vectors)))
-        return sorted(set(_find_short_clusters(vectors, everything, tokens, reduction, max_tokens, 0)))
+        watch = partial(report_step, "steps of clustering")
+        return sorted(set(_find_short_clusters(vectors, everything, tokens, reduction, max_tokens, 0, watch)))
 
 
 def _find_short_clusters(
-    vectors: Vectors, members: Cluster, tokens: Sequence[int], reduction: Reduction, max_tokens: int, depth: int
+    vectors: Vectors,
+    members: Cluster,
+    tokens: Sequence[int],
+    reduction: Reduction,
+    max_tokens: int,
+    depth: int,
+    watch: Watch = lambda *_: None,
 ) -> Iterator[Cluster]:
-    for places in cluster_in_two_stages(vectors[list(members)], reduction):
+    for places in cluster_in_two_stages(vectors[list(members)], reduction, watch):
         cluster = tuple(members[place] for place in places)
         if len(cluster) == 1 or sum(tokens[member] for member in cluster) <= max_tokens:
             yield cluster

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[np.float64]"
@@ -33,13 +35,21 @@ class Fit:
     bic: float
 
 
-def find_best_fit(points: NDArray[np.floating[Any]], most: int, seed: int) -> Fit:
-    """Fit mixtures with 1 .. `most` components and return that with the least BIC; ties go to fewer components."""
+def find_best_fit(
+    points: NDArray[np.floating[Any]], most: int, seed: int, watch: Callable[[int], None] = lambda _: None
+) -> Fit:
+    """Fit mixtures with 1 .. `most` components and return that with the least BIC; ties go to fewer components.
+
+    `watch` gets the number of components before each fit.
+    """
     rows = np.asarray(points, np.float64)
     rows = rows - rows.mean(axis=0)
     # Each draw depends only on the draws before it, so every mixture starts from the first of the same centres.
     centres = rows[draw_centres(rows, most, np.random.RandomState(seed))]
-    fits = (fit(rows, group_points(rows, centres[: count + 1])) for count in range(len(centres)))
+    fits = []
+    for count in range(1, len(centres) + 1):
+        watch(count)
+        fits.append(fit(rows, group_points(rows, centres[:count])))
     return min(fits, key=lambda found: found.bic)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
+from tomewise.memory.steps import sum_tokens
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
@@ -150,7 +152,7 @@ class TreeLayer:
             layer=NAME,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=sum(self._model.reckon(SUMMARISE, summary_input) for summary_input in inputs),
+            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
             output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 

@@ -1,0 +1,52 @@
+"""Say how far a layer is with a step for which it has no `report`: an estimate, or a computation in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import get_ident
+from typing import TypeVar
+
+from tomewise.types import Progress, Report
+
+_AT_ONCE = 64  # inputs whose tokens are counted before the event loop has a turn: some 10 ms
+T = TypeVar("T")
+
+_tell: ContextVar[Report | None] = ContextVar("tomewise_steps", default=None)
+
+
+@contextmanager
+def watch_steps(report: Report) -> Iterator[None]:
+    """Report the steps inside this context, also those of threads that start inside; all from this event loop."""
+    loop, own_thread = asyncio.get_running_loop(), get_ident()
+
+    def tell(progress: Progress) -> None:
+        if get_ident() == own_thread:
+            report(progress)
+        else:
+            loop.call_soon_threadsafe(report, progress)
+
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+def report_step(label: str, done: int, total: int) -> None:
+    """Report this to who watches, if somebody does."""
+    if (tell := _tell.get()) is not None:
+        tell(Progress(label=label, done=done, total=total))
+
+
+async def sum_tokens(inputs: Sequence[T], reckon: Callable[[T], int]) -> int:
+    """The input tokens of all calls; `reckon` counts those of one. Other work of the event loop goes on meanwhile."""
+    total = 0
+    for start in range(0, len(inputs), _AT_ONCE):
+        report_step("calls estimated", start, len(inputs))
+        total += sum(map(reckon, inputs[start : start + _AT_ONCE]))
+        await asyncio.sleep(0)
+    report_step("calls estimated", len(inputs), len(inputs))
+    return total

@@ -1,0 +1,77 @@
+"""The options of the model and the bounds on what it may spend, which many commands have, as one parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from tomewise import settings as configuration
+from tomewise.settings import Settings
+
+_NAME = "models"  # of the parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """What a command line states of models and bounds; None where it states nothing. See `take_model_options`."""
+
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="extractive, openai:gpt-4o-mini, anthropic:…, ollama:… Default: extractive. "
+            "Give it again as ROLE=NAME for another model in one role: answer=openai:gpt-4o",
+        ),
+    ] = None
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model."),
+    ] = None
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")] = None
+    max_tokens: Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")] = None
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")] = None
+
+    def choose(self, settings: Settings) -> Settings:
+        """The settings, with what the options say in their place. Raises UsageError for two models of one role."""
+        given = {name: value for name, value in asdict(self).items() if name != "model" and value is not None}
+        return replace(configuration.with_models(settings, self.model or ()), **given)
+
+    def list_options(self, *names: str) -> list[tuple[str, str]]:
+        """The options that were given, as words of a command line; only those of these fields, if any are named."""
+        options = []
+        for name, value in asdict(self).items():
+            if value is not None and (not names or name in names):
+                values = value if isinstance(value, list) else [value]
+                options += [(f"--{name.replace('_', '-')}", str(each)) for each in values]
+        return options
+
+
+UNSTATED = ModelOptions()
+
+
+def take_model_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `models: ModelOptions` the options that are its fields, at that place."""
+    hints = get_type_hints(ModelOptions, include_extras=True)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = ModelOptions(**{field.name: given.pop(field.name) for field in fields(ModelOptions)})
+        command(**given, **{_NAME: options})
+
+    def list_parameters() -> Iterator[Parameter]:
+        for parameter in signature(command, eval_str=True).parameters.values():
+            if parameter.name != _NAME:
+                yield parameter
+                continue
+            for field in fields(ModelOptions):
+                kind = parameter.kind
+                yield Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
+
+    run.__signature__ = signature(command).replace(parameters=list(list_parameters()))  # type: ignore[attr-defined]
+    return run
