@@ -235,8 +235,8 @@ def test_what_joins_others_and_what_is_new_matter_in_turn():
 def test_a_memory_full_of_joined_points_still_takes_in_what_is_new():
     memory = Hypergraph()
     for number in range(20):
-        one, two = (memory.insert(f"{word} {number}", [XODAR]).id for word in ("cause", "effect"))
-        memory.merge([one, two], f"both {number}")
+        parts = [memory.insert(f"{word} {number}", [XODAR]).id for word in ("cause", "effect")]
+        memory.merge(parts, f"both {number}")
         memory.insert(f"news {number}", [XODAR])
         memory.shrink(6)
     assert "news 19" in memory.notes
