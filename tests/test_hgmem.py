@@ -13,6 +13,7 @@ from tests.texts import NOVEL, SHARED, needs_shared
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.extractive import ExtractiveModel
+from tomewise.language.per_role import ModelPerRole
 from tomewise.language.scripted import ScriptedModel
 from tomewise.store.export import export
 from tomewise.systems.answer import answer_question
@@ -335,6 +336,34 @@ def test_settings_that_find_nothing_are_refused(tmp_path):
         for settings in ({"rounds": 0}, {"subqueries": 0}):
             with pytest.raises(UsageError, match="nothing: give 1 or more"):
                 assemble("hgmem", Kit(tome._store, ExtractiveModel(EMBEDDER), EMBEDDER), **settings)
+
+
+async def test_without_a_known_vertex_the_passages_nearest_to_the_question_are_seen_too(tmp_path):
+    store = await graph_tomes.build_store(
+        tmp_path, "Xodar serves Issus", *(f"Carter knows Zat {word} ship" for word in "abcdefgh")
+    )
+
+    def evolve(given: Any) -> dict[str, Any]:
+        label = next(piece.label for piece in given.evidence if piece.text.endswith("ship"))
+        return insert({"description": "Carter knows Zat.", "entities": ["Nobody"], "evidence": [label]})
+
+    model = make_model(evolve, [plan(search_for(f"Carter Zat {word}")) for word in "abc"])
+    loop = assemble("hybrid+evolve", Kit(store, model, graph_tomes.EMBEDDER), limit=2, context=160).loop
+    *events, answer = [output async for output in loop.run(Question(text="Whom does Xodar serve?"))]
+    assert "Xodar serves Issus" in {piece.text for piece in answer.evidence}
+    assert events[-1].detail["cut"], "there was no room for all that was found"
+    store.close()
+
+
+async def test_each_role_is_shown_as_many_points_as_its_own_model_takes_in(store):
+    wide, narrow = make_model([]), make_model([])
+    narrow.window = 1_500
+    memory = Hypergraph()
+    for number in range(12):
+        memory.insert(f"Point {number} " + "says so " * 20, [Vertex(NAMES.entity("carter"), "Carter")])
+    await ask(store, ModelPerRole(wide, {"plan": narrow}), memory=memory)
+    (planned,) = list_inputs(narrow, "plan")
+    assert 0 < len(planned.points) < 12
 
 
 @needs_shared

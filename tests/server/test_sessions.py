@@ -76,7 +76,11 @@ def test_a_server_that_only_reads_and_bounds_of_a_session(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     with Tome.open(tmp_path / "novel.tome", embedder="hash") as tome:
         tome.session("s").ask(FIRST, system="naive limit=5000")
+        document = tome.documents()[0].id
+        tome.session("narrow").ask(FIRST, system="naive", documents=[document])
     with serve(tmp_path, "novel.tome") as served:
+        answered = served.post("/api/tomes/novel/ask", {"question": FIRST, "session": "narrow"}).json()
+        assert answered["within"]["documents"] == [document]
         refused = served.post("/api/tomes/novel/ask", {"question": FIRST, "session": "s"})
         assert (refused.status_code, "settings.limit" in refused.text) == (400, True)
     with serve(tmp_path, "novel.tome", "--read-only") as served:

@@ -196,6 +196,12 @@ def test_build_of_a_system_without_layers(command, log_in_tome):
     assert json.loads(command("build", "--estimate", "--json").out)["total"]["calls"] == 0
 
 
+@pytest.mark.parametrize("option", ["--extractions", "--again"])
+def test_an_estimate_is_not_of_a_build_with_other_input(command, log_in_tome, option):
+    refused = command("build", "--system", "hgmem", "--estimate", option, "log.txt")
+    assert_one_line(refused, 2, f"does not count what {option} changes", "leave one of the two out")
+
+
 def test_a_system_with_settings_has_its_own_layers_and_name(command, log_in_tome):
     assert command("build", "--system", "comorag").code == 0
     named = ("--system", "comorag stride=1 levels=2 cycles=0")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,23 @@ def test_ask_goes_on_with_a_session(command, talk):
     again = command("log", "2", "--again")
     assert "Bo Lind" in again.out, "it is asked as it was answered, so that it stands alone"
     assert json.loads(command("ask", "Who sold the Heron?", "--json").out)["session"] is None
+
+
+def test_a_narrowed_session_says_so_at_each_answer(command, talk, here):
+    (here / "other.txt").write_text("Nobody sold a boat.")
+    assert command("add", "other.txt").code == 0
+    command("ask", "Who sold the Heron?", "--session", "heron", "--document", "log.txt")
+    again = command("ask", "Who sold the Heron?", "--session", "heron", "--json")
+    assert [Path(name).name for name in json.loads(again.out)["within"]["documents"]] == ["log.txt"]
+    assert "within log.txt" in command("ask", "Who sold the Heron?", "--session", "heron").out
+    went_on = talk("Who sold the Heron?", "--session", "heron")
+    assert "within log.txt" in went_on.out
+    assert "session heron (hybrid, goes on after question 3)" in went_on.err
+
+
+def test_a_chat_says_once_that_the_extractive_model_answers(talk):
+    ran = talk("Who sold the Heron?\nWho taught Tom Hale?\n")
+    assert ran.err.count("Answered by the extractive model") == 1
 
 
 def test_sessions_are_listed_shown_and_deleted(command, talk):

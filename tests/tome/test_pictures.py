@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.recall.relation_tomes import list_relations
 
 from tomewise.errors import UsageError
+from tomewise.language.scripted import ScriptedModel
+from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.pictures import Group, Picture, PictureNode
 from tomewise.tome.pictures import draw_trace, fill_texts
+from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
 
 
@@ -48,6 +52,22 @@ def test_a_system_of_ones_own_is_named_by_the_caller(tome, trace):
     answer: Answer = replace(trace.answer, system="Probe (a System)")
     drawn = tome.draw_answer(Question(text="Who rowed?"), answer, system="hybrid+probe")
     assert drawn.title == "Pool"
+
+
+def test_a_relation_is_shown_by_what_it_says(tmp_path):
+    model = ScriptedModel({"extract_relations": list_relations})
+    with Tome.open(tmp_path / "a.tome", embedder="hash", model=model) as tome:
+        tome.add(Document(id="d", text="Carter ~ Xodar ~ Carter defeated Xodar in the ship"))
+        tome.build("hgmem")
+        (fact,) = tome.store.nodes(GraphNames("passages", "relations").facts).values()
+        node = PictureNode(id=fact.id, label=fact.id, group="g", passages=(fact.id,))
+        drawn = fill_texts(
+            Picture(kind="graph", title="T", nodes=(node,), groups=(Group(id="g", label="G"),)), tome.store
+        )
+    assert [(text.title, text.text) for text in drawn.passages] == [
+        ("carter, xodar", "Carter defeated Xodar in the ship")
+    ]
+    assert drawn.nodes[0].label == "Carter defeated Xodar in the ship"
 
 
 def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):

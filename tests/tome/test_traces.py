@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -40,10 +41,28 @@ def test_texts_of_evidence_are_cut_first():
 
 
 def test_summaries_and_the_answer_outlast_details():
-    record = make_record(Question(text="Who?"), make_answer(1000, 300, cue="c" * 90_000), 5_000)
+    answer = make_answer(1000, 300, cue="c" * 90_000)
+    support = [f"p-{number}" for number in range(2_000)]
+    first, second = answer.events
+    events = (first, replace(second, detail={**second.detail, "support": support}))
+    record = make_record(Question(text="Who?"), replace(answer, events=events), 5_000)
     assert record["cut"][-1] == "details of events"
     assert [event["summary"] for event in record["events"]] == ["new", "cue"]
     assert record["answer"] == "Ada"
+
+
+def test_what_the_last_events_say_outlasts_the_evidence():
+    answer = make_answer(1000, 300)
+    planned = Event(name="planned", summary="plan", detail={"ids": [f"p-{number}" for number in range(500)]})
+    answered = Event(name="answered", summary="Ada", detail={"memory": {"points": ["M1"]}})
+    closing = Event(name="session", summary="notes", detail={"notes": ["n"]})
+    record = make_record(Question(text="Who?"), replace(answer, events=(*answer.events, planned, answered)), 10_000)
+    assert record["cut"][-1] == "evidence of events"
+    assert record["events"][2]["detail"] == planned.detail
+    events = (*answer.events, planned, planned, answered, closing, closing)
+    record = make_record(Question(text="Who?"), replace(answer, events=events), 5_000)
+    assert record["cut"][-1] == "details of all events but the last 3"
+    assert record["events"][-3]["detail"] == answered.detail
 
 
 @given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST_TRACE_BYTES, 60_000))

@@ -220,6 +220,29 @@ def test_a_point_whose_update_rests_on_a_removed_node_leaves():
     assert memory == Hypergraph.load({**Hypergraph().dump(), "issued": 1})
 
 
+def test_what_joins_others_and_what_is_new_matter_in_turn():
+    memory = Hypergraph()
+    for number in range(6):
+        memory.insert(f"text {number}", [XODAR])
+    memory.merge(["M1", "M2"], "both")
+    memory.insert("news", [XODAR])
+    memory.merge(["M3", "M4"], "two more")
+    memory.insert("more news", [XODAR])
+    assert [point.id for point in memory.rank()] == ["M9", "M10", "M7", "M8", "M6", "M5"]
+    assert Hypergraph().rank() == []
+
+
+def test_a_memory_full_of_joined_points_still_takes_in_what_is_new():
+    memory = Hypergraph()
+    for number in range(20):
+        parts = [memory.insert(f"{word} {number}", [XODAR]).id for word in ("cause", "effect")]
+        memory.merge(parts, f"both {number}")
+        memory.insert(f"news {number}", [XODAR])
+        memory.shrink(6)
+    assert "news 19" in memory.notes
+    assert "both 19" in memory.notes
+
+
 def test_a_full_memory_keeps_what_joins_others_and_then_what_is_new():
     memory = Hypergraph()
     for number in range(5):

@@ -8,9 +8,9 @@
 - Relations, then passages, fill a budget of tokens for each subquery; what several of them found is shown once.
 - What cannot be used of a reply is recorded and skipped: a point, label or entity that does not exist, an empty
   description, a point merged twice.
-- The answer sees the points, those of a higher order first; the passages that they rest on, in turn with those passages
-  of their vertices that are nearest to the question; then, if there is room, what else was found. It may be declined
-  unless a guess is asked for.
+- The answer sees the points (`Hypergraph.rank`); the passages that they rest on, in turn with those passages of their
+  vertices that are nearest to the question, or of all passages where the graph knows no vertex; then, if there is room,
+  what else was found, in the order of the searches. It may be declined unless a guess is asked for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.language.per_role import find_window
-from tomewise.language.roles import EVOLVE
+from tomewise.language.roles import EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.answering import make_answer_input, make_attempt_event, measure_room, read_answer
 from tomewise.loops.citing import Citer
@@ -34,13 +34,13 @@ from tomewise.loops.evolution import Changes, Evolution, Material
 from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
 from tomewise.loops.pictures import draw_hypergraph
 from tomewise.loops.planning import Concern, Plan, Planning
-from tomewise.loops.points import fit_points, list_rows, measure_points, rank_points
+from tomewise.loops.points import fit_points, list_rows, measure_points
 from tomewise.loops.selection import drop_repeats
 from tomewise.loops.skipped import Skipped
 from tomewise.pictures import Picture
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
+from tomewise.types import Answer, Event, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint
 from tomewise.working.pool import Unit
@@ -139,7 +139,7 @@ class Evolve:
 
     async def _plan(self, course: _Course) -> Event:
         """Find the next concerns; the end where there are none."""
-        shown = self._fit_points(course)
+        shown = self._fit_points(course, PLAN)
         asked = self._planning.plan(course.question.text, course.memory, shown, course.searched, course.skipped)
         plan = await course.skipped.usable(asked, None)
         course.concerns = plan.concerns if plan else ()
@@ -159,12 +159,12 @@ class Evolve:
         course.searches = await gather_calls(searches)
         for search in course.searches:
             course.searched.append(search.concern.query)
-            course.found = _by_node(search.found.passages) | course.found
+            course.found |= _by_node(_drop(search.found.passages, course.found))
             yield _make_search_event(course.step, search)
 
     async def _evolve(self, course: _Course) -> Event:
         """Take in what was found."""
-        shown = self._fit_points(course)
+        shown = self._fit_points(course, EVOLVE)
         material = await asyncio.to_thread(self._select, course)
         asked = self._evolution.evolve(course.question.text, course.memory, shown, material, course.skipped)
         changes = await course.skipped.usable(asked, Changes()) if material.evidence else Changes()
@@ -180,7 +180,7 @@ class Evolve:
 
     async def _merge(self, course: _Course) -> Event:
         """Join points that belong together."""
-        shown = self._fit_points(course)
+        shown = self._fit_points(course, MERGE_POINTS)
         asked = self._evolution.merge(course.question.text, course.memory, shown, course.skipped)
         merged = await course.skipped.usable(asked, list[MemoryPoint]())
         parts = {point.id: list(point.history[-1].earlier) for point in merged}
@@ -212,11 +212,9 @@ class Evolve:
         """What the points rest on and the passages of their vertices in turn, then what else was found; each once."""
         memory = course.memory
         vertices = find_in_graph(memory, [point.id for point in memory.points])
-        within = narrow(course.question.within, vertices, frozenset())
-        of_vertices = (
-            await self._recall.retrieve(course.question.text, self._limits.shown, within=within) if vertices else []
-        )
-        grounds = [memory.find_grounds(point) for point in rank_points(memory)]
+        within = narrow(course.question.within, vertices or None, frozenset())
+        of_vertices = await self._recall.retrieve(course.question.text, self._limits.shown, within=within)
+        grounds = [memory.find_grounds(point) for point in memory.rank()]
         if course.has_past:
             missing = [node for nodes in grounds for node in nodes if node not in course.found]
             known = await asyncio.to_thread(self._shelf.fetch, list(dict.fromkeys(missing)), course.question.within)
@@ -226,14 +224,13 @@ class Evolve:
         return drop_repeats([*best, *course.found.values()])[: self._limits.shown]
 
     def _make_context(self, course: _Course, ranked: Sequence[Evidence]) -> Context:
-        points = rank_points(course.memory)
+        points = course.memory.rank()
         notes = [Unit(probe=point.id, layer=_PASSAGES, evidence=(), cue=point.description) for point in points]
         return course.contexts.context({_PASSAGES: ranked}, notes, "")
 
     def _select(self, course: _Course) -> Material:
         """What the evolving role is shown: for each subquery what fits into its budget, nothing twice."""
-        room = (find_window(self._model, EVOLVE) - EVOLVE.output_tokens) * 2 // 3 * (_POINTS - 1) // _POINTS
-        room //= max(1, len(course.searches))
+        room = self._measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(course.searches))
         relations: dict[NodeId, Evidence] = {}
         passages: dict[NodeId, Evidence] = {}
         entities: dict[NodeId, FoundEntity] = {}
@@ -251,9 +248,12 @@ class Evolve:
         shown = [*relations.values(), *self._shelf.in_order(list(passages.values()))]
         return Material([search.concern.query for search in course.searches], described, shown)
 
-    def _fit_points(self, course: _Course) -> list[MemoryPoint]:
-        room = (find_window(self._model, EVOLVE) - EVOLVE.output_tokens) * 2 // 3 // _POINTS
-        return fit_points(course.memory, room, self._count)
+    def _fit_points(self, course: _Course, role: Role[In, Out]) -> list[MemoryPoint]:
+        return fit_points(course.memory, self._measure_room(role) // _POINTS, self._count)
+
+    def _measure_room(self, role: Role[In, Out]) -> int:
+        """The tokens that a prompt of this role may hold; the count is not that of the model, so a third is left."""
+        return (find_window(self._model, role) - role.output_tokens) * 2 // 3
 
     def _make_contexts(self, question: Question) -> Contexts:
         room = measure_room(self._model, question, self._count)
@@ -262,7 +262,7 @@ class Evolve:
 
 @dataclass(slots=True)
 class _Course:
-    """How far the loop has come with one question. `found` are all passages, those found last at the end."""
+    """How far the loop has come with one question. `found` are all passages, in the order of the searches."""
 
     question: Question
     memory: Hypergraph

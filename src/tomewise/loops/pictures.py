@@ -85,7 +85,8 @@ def _list_questions(events: Sequence[Event]) -> Iterator[str]:
 
 def draw_pool(question: Question, answer: Answer) -> Picture:
     """The pool as a tree: cycles, their probes, the layers searched, and what each search brought."""
-    if not any(event.name == "recalled" and "probe" in event.detail for event in answer.events):
+    searches = [event.detail for event in answer.events if event.name == "recalled"]
+    if not any({"probe", "evidence"} <= detail.keys() for detail in searches):
         raise _refuse("pool")
     outcome = describe_outcome(answer)
     drawing = _PoolDrawing(read_uses(answer))

@@ -18,8 +18,8 @@ def as_prompt_points(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[
 
 
 def fit_points(memory: Hypergraph, room: int, count: Count) -> list[MemoryPoint]:
-    """The points that fit into `room` tokens, in their order: those of a higher order first, then the newer ones."""
-    points = rank_points(memory)
+    """The points that fit into `room` tokens, in their order: the first of `Hypergraph.rank`."""
+    points = memory.rank()
     kept = []
     texts = [" ".join([point.description, *memory.list_names(point)]) for point in points]
     for point, tokens in zip(points, count(texts) if texts else [], strict=True):
@@ -27,12 +27,6 @@ def fit_points(memory: Hypergraph, room: int, count: Count) -> list[MemoryPoint]
             kept.append(point)
             room -= tokens + FENCE
     return [point for point in memory.points if point in kept]
-
-
-def rank_points(memory: Hypergraph) -> list[MemoryPoint]:
-    """Points of a higher order first, then the newer ones: what joins others says most."""
-    newest_first = memory.points[::-1]
-    return sorted(newest_first, key=lambda point: -point.order)
 
 
 def list_rows(memory: Hypergraph, points: Iterable[MemoryPoint]) -> list[dict[str, object]]:

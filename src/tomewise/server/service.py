@@ -20,6 +20,7 @@ from tomewise.server.limits import QuestionQueue
 from tomewise.server.options import ServerOptions
 from tomewise.systems.spec import Variant
 from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
+from tomewise.tome.scopes import scope_json
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
@@ -78,7 +79,9 @@ class Service:
     async def answer_json(self, tome: Tome, answer: Answer) -> dict[str, Any]:
         """The object of `tome ask --json`, and the number of the trace."""
         nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
-        return {**as_json(answer), "within": None, "nearest": nearest_json(nearest), "trace": answer.trace}
+        within = await asyncio.to_thread(tome.session(answer.session.name).read_within) if answer.session else None
+        more = {"within": scope_json(within), "nearest": nearest_json(nearest), "trace": answer.trace}
+        return {**as_json(answer), **more}
 
     async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> dict[str, Any]:
         """The object of `tome build --estimate --json`."""

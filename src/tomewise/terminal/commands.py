@@ -88,6 +88,9 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Make or update the memory layers that a system needs. A stopped build continues where it was."""
+    if estimate and (extractions or again):
+        option = "--extractions" if extractions else "--again"
+        raise UsageError(f"--estimate does not count what {option} changes: leave one of the two out")
     system = system or find_system()
     promise_to_resume()
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
@@ -156,8 +159,9 @@ def ask(
                 if session is None:
                     answer = book.ask(text, system=variant, within=scope, **more)
                 else:
-                    stated = variant if system else None
-                    answer = book.session(session).ask(text, system=stated, within=scope, **more)
+                    stated, talk = variant if system else None, book.session(session)
+                    answer = talk.ask(text, system=stated, within=scope, **more)
+                    scope = talk.read_within()
             nearest = reports.find_nearest(answer, book.store)
             if picture:
                 save_picture(book.draw_answer(text, answer), picture)

@@ -58,13 +58,25 @@ def chat(
     with open_tome(tome, create=False, models=models) as book:
         scope = find_scope(book.store, documents=document or (), where=where or ())
         chosen = book.session(session or _find_free_name(book))
-        greeting = f"session {chosen.name}: one question a line, Ctrl-D ends"
-        console(stderr=True).print(f"[dim]{escape(greeting)}[/dim]")
+        _greet(chosen, book)
         is_answered = True
         for question in _read_lines():
             is_answered = _ask_line(question, chosen, variant, scope, book, as_json)
     if not is_answered:
         raise typer.Exit(ModelError.exit_code)
+
+
+def _greet(chosen: Session, book: Tome) -> None:
+    """Say how a chat works, which session goes on in it, and what the extractive model is."""
+    from tomewise.terminal import render
+
+    record = chosen.read()
+    past = f" ({record.system}, goes on after question {record.count})" if record else ""
+    lines = [f"session {chosen.name}{past}: one question a line, Ctrl-D ends"]
+    if book.kit.model.name == "extractive":
+        lines.append(render.EXTRACTIVE_NOTE)
+    for line in lines:
+        console(stderr=True).print(f"[dim]{escape(line)}[/dim]")
 
 
 @app.command(epilog="Example: tome sessions letters --delete")
@@ -140,6 +152,7 @@ def _ask_line(
         print_message(f"tome: {error}")
         return False
     nearest = find_nearest(answer, book.store)
+    scope = chosen.read_within()
     if as_json:
         _print_answer_json(answer, nearest, scope, trace=False)
     else:

@@ -22,7 +22,7 @@ from tomewise.tome.traces import Trace
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.systems.kit import Kit
-    from tomewise.types import Answer, NodeId, Question
+    from tomewise.types import Answer, Node, NodeId, Question
 
 _TEXT = 4000  # characters of one text
 _TEXTS = 2_000_000  # characters of all texts in one picture
@@ -117,4 +117,12 @@ def _read_texts(wanted: tuple[NodeId, ...], store: Store) -> Iterator[tuple[Node
             ),
         )
     for node in store.nodes_at(key for key in keys.values() if key not in passages).values():
-        yield node.id, PicturePassage(id=node.id, text=node.text, title=node.layer)
+        yield node.id, _describe_node(node)
+
+
+def _describe_node(node: Node) -> PicturePassage:
+    """What was made from passages, as a text. Of a relation this is its description, and its title names its ends."""
+    description = node.data.get("description")
+    if description and {"head", "tail"} <= node.data.keys():
+        return PicturePassage(id=node.id, text=description, title=f"{node.data['head']}, {node.data['tail']}")
+    return PicturePassage(id=node.id, text=node.text, title=node.layer)

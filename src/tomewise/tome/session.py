@@ -22,7 +22,7 @@ from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
 from tomewise.tome.session_record import SessionRecord, check_name, make_turn, read_session
-from tomewise.types import Answer, Event, FromSession, LanguageModel, NodeId, Question
+from tomewise.types import Answer, Event, FromSession, LanguageModel, NodeId, Question, Scope
 from tomewise.working.memory import WorkingMemory
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ class Session:
         """What the tome keeps of this session, None before its first answer."""
         row = self._tools.store.session(self.name)
         return None if row is None else read_session(self.name, row)
+
+    def read_within(self) -> Scope | None:
+        """What its questions are narrowed to; None if its first question named nothing, and before the first answer."""
+        record = self.read()
+        return record.within if record else None
 
     def ask(
         self,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TRACE_BYTES = 50_000
 LEAST_TRACE_BYTES = 4_000
 _SHORT = 200  # characters that stay of a text that is cut
+_LAST = 3  # events whose details stay longest: the answer with the working memory behind it, and what follows
 _Shorten = Callable[[dict[str, Any]], None]
 
 
@@ -53,9 +54,9 @@ def check_trace_bytes(size: int) -> int:
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
     """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
 
-    Where it is larger, texts of evidence are cut first, then other long texts of events, details of events, events,
-    citations and the wording of the answer. `cut` says which. The question is kept whole, however long it is, so that
-    it can be asked again.
+    Where it is larger, texts of evidence are cut first, then other long texts of events, evidence, details of events
+    (those of the last ones at the end), events, citations and the wording of the answer. `cut` says which. The question
+    is kept whole, however long it is, so that it can be asked again.
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
     within = scope_json(question.within)
@@ -163,6 +164,16 @@ def _shorten_details(record: dict[str, Any]) -> None:
         event["detail"] = _shorten(event["detail"])
 
 
+def _drop_evidence(record: dict[str, Any]) -> None:
+    for event in record["events"]:
+        event["detail"].pop("evidence", None)
+
+
+def _drop_first_details(record: dict[str, Any]) -> None:
+    for event in record["events"][:-_LAST]:
+        event["detail"] = {}
+
+
 def _drop_details(record: dict[str, Any]) -> None:
     for event in record["events"]:
         event["detail"] = {}
@@ -193,6 +204,8 @@ _CUTS: dict[str, _Shorten] = {
     f"texts of evidence after {_SHORT} characters": _shorten_evidence,
     "texts of evidence": _drop_evidence_texts,
     f"texts of events after {_SHORT} characters": _shorten_details,
+    "evidence of events": _drop_evidence,
+    f"details of all events but the last {_LAST}": _drop_first_details,
     "details of events": _drop_details,
     "events": _drop_events,
     "citations": _drop_citations,

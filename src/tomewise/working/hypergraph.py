@@ -74,6 +74,16 @@ class Hypergraph:
             raise UsageError(f"{point!r} is not a memory point: use one of {', '.join(self._points) or 'none yet'}")
         return known
 
+    def rank(self) -> list[MemoryPoint]:
+        """All points, those that matter most first: in turn one of the highest order and one of the newest.
+
+        What joins others says most; but where it alone came first, a full memory would take in nothing new.
+        """
+        newest = self.points[::-1]
+        highest = sorted(newest, key=lambda point: -point.order)
+        in_turn = (point for pair in zip(highest, newest, strict=True) for point in pair)
+        return list({point.id: point for point in in_turn}.values())
+
     def list_names(self, point: MemoryPoint) -> list[str]:
         """The names of a point's vertices, in the order of the alphabet."""
         return sorted(self._vertices[vertex].name for vertex in point.vertices)
@@ -188,13 +198,12 @@ class Hypergraph:
         return gone
 
     def shrink(self, most: int) -> tuple[str, ...]:
-        """Keep `most` points, as many former ones and as many steps of each: first those of a higher order, then newer.
+        """Keep the first `most` points of `rank`, as many former ones, and as many steps of each.
 
         A step that leaves, or a former point, leaves its evidence to the step that comes after it. Returns the
         descriptions of the points that left.
         """
-        ranked = sorted(self.points, key=lambda point: (-point.order, -read_number(point.id)))
-        left = {point.id for point in ranked[most:]}
+        left = {point.id for point in self.rank()[most:]}
         gone = tuple(point.description for point in self.points if point.id in left)
         points = [point for point in self.points if point.id not in left]
         points, former = drop_old_history(points, self.former, {**self._former, **self._points}, most)
