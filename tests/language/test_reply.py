@@ -102,3 +102,21 @@ def test_the_schema_keeps_what_helps_and_drops_the_rest() -> None:
 def test_what_is_no_list_in_any_dress(text: str) -> None:
     with pytest.raises(BadReply):
         decode(roles.PROBE, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "a", "quotes": null, "missing": null, "reasoning": null, "supported": null}',
+        '{"answer": "a", "supported": "Full"}',
+    ],
+)
+def test_null_and_capitals_are_forgiven(text: str) -> None:
+    assert decode(roles.ANSWER, text) == roles.AnswerOut(answer="a")
+
+
+@pytest.mark.parametrize("quotes", ['"x y"', '["x y"]', '[{"quote": "x y"}]', '{"label": "", "quote": "x y"}'])
+def test_a_quotation_may_come_alone(quotes: str) -> None:
+    assert decode(roles.ANSWER, f'{{"answer": 1911, "quotes": {quotes}}}') == roles.AnswerOut(
+        answer="1911", quotes=[roles.Quote(label="", quote="x y")]
+    )

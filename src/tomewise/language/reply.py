@@ -1,7 +1,8 @@
 """Turn the text of a model into a role's typed output.
 
-Models wrap JSON in prose, in code fences or in one more object, and leave loose commas: all that is accepted. Text
-without JSON is not accepted, even if the role wants only a text, since it may be an excuse.
+Models wrap JSON in prose, in code fences or in one more object, leave loose commas, and write null for a field with
+nothing to say: all that is accepted. Text without JSON is not accepted, even if the role wants only a text, since it
+may be an excuse.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def decode(role: Role[In, Out], text: str) -> Out:
             problem = f"it has none of the fields {', '.join(role.output.model_fields)}"
             continue
         try:
-            return role.output.model_validate(fields)
+            return role.output.model_validate(_without_nulls(role.output, fields))
         except ValidationError as error:
             problem = _problems(error)
     raise BadReply(f"the reply for {role.name!r} does not fit: {problem}")
@@ -175,6 +176,16 @@ def _fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
         return value
     inner = [each for each in value.values() if isinstance(each, dict) and known.keys() & each.keys()]
     return inner[0] if len(inner) == 1 else None
+
+
+def _without_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields without null where a field has a default, which null stands for."""
+    known = output.model_fields
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None or name not in known or known[name].is_required()
+    }
 
 
 def _find_list(field: str, value: Any) -> list[Any] | None:

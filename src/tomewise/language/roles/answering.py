@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role, Support
@@ -27,6 +28,14 @@ class Quote(BaseModel):
     label: Text = Field(description="label of the evidence quoted, such as E1")
     quote: Text = Field(description="a short passage copied word for word from that evidence")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_no_label(cls, value: Any) -> Any:
+        """A quotation may come alone: without its label it is looked for in all evidence."""
+        if isinstance(value, str):
+            return {"label": "", "quote": value}
+        return {"label": "", **value} if isinstance(value, dict) else value
+
 
 class AnswerOut(BaseModel):
     """A model writes its fields in order. So the reasoning comes first: it shall think before it answers.
@@ -36,10 +45,23 @@ class AnswerOut(BaseModel):
 
     reasoning: Text = Field(default="", description="which clues are joined and what follows, in at most 3 sentences")
     supported: Support = Field(default="full", description="how far the evidence holds the answer")
-    answer: Text = Field(description="the answer alone, as short as the question allows")
+    answer: Text = Field(
+        description="the answer alone, as short as the question allows",
+        coerce_numbers_to_str=True,  # asked for a year, a model may write a number
+    )
     choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
     quotes: list[Quote] = Field(default=[], description="the words of passages that the answer rests on")
     missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
+
+    @field_validator("supported", mode="before")
+    @classmethod
+    def _accept_any_case(cls, value: Any) -> Any:
+        return value.strip(" .").lower() if isinstance(value, str) else value
+
+    @field_validator("quotes", mode="before")
+    @classmethod
+    def _accept_one(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str | dict) else value
 
     @property
     def refused(self) -> bool:
