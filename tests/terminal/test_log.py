@@ -82,5 +82,6 @@ def test_the_setting_bounds_a_trace(command, two_questions, here, monkeypatch):
     )
     assert command("add", "long.txt").code == 0
     command("ask", QUESTION)
-    assert "texts of evidence after 200 characters" in json.loads(command("log", "3", "--json").out)["cut"]
+    cut = json.loads(command("log", "3", "--json").out)["cut"]
+    assert cut[0].startswith("texts of evidence after")
     assert "cut, to keep the trace small" in command("log", "3").out

@@ -91,7 +91,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
     """Serve until `stop`. Without this an exit inside the work would end the loop, and its caller would wait forever.
 
-    A callback exits so where it prints to a pipe that nobody reads any more: rich raises SystemExit there. asyncio gives
+    A callback exits so where it prints to a pipe that nobody reads any more: rich raises SystemExit. asyncio gives
     it to the task, and so to the caller, but also lets it leave the loop.
     """
     stopped = False
