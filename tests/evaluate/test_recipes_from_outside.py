@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tomewise import plugins
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt, UnknownName, UsageError
 from tomewise.evaluate.digests import recipe_digest
@@ -79,7 +80,7 @@ def test_what_is_no_system_is_refused(tome, choice):
 
 
 def test_a_system_cannot_be_built(tome):
-    with pytest.raises(UsageError, match="is not a system to choose"):
+    with pytest.raises(UsageError, match="a System is wired already"):
         tome.build(mine(tome.kit))
 
 
@@ -110,6 +111,26 @@ def test_keys_hold_the_code_of_a_recipe(experiment):
 def test_two_systems_of_one_name_are_refused():
     with pytest.raises(UsageError, match="two different systems are named 'mine'"):
         choose_variants([mine, Variant("mine", "mine", {}, with_tree)])
+
+
+async def test_an_own_metric_or_judge_that_fails_is_named_at_the_first_question(experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+
+    async def return_number(model, embedder, item, answer):
+        return 0.75
+
+    async def divide(model, embedder, item, answer):
+        return 1 / 0
+
+    for part, words in (
+        (Judge("praise", return_number), r"the judge 'praise' returned 0\.75"),
+        (Judge("praise", divide), r"the judge 'praise' failed on .* \(ZeroDivisionError: division by zero\)"),
+        (Metric("praise", "answers", lambda _: "much"), "the metric 'praise' returned 'much'"),
+        (Metric("praise", "answers", lambda _: 1 / 0), r"the metric 'praise' failed on .* \(ZeroDivisionError"),
+    ):
+        parts = {"judges": (part,)} if isinstance(part, Judge) else {"metrics": (part,)}
+        with pytest.raises(UsageError, match=words):
+            await run(experiment(("naive",), **parts), tmp_path)
 
 
 async def test_own_metrics_and_judges_work_to_the_end(experiment, tmp_path):

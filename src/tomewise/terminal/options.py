@@ -25,8 +25,8 @@ BaseUrl = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="Address of an OpenAI-compatible server for the model.")
 ]
 MaxCalls = Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")]
-MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop once this many tokens are used.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop once this many dollars are spent.")]
+MaxTokens = Annotated[int | None, typer.Option(min=0, help="Stop before more tokens than this may be used.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Stop before more dollars than this may be spent.")]
 Documents = Annotated[
     list[str] | None,
     typer.Option(
