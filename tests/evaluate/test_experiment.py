@@ -125,7 +125,7 @@ def test_defaults_come_from_the_data(make):
         ),
         ({"judges": (len,)}, UsageError, "is not a judge: pass a name"),
         ({"questions": 0}, UsageError, "0 questions measures nothing"),
-        ({"modle": "extractive"}, UsageError, "there is no argument 'modle': did you mean 'model'"),
+        ({"modle": "extractive"}, UsageError, "'modle' is not an argument: did you mean 'model'"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_asked(make, given, error, message):

@@ -61,8 +61,8 @@ def test_an_event_that_json_cannot_hold_does_not_cost_the_answer():
 @pytest.mark.parametrize(("most_bytes", "length", "cut"), [(20_000, 200, 300), (9_500, 80, 200), (4_000, 0, 200)])
 def test_texts_of_evidence_are_cut_first(most_bytes, length, cut):
     record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="c" * 300), most_bytes)
-    told = f"texts of evidence after {length} characters" if length else "texts of evidence"
-    assert record["cut"] == [told, *(["texts of events after 200 characters"] if cut < 300 else [])]
+    of_evidence = f"texts of evidence after {length} characters" if length else "texts of evidence"
+    assert record["cut"] == [of_evidence, *(["texts of events after 200 characters"] if cut < 300 else [])]
     found, encoded = read_details(record)
     assert {len(piece["text"]) for piece in found["evidence"]} == {length}
     assert len(encoded["cue"]) == cut

@@ -91,7 +91,7 @@ def check_settings(given: Iterable[str], known: Iterable[str]) -> None:
     for name in given:
         if name not in names:
             hint = suggest(name, names)
-            raise UsageError(f"there is no argument {name!r}: {hint}known are {', '.join(sorted(names))}")
+            raise UsageError(f"{name!r} is not an argument: {hint}known are {', '.join(sorted(names))}")
 
 
 def _check_role(role: str) -> None:

@@ -57,7 +57,7 @@ def find_scope(
     """
     for name in unknown:
         hint = "" if name in _ARGUMENTS else suggest(name, _ARGUMENTS)  # not every method takes all of these
-        raise UsageError(f"there is no argument {name!r}: {hint}a setting goes into `settings`")
+        raise UsageError(f"{name!r} is not an argument: {hint}a setting goes into `settings`")
     names = (documents,) if isinstance(documents, str) else tuple(documents)
     stated = (where,) if isinstance(where, str | Condition) else tuple(where)
     if names or stated:

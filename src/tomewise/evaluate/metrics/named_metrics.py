@@ -58,7 +58,7 @@ class Metric:
         if not self.applies(outcome.item):
             return
         try:
-            score = self.score(outcome)
+            score: object = self.score(outcome)
         except Exception as error:  # a metric from outside may raise anything
             reason = f"{type(error).__name__}: {error}"
             raise UsageError(f"the metric {self.name!r} failed on {outcome.item.id!r} ({reason}): mend it") from error
