@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from tomewise.errors import ModelError, UnknownName, UsageError
+from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError
 from tomewise.evaluate.items import Item
 from tomewise.language.roles import (
     JUDGE_CORRECT,
@@ -59,6 +59,8 @@ class Judge:
             judgement = await self.ask(model, embedder, item, answer)
         except ModelError as error:
             return Judgement(score=0.0, error=f"{type(error).__name__}: {error}")
+        except TomewiseError:
+            raise
         except Exception as error:  # a judge from outside may raise anything
             reason = f"{type(error).__name__}: {error}"
             raise UsageError(f"the judge {self.name!r} failed on {item.id!r} ({reason}): mend it") from error
