@@ -93,6 +93,8 @@ def test_the_command_names_its_parts(command, site):
         ("metrics", "brevity"),
     ]
     assert not [row for row in rows if row["problem"]]
+    listed = command("systems").out
+    assert "relay, interleave, stepwise, doubted. Recalls of packages: opening." in listed
     shown = json.loads(command("systems", "opening+doubted", "--json").out)
     assert [setting["name"] for setting in shown["settings"]] == ["words", "first", "limit", "context"]
     assert shown["ask"] == {"formula": "twice one search and one answer", "most": 2}

@@ -173,6 +173,22 @@ def test_what_cannot_be_registered(kind, name, error, message):
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "use"),
+    [
+        ("systems", "hybrid", find_recipe),
+        ("loops", "probe", lambda name: find_recipe(f"naive+{name}")),
+        ("metrics", "f1", metric_named),
+        ("judges", "acc-l", judge_named),
+    ],
+)
+def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name, use, here, monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+    tomewise.register(kind, name, object())
+    with pytest.raises(UsageError, match=f"'{name}' is one of Tomewise's own {kind}"):
+        use(name)
+
+
+@pytest.mark.parametrize(
     ("kind", "use"),
     [
         ("systems", find_recipe),

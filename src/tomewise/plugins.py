@@ -59,6 +59,15 @@ def register(kind: str, name: str, part: object) -> None:
     _registered[kind, name] = part
 
 
+def refuse_hidden(kind: str, name: str) -> None:
+    """Raise UsageError if a part was registered under this name, which is one of Tomewise's own: it would not be used.
+
+    The parts of packages are not looked at: a package cannot take a part of Tomewise away.
+    """
+    if (kind, name) in _registered:
+        raise UsageError(f"{name!r} is one of Tomewise's own {kind}: register yours under another name")
+
+
 def find_plugin(kind: str, name: str) -> object | None:
     """The part of that kind and name, or None without one.
 

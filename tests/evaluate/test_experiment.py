@@ -116,6 +116,16 @@ def test_defaults_come_from_the_data(make):
         ({"metrics": ("f2",)}, UnknownName, "did you mean 'f1'"),
         ({"metrics": ("span-recall@5",)}, UsageError, "lacks the gold"),
         ({"judges": ("acc",)}, UnknownName, "unknown judge 'acc'"),
+        ({"systems": "naive"}, UsageError, r"systems are given as a list: write \['naive'\]"),
+        ({"metrics": (len,)}, UsageError, "is not a metric: pass a name"),
+        (
+            {"metrics": (Metric("own", "answer", lambda _: 1.0),)},
+            UsageError,
+            "'own' needs 'answer': name one of answers",
+        ),
+        ({"judges": (len,)}, UsageError, "is not a judge: pass a name"),
+        ({"questions": 0}, UsageError, "0 questions measures nothing"),
+        ({"modle": "extractive"}, UsageError, "'modle' is not an argument: did you mean 'model'"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_asked(make, given, error, message):

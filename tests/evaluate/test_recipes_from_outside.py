@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tomewise import plugins
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt, UnknownName, UsageError
 from tomewise.evaluate.digests import recipe_digest
@@ -79,7 +80,7 @@ def test_what_is_no_system_is_refused(tome, choice):
 
 
 def test_a_system_cannot_be_built(tome):
-    with pytest.raises(UsageError, match="is not a system to choose"):
+    with pytest.raises(UsageError, match="a System is wired already"):
         tome.build(mine(tome.kit))
 
 
@@ -112,6 +113,28 @@ def test_two_systems_of_one_name_are_refused():
         choose_variants([mine, Variant("mine", "mine", {}, with_tree)])
 
 
+async def test_an_own_metric_or_judge_that_fails_is_named_at_the_first_question(experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})
+
+    async def return_number(model, embedder, item, answer):
+        return 0.75
+
+    async def divide(model, embedder, item, answer):
+        return 1 / 0
+
+    for number, (part, words) in enumerate(
+        (
+            (Judge("praise", return_number), r"the judge 'praise' returned 0\.75"),
+            (Judge("praise", divide), r"the judge 'praise' failed on .* \(ZeroDivisionError: division by zero\)"),
+            (Metric("praise", "answers", lambda _: "much"), "the metric 'praise' returned 'much'"),
+            (Metric("praise", "answers", lambda _: 1 / 0), r"the metric 'praise' failed on .* \(ZeroDivisionError"),
+        )
+    ):
+        parts = {"judges": (part,)} if isinstance(part, Judge) else {"metrics": (part,)}
+        with pytest.raises(UsageError, match=words):
+            await run(experiment(("naive",), **parts), tmp_path / str(number))
+
+
 async def test_own_metrics_and_judges_work_to_the_end(experiment, tmp_path):
     async def praise(model, embedder, item, answer):
         return Judgement(score=0.75)
@@ -128,3 +151,12 @@ async def test_an_own_metric_under_a_name_of_ours_is_refused(experiment, tmp_pat
     part = Metric("f1", "answers", lambda _: 1.0) if own == "metrics" else Judge("acc-l", lambda *_: None)
     with pytest.raises(UsageError, match="exists already: give yours another name"):
         await run(experiment(("naive",), **{own: (part,)}), tmp_path)
+
+
+def test_a_loop_that_yields_anything_else_is_named(tome):
+    class Talking:
+        async def run(self, question):
+            yield "Ada"
+
+    with pytest.raises(UsageError, match="Talking yielded 'Ada': a loop yields events"):
+        tome.ask("Who?", system=System(loop=Talking()))

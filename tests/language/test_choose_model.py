@@ -60,7 +60,7 @@ def test_a_model_without_its_provider_offers_the_whole_name(name: str, full: str
 
 
 def test_a_misspelt_argument_is_named_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"Tome\.open takes no 'modle': did you mean 'model'"):
+    with pytest.raises(UsageError, match=r"'modle' is not an argument: did you mean 'model'"):
         Tome.open(tmp_path / "a.tome", modle="extractive")
     with pytest.raises(UsageError, match="did you mean 'max_calls'"):
         Tome.open(tmp_path / "a.tome", max_call=3)

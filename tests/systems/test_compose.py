@@ -68,6 +68,16 @@ def test_a_setting_that_both_have_is_an_error(kit):
     assert "neighbours" not in of_probe, "a loop that cannot show them does not take the setting"
 
 
+def test_a_loop_takes_a_kit_and_a_recall():
+    def of_kit_alone(kit, *, depth=1): ...
+
+    def by_position(kit, recall, /, *, depth=1): ...
+
+    with pytest.raises(UsageError, match="it must take a Kit and a Recall by position"):
+        compose("naive+loop", naive, of_kit_alone, lambda kit: kit)
+    assert "depth" in list_settings(compose("naive+loop", naive, by_position, lambda kit: kit))
+
+
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [

@@ -43,6 +43,8 @@ def test_every_ablation_there_is_can_be_named():
         ("naive limit=many", UsageError, "limit must be a valid integer, not 'many'"),
         ("naive limit=2.5", UsageError, "not 2.5"),
         ("naive limit=true", UsageError, "not True"),
+        ("naive limit=1 limit=2", UsageError, "gives the setting 'limit' twice"),
+        ("probe", UsageError, r"'probe' is a loop and needs a recall: write 'hybrid\+probe'"),
         ("cogitorag blend=-1", UsageError, "blend must be greater than or equal to 0, not -1"),
         ("cogitorag source=novels", UsageError, "source must be 'gists', 'passages' or 'summaries'"),
     ],

@@ -19,6 +19,13 @@ def two_questions(command, here):
     assert command("ask", QUESTION, *OPTIONS, "--instructions", "Be brief.", "-s", "naive limit=3").code == 0
 
 
+def test_without_a_question_it_says_so(command, here):
+    (here / "a.txt").write_text("The keeper put out the light.")
+    command("add", "a.txt")
+    assert "no question is kept yet" in command("log").out
+    assert json.loads(command("log", "--json").out) == []
+
+
 def test_it_lists_the_newest_first(command, two_questions):
     traces = json.loads(command("log", "--json").out)
     assert [(trace["number"], trace["question"]) for trace in traces] == [(2, QUESTION), (1, "Who hid the map?")]
@@ -82,5 +89,6 @@ def test_the_setting_bounds_a_trace(command, two_questions, here, monkeypatch):
     )
     assert command("add", "long.txt").code == 0
     command("ask", QUESTION)
-    assert "texts of evidence after 200 characters" in json.loads(command("log", "3", "--json").out)["cut"]
+    cut = json.loads(command("log", "3", "--json").out)["cut"]
+    assert cut[0].startswith("texts of evidence after")
     assert "cut, to keep the trace small" in command("log", "3").out

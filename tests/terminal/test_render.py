@@ -95,3 +95,8 @@ def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():
     assert "forced to answer" not in declined
     assert "asked for a guess too, and gave none" in declined
     assert "forced to answer" in show(Answer(text="Ada", forced=True))
+
+
+def test_an_event_of_a_loop_from_outside_may_have_any_shape():
+    detail = {"evidence": ["a text", {"text": "only a text"}], "notes": 3, "pool": "words"}
+    assert print_lines(Event(name="odd", detail=detail)) == ["0 odd", "    0.000  only a text"]

@@ -49,6 +49,12 @@ def test_it_refuses_a_query_without_words_and_a_limit_of_nothing(command, log_in
     assert command("search", "light", "--limit", "0").code == 2
 
 
+def test_a_system_that_cannot_search_says_so_before_it_is_built(command, log_in_tome):
+    ran = command("search", "light", "--system", "comorag")
+    assert (ran.code, ran.out) == (2, "")
+    assert "comorag has no retriever of its own" in ran.err
+
+
 def test_it_looks_into_one_document(command, log_in_tome):
     ran = command("search", "put out the light", "--document", "more.txt")
     assert ran.out.splitlines()[0] == "within more.txt"

@@ -47,6 +47,8 @@ def test_errors_take_the_place_of_their_answers(here):
         assert isinstance(empty, UsageError)
         with pytest.raises(ModelError, match="no"):
             tome.ask_many(["1", "2", "3"])
+        with pytest.raises(UsageError, match="put this one into a list"):
+            tome.ask_many("1")
 
 
 async def test_events_come_before_the_answer_and_the_trace_is_kept(here):

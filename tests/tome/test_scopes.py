@@ -136,5 +136,9 @@ def test_what_does_not_exist_is_refused_before_any_call(tome, model):
 
 
 def test_a_wrong_argument_is_refused(tome):
-    with pytest.raises(TypeError, match="colour"):
-        tome.ask("Who?", colour="blue")
+    with pytest.raises(UsageError, match="'systm' is not an argument: did you mean 'system'"):
+        tome.ask("Who?", systm="naive")
+    with pytest.raises(UsageError, match="'colour' is not an argument: a setting goes into `settings`"):
+        tome.ask_many(["Who?"], colour="blue")
+    with pytest.raises(UsageError, match="'limit' is not an argument: a setting goes into `settings`"):
+        tome.ask("Who?", limit=3)

@@ -120,7 +120,7 @@ def test_a_loop_from_outside_need_not_state_its_calls():
         (Literal["a", "b"], '"a" | "b"'),
         (Literal["a"], '"a"'),
         (Mapping[str, int], "object"),
-        (int | None, "int | None"),
+        (int | None, "integer | null"),
         (Any, "any value"),
         (Path, "string"),
         (Kit, "Kit"),

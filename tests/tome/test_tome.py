@@ -437,7 +437,8 @@ def test_a_trace_holds_what_the_answer_held(here):
     answer = tome.ask("Who put out the light?")
     trace = tome.store.traces(1)[0]
     assert (trace["question"], trace["answer"], trace["system"]) == ("Who put out the light?", "Ada", "hybrid")
-    assert trace["events"][0]["detail"] == json.loads(json.dumps(dict(answer.events[0].detail)))
+    kept = tome.trace(1).answer.events[0]
+    assert kept.detail == json.loads(json.dumps(dict(answer.events[0].detail)))
     tome.close()
 
 

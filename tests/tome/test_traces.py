@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
+from tomewise.tome.trace_cuts import restore_events
 from tomewise.tome.traces import LEAST_TRACE_BYTES, make_record
 from tomewise.types import Answer, Event, Question, Spent, Usage
 
@@ -26,18 +27,45 @@ def make_answer(pieces: int, length: int, cue: str = "") -> Answer:
     return Answer(text="Ada", events=events, usage=USAGE)
 
 
+def read_details(record: dict[str, object]) -> list[dict[str, object]]:
+    return [event["detail"] for event in restore_events(json.loads(json.dumps(record)))]
+
+
 def test_what_fits_is_kept_whole():
     answer = make_answer(2, 500)
     record = make_record(Question(text="Who?"), answer, 50_000)
     assert record["cut"] == []
-    assert record["events"][0]["detail"] == answer.events[0].detail
+    assert read_details(record) == [event.detail for event in answer.events]
 
 
-def test_texts_of_evidence_are_cut_first():
-    record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="c" * 300), 20_000)
-    assert record["cut"] == ["texts of evidence after 200 characters"]
-    assert {len(piece["text"]) for piece in record["events"][0]["detail"]["evidence"]} == {200}
-    assert record["events"][1]["detail"]["cue"] == "c" * 300
+def test_a_piece_that_was_found_again_is_kept_once():
+    once = make_answer(20, 1000)
+    searches = [replace(once.events[0], step=step) for step in range(30)]
+    record = make_record(Question(text="Who?"), replace(once, events=(*searches, once.events[1])), 150_000)
+    assert record["cut"] == []
+    assert len(record["pieces"]) == 20
+    assert read_details(record) == [once.events[0].detail] * 30 + [once.events[1].detail]
+
+
+def test_a_record_of_an_earlier_version_is_read():
+    events = [asdict(event) for event in make_answer(2, 50).events]
+    assert list(restore_events({"events": events})) == events
+
+
+def test_an_event_that_json_cannot_hold_does_not_cost_the_answer():
+    events = (Event(name="odd", detail={"evidence": [{"no": "piece"}], "value": {1, 2}}),)
+    (detail,) = read_details(make_record(Question(text="Who?"), replace(make_answer(0, 0), events=events), 50_000))
+    assert detail == {"evidence": [{"no": "piece"}], "value": "{1, 2}"}
+
+
+@pytest.mark.parametrize(("most_bytes", "length", "cut"), [(20_000, 200, 300), (9_500, 80, 200), (4_000, 0, 200)])
+def test_texts_of_evidence_are_cut_first(most_bytes, length, cut):
+    record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="c" * 300), most_bytes)
+    of_evidence = f"texts of evidence after {length} characters" if length else "texts of evidence"
+    assert record["cut"] == [of_evidence, *(["texts of events after 200 characters"] if cut < 300 else [])]
+    found, encoded = read_details(record)
+    assert {len(piece["text"]) for piece in found["evidence"]} == {length}
+    assert len(encoded["cue"]) == cut
 
 
 def test_summaries_and_the_answer_outlast_details():
@@ -61,7 +89,7 @@ def test_what_the_last_events_say_outlasts_the_evidence():
     assert record["events"][2]["detail"] == planned.detail
     events = (*answer.events, planned, planned, answered, closing, closing)
     record = make_record(Question(text="Who?"), replace(answer, events=events), 5_000)
-    assert record["cut"][-1] == "details of all events but the last 3"
+    assert record["cut"][-1] == "details of events but the last 3"
     assert record["events"][-3]["detail"] == answered.detail
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,7 +21,7 @@ from tomewise.evaluate.metrics import Metric, default_metrics, metric_named
 from tomewise.evaluate.records import list_records
 from tomewise.evaluate.results import Results
 from tomewise.evaluate.table import Table, tabulate
-from tomewise.language.choose_model import choose_model
+from tomewise.language.choose_model import check_settings, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.notebook import show_bars
 from tomewise.systems.spec import Choice, choose_variant, choose_variants
@@ -66,9 +67,14 @@ class Experiment:
         limit: int = 16,
         **model_settings: Any,
     ) -> None:
-        variants = choose_variants(map(_choose, systems))  # before the data, so that a misspelt name costs no time
-        own_metrics = tuple(_find(metric, metric_named) for metric in dict.fromkeys(metrics))
-        own_judges = tuple(_find(judge, judge_named) for judge in dict.fromkeys(judges))
+        named = signature(type(self)).parameters.values()
+        check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
+        if questions is not None and questions < 1:
+            raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
+        # Before the data, so that a misspelt name costs no time.
+        variants = choose_variants(map(_choose, _check_several("systems", systems)))
+        own_metrics = tuple(map(_find_metric, dict.fromkeys(_check_several("metrics", metrics))))
+        own_judges = tuple(map(_find_judge, dict.fromkeys(_check_several("judges", judges))))
         dataset = _read(data, layout)
         folder = Path(prompts) if prompts else None
         if isinstance(embedder, str):
@@ -149,8 +155,26 @@ def _choose(compared: Compared) -> Choice:
     return choose_variant(*compared) if isinstance(compared, tuple) else compared
 
 
-def _find(part: Any, find: Callable[[str], Any]) -> Any:
-    return find(part) if isinstance(part, str) else part
+def _check_several(what: str, parts: Any) -> Iterable[Any]:
+    if isinstance(parts, str):
+        raise UsageError(f"{what} are given as a list: write [{parts!r}]")
+    return parts  # type: ignore[no-any-return]
+
+
+def _find_metric(metric: str | Metric) -> Metric:
+    if isinstance(metric, str):
+        return metric_named(metric)
+    if not isinstance(metric, Metric):
+        raise UsageError(f"{metric!r} is not a metric: pass a name, or Metric(name, needs, score)")
+    return metric
+
+
+def _find_judge(judge: str | Judge) -> Judge:
+    if isinstance(judge, str):
+        return judge_named(judge)
+    if not isinstance(judge, Judge):
+        raise UsageError(f"{judge!r} is not a judge: pass a name, or Judge(name, ask)")
+    return judge
 
 
 def _read(data: str | Path | Dataset, layout: str) -> Dataset:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from tomewise.errors import ModelError, UnknownName, UsageError
+from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError
 from tomewise.evaluate.items import Item
 from tomewise.language.roles import (
     JUDGE_CORRECT,
@@ -21,7 +21,7 @@ from tomewise.language.roles import (
     VerdictOut,
 )
 from tomewise.names import suggest
-from tomewise.plugins import find_plugin, list_names, register
+from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 from tomewise.types import Embedder, LanguageModel, Role
 
 
@@ -49,13 +49,24 @@ class Judge:
         return bool(item.answers)
 
     async def judge(self, model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
-        """The judgement of `model`. An empty answer scores 0 without a call; a failed call becomes the `error`."""
+        """The judgement of `model`. An empty answer scores 0 without a call; a failed call becomes the `error`.
+
+        Raises UsageError if `ask` raises another error, or returns something else.
+        """
         if not answer.strip():
             return Judgement(score=0.0, detail={"explanation": "nothing was answered"})
         try:
-            return await self.ask(model, embedder, item, answer)
+            judgement = await self.ask(model, embedder, item, answer)
         except ModelError as error:
             return Judgement(score=0.0, error=f"{type(error).__name__}: {error}")
+        except TomewiseError:
+            raise
+        except Exception as error:  # a judge from outside may raise anything
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the judge {self.name!r} failed on {item.id!r} ({reason}): mend it") from error
+        if not isinstance(judgement, Judgement):
+            raise UsageError(f"the judge {self.name!r} returned {judgement!r}: return Judgement(score=...)")
+        return judgement
 
 
 async def _verdict(
@@ -118,6 +129,8 @@ JUDGES: Mapping[str, Judge] = {
 
 def judge_named(name: str) -> Judge:
     """The judge of that name. Raises UnknownName with the nearest."""
+    if name in JUDGES:
+        refuse_hidden("judges", name)
     judge = JUDGES.get(name) or find_plugin("judges", name)
     if judge is None:
         names = judge_names()

@@ -238,6 +238,8 @@ class _Run:
             row = replace(await self._ask(task, memory), characters=characters)
             self._store_row(row)
         if not row.error:
+            for metric in self._experiment.metrics:
+                metric.try_on(row.outcome)
             for judge in task.judges:
                 await self._judge(judge, row)
         self._done += 1

@@ -90,7 +90,8 @@ def check_settings(given: Iterable[str], known: Iterable[str]) -> None:
     names = {*known, *(setting.name for setting in own if setting.kind is Parameter.KEYWORD_ONLY)}
     for name in given:
         if name not in names:
-            raise UsageError(f"Tome.open takes no {name!r}: {suggest(name, names)}it takes {', '.join(sorted(names))}")
+            hint = suggest(name, names)
+            raise UsageError(f"{name!r} is not an argument: {hint}known are {', '.join(sorted(names))}")
 
 
 def _check_role(role: str) -> None:

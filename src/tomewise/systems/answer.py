@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+from tomewise.errors import UsageError
 from tomewise.fallbacks import EVENT as FALLBACKS
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.usage import meter
@@ -38,6 +39,7 @@ async def answer_question(
 
     with meter() as used, count_fallbacks() as fallbacks, send_parts(on_event):
         async for output in _run(system.loop, question, memory):
+            _check_output(output, system.loop)
             if isinstance(output, Event):
                 record(output)
                 continue
@@ -46,6 +48,12 @@ async def answer_question(
                 record(Event(name=FALLBACKS, summary=list_facts(**counts), detail=counts))
             return replace(output, events=tuple(events), usage=used.usage())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
+
+
+def _check_output(output: object, loop: Loop) -> None:
+    if not isinstance(output, Event | Answer):  # a loop from outside may yield anything
+        name = type(loop).__name__
+        raise UsageError(f"{name} yielded {output!r}: a loop yields events, and an Answer at the end")
 
 
 def _run(loop: Loop, question: Question, memory: WorkingMemory | None) -> AsyncIterator[Event | Answer]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tomewise.errors import UsageError
@@ -20,7 +21,8 @@ def compose(name: str, recall: Callable[..., object], loop: Loop, prepare: Calla
 
     Raises UsageError for a setting that both have, except `limit`, `context` and `neighbours`, which are the loop's.
     """
-    of_recall, of_loop = _list_typed(recall), _list_typed(loop, skip=1)
+    _check_loop(name, loop)
+    of_recall, of_loop = _list_typed(recall), _list_typed(partial(loop, None))
     both = of_recall.keys() & of_loop.keys() - _OF_ANSWERS
     if both:
         raise UsageError(f"{name}: recall and loop both have the setting {sorted(both)[0]!r}: rename it in one of them")
@@ -40,9 +42,16 @@ def compose(name: str, recall: Callable[..., object], loop: Loop, prepare: Calla
     return recipe
 
 
-def _list_typed(part: Callable[..., Any], skip: int = 0) -> dict[str, inspect.Parameter]:
+def _check_loop(name: str, loop: Loop) -> None:
+    try:
+        inspect.signature(loop).bind_partial(None, None)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: {loop!r} is not a loop: it must take a Kit and a Recall by position") from None
+
+
+def _list_typed(part: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The settings with types in place of their texts, which only the module of the part can read."""
-    settings = dict(list(list_settings(part).items())[skip:])
+    settings = list_settings(part)
     types = read_types(part, settings)
     return {
         key: each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=types.get(key, Any))

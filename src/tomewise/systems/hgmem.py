@@ -12,6 +12,7 @@ from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring
 from tomewise.loops.planning import Places, Planning
 from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.graph.graph_names import find_graph
 from tomewise.recall.entity_graph import EntityGraph
 from tomewise.recall.flat import Dense
 from tomewise.recall.investigation import (
@@ -92,10 +93,9 @@ def evolve(
     """HGMem's loop."""
     found = find_recall("this System", recall)
     retriever = found.retriever
-    graphs = [layer for layer in found.layers if isinstance(layer, GraphLayer)]
     investigation: Investigation = RecallWithoutGraph(retriever)
-    if graphs:
-        investigation = RecallInvestigation(EntityGraph(kit.store, graphs[0].names), kit.embedder, retriever)
+    if graph := find_graph(found.layers):
+        investigation = RecallInvestigation(EntityGraph(kit.store, graph), kit.embedder, retriever)
     loop = Evolve(
         kit.model,
         Planning(kit.model, limit=subqueries, places=places),

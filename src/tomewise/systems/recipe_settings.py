@@ -86,4 +86,5 @@ def read_types(recipe: Recipe, settings: Mapping[str, inspect.Parameter]) -> dic
         holder = SimpleNamespace(__annotations__=annotations)
         return get_type_hints(holder, globalns=names, include_extras=True)
     except NameError as error:
-        raise UsageError(f"the settings of {recipe!r} have a type that its module does not hold: {error}") from None
+        name = name_recipe(recipe)
+        raise UsageError(f"the settings of {name} have a type that its module does not hold: {error}") from None

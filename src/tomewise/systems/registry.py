@@ -9,7 +9,7 @@ from typing import Any
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.names import suggest
-from tomewise.plugins import find_plugin, list_names
+from tomewise.plugins import find_plugin, list_names, refuse_hidden
 from tomewise.systems import auto, cam, comorag, flat, graph, hgmem, readers, relay, tree
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once
@@ -60,9 +60,11 @@ def _compose(name: str, recall: Callable[..., object], loop: Loop) -> Recipe:
 
 def find_loop(name: str) -> Loop:
     """The loop of that name, ours or a plugin's. Raises UnknownName."""
+    if name in LOOPS:
+        refuse_hidden("loops", name)
     loop = LOOPS.get(name) or find_plugin("loops", name)
     if loop is None:
-        names = [*LOOPS, *list_names("loops")]
+        names = list_loops()
         raise UnknownName(f"{name!r} is not a loop: {suggest(name, names)}known are {', '.join(names)}")
     if not callable(loop):
         raise UsageError(f"the plugin {name!r} is not a loop: it is {loop!r}, not a function of a Kit and a Recall")
@@ -79,6 +81,8 @@ RECIPES: Mapping[str, Recipe] = {**_OWN, **{name: _compose_own(name) for name in
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of a system. Raises UnknownName, which suggests the nearest name."""
+    if name in RECIPES:
+        refuse_hidden("systems", name)
     if recipe := RECIPES.get(name) or find_outside_recipe(name):
         return recipe
     recall, plus, loop = name.partition("+")
@@ -90,7 +94,14 @@ def find_recipe(name: str) -> Recipe:
     names = list_systems()
     if name in list_names("recalls"):
         raise UsageError(f"{name!r} is a recall and needs a loop: write '{name}+once', or another loop")
+    if name in list_loops():
+        raise UsageError(f"{name!r} is a loop and needs a recall: write '{DEFAULT}+{name}', or another recall")
     raise UnknownName(f"{name!r} is not a system: {suggest(name, names)}known are {', '.join(names)}")
+
+
+def list_loops() -> list[str]:
+    """The names of all loops: Tomewise's own, then those of plugins."""
+    return list(dict.fromkeys([*LOOPS, *list_names("loops")]))
 
 
 def find_outside_recipe(name: str) -> Recipe | None:

@@ -91,6 +91,10 @@ def choose_variant(choice: Choice, settings: Mapping[str, Any] | None = None) ->
 
     A variant without further settings is returned as it is: its settings were checked. Raises UnknownName, UsageError.
     """
+    if settings is not None and not isinstance(settings, Mapping):
+        raise UsageError(f"settings are a mapping such as {{'limit': 5}}, not {settings!r}")
+    if isinstance(choice, System):
+        raise UsageError("a System is wired already and cannot be chosen here: pass its name or its recipe")
     if isinstance(choice, str):
         choice = parse_variant(choice)
     elif not isinstance(choice, Variant):
@@ -134,7 +138,10 @@ def _parse_text(text: str) -> list[Variant]:
     if match is None or not all(map(_SETTING.fullmatch, words[setting_start:])):
         raise UsageError(f"{text!r} names no system: write 'SYSTEM', 'SYSTEM:ABLATION' or 'SYSTEM key=value'")
     system, ablation = match["system"], (match["ablation"] or "").strip()
-    settings = registry.check_settings(system, dict(map(_parse_setting, words[setting_start:])))
+    pairs = [_parse_setting(word) for word in words[setting_start:]]
+    if twice := [name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])]:
+        raise UsageError(f"{text!r} gives the setting {twice[0]!r} twice: leave one out")
+    settings = registry.check_settings(system, dict(pairs))
     ablations = list_ablations(system)
     if ablation == ALL:
         return [_make_variant(system, name, ablations[name], settings) for name in ablations]

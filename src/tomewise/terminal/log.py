@@ -46,6 +46,8 @@ def log(
             traces = book.traces(limit)
             if as_json:
                 print_json([trace.as_json() for trace in traces])
+            elif not traces:
+                console().print('[dim]no question is kept yet: tome ask "your question"[/dim]')
             else:
                 console().print(render.list_traces(traces))
         elif delete:

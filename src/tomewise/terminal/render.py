@@ -166,18 +166,28 @@ def print_event(event: Event, out: Console) -> None:
     out.print(
         f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(_brief(event.summary, _LINE))}"
     )
-    for note in event.detail.get("notes", ()):
+    for note in _read_list(event, "notes"):
         out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
-    for row in event.detail.get("pool", ()):
+    for row in filter(_is_dict, _read_list(event, "pool")):
         out.print(f"    {escape(_describe_row(row))}")
-    evidence: Sequence[dict[str, Any]] = event.detail.get("evidence", ())
+    evidence: Sequence[dict[str, Any]] = list(filter(_is_dict, _read_list(event, "evidence")))
     for piece in evidence[:_PIECES]:
-        text = _brief(piece["text"], 100)
         place = describe_place(read_plain_data(piece.get("place", {})))  # traces of earlier versions have none
-        kind = ", ".join(filter(None, (piece["layer"], place)))
-        out.print(f"    [dim]{piece['score']:.3f} {escape(kind)}[/dim] {escape(text)}")
+        kind = ", ".join(filter(None, (piece.get("layer"), place)))
+        score = f"{piece.get('score', 0):.3f}"
+        out.print(f"    [dim]{score} {escape(kind)}[/dim] {escape(_brief(piece.get('text', ''), 100))}")
     if len(evidence) > _PIECES:
         out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
+
+
+def _read_list(event: Event, name: str) -> Sequence[Any]:
+    """A list of the detail; empty for another shape, which an event of a loop from outside may have."""
+    value = event.detail.get(name)
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _is_dict(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _describe_row(row: dict[str, Any]) -> str:

@@ -90,6 +90,18 @@ def _list_systems(as_json: bool) -> None:
         name = f"[bold]{escape(row['name'])}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
         table.add_row(name, escape(row["description"]) + "".join(more))
     console().print(table)
+    console().print(f"[dim]{escape(_describe_pairs())}[/dim]")
+
+
+def _describe_pairs() -> str:
+    from tomewise.plugins import list_names
+    from tomewise.systems.registry import list_loops
+
+    recalls = f" Recalls of packages: {', '.join(names)}." if (names := list_names("recalls")) else ""
+    return (
+        f"RECALL+LOOP, as in associative+probe, puts the recall of a system inside a loop: {', '.join(list_loops())}."
+        f"{recalls} `tome systems NAME` shows settings and the calls of the model."
+    )
 
 
 def _describe_row(name: str, default: str) -> dict[str, Any]:

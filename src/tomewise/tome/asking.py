@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any
 
 from tomewise.concurrency import side_by_side
+from tomewise.errors import UsageError
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.systems.answer import OnEvent
 from tomewise.types import Answer, Event, Question
@@ -23,8 +24,10 @@ async def answer_many(
 ) -> list[Answer | Exception]:
     """Answers in the order of the questions. With `return_exceptions`, an error takes the place of its answer.
 
-    Without it, the first error cancels the other questions and is raised.
+    Without it, the first error cancels the other questions and is raised. Raises UsageError for a single question.
     """
+    if isinstance(questions, str | Question):
+        raise UsageError("several questions are asked as a list: put this one into a list, or call `ask`")
     starting = asyncio.Semaphore(_MOST_STARTING)
 
     async def ask_in_turn(question: str | Question) -> Answer | Exception:

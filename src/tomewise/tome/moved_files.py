@@ -27,7 +27,8 @@ class MovedFiles:
         self.moved: list[DocumentId] = []
         self._store = store
         self._folders = [_check_folder(folder) for folder in folders]
-        self.gone = {name for name, source in store.origins().items() if self._is_gone(source)}
+        origins = store.origins() if self._folders else {}
+        self.gone = {name for name, source in origins.items() if self._is_gone(source)}
         self._ids: dict[str, list[DocumentId]] = {}  # of the documents that are gone, by content
         for name in sorted(self.gone):
             self._ids.setdefault(_digest_content(store.document(name)), []).append(name)

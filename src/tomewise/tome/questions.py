@@ -353,8 +353,9 @@ class Questions:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
         question = await narrow(question, self._store, **narrowing)
         name, choice = self._choose_system(system, settings)
-        ready = await self._systems.prepare(choice)
-        return await find_recall(name, ready).retriever.retrieve(query, limit, within=question.within)
+        recall = find_recall(name, self._systems.wire(choice))  # before anybody builds layers for a system that cannot
+        await self._systems.prepare(choice)
+        return await recall.retriever.retrieve(query, limit, within=question.within)
 
     def _save_trace(self, question: Question, answer: Answer) -> int | None:
         """The number of the trace, None where it was not kept."""

@@ -41,6 +41,10 @@ class ReadySystems:
         # The state of the memory in which the layers of a system were complete.
         self._checked_states: dict[tuple[object, ...], object] = {}
 
+    def wire(self, choice: Variant | System) -> System:
+        """The system, whether or not its layers are built. Raises UsageError from the recipe."""
+        return choice if isinstance(choice, System) else self._find_or_wire(_make_key(choice), choice)
+
     async def prepare(self, choice: Variant | System) -> System:
         """The system, ready to answer. Raises NotBuilt, and UsageError from the recipe."""
         store = self._kit.store
@@ -48,7 +52,7 @@ class ReadySystems:
             _refuse_empty(store)
             await asyncio.to_thread(_check_layers, choice, choice.layers, store)
             return choice
-        key = (choice.system, choice.recipe, repr(sorted(choice.settings.items())))
+        key = _make_key(choice)
         system = self._find_or_wire(key, choice)
         _refuse_empty(store)
         if not system.layers:
@@ -67,6 +71,10 @@ class ReadySystems:
             oldest, _ = self._systems.popitem(last=False)
             self._checked_states.pop(oldest, None)
         return self._systems[key]
+
+
+def _make_key(choice: Variant) -> tuple[object, ...]:
+    return choice.system, choice.recipe, repr(sorted(choice.settings.items()))
 
 
 def _refuse_empty(store: Store) -> None:

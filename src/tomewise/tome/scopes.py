@@ -23,6 +23,11 @@ _OPERATORS: Mapping[str, Operator] = {**{sign: sign for sign in get_args(Operato
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 _SHOWN = 3  # documents named in a description
+# What the methods that take a `Narrowing` take, for hints.
+_ARGUMENTS = (
+    *("within", "documents", "where", "options", "instructions", "force", "fresh"),
+    *("system", "settings", "on_event", "limit", "return_exceptions"),
+)
 
 
 class Narrowing(TypedDict, total=False):
@@ -43,12 +48,16 @@ def find_scope(
     within: Scope | None = None,
     documents: str | Sequence[str] = (),
     where: str | Condition | Sequence[str | Condition] = (),
+    **unknown: object,
 ) -> Scope | None:
     """The scope that a caller states, None for the whole tome.
 
-    Raises UnknownName for a document that does not exist, and UsageError for a condition that cannot be read and for a
-    scope without a passage.
+    Raises UnknownName for a document that does not exist, and UsageError for a condition that cannot be read, for a
+    scope without a passage, and for an argument that no method which narrows a question takes.
     """
+    for name in unknown:
+        hint = "" if name in _ARGUMENTS else suggest(name, _ARGUMENTS)  # not every method takes all of these
+        raise UsageError(f"{name!r} is not an argument: {hint}a setting goes into `settings`")
     names = (documents,) if isinstance(documents, str) else tuple(documents)
     stated = (where,) if isinstance(where, str | Condition) else tuple(where)
     if names or stated:

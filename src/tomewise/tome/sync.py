@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Coroutine
@@ -76,7 +77,7 @@ class LoopThread:
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
-        loop.run_forever()
+        _run_until_stopped(loop)
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()
@@ -85,3 +86,16 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
+
+
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    """Serve until `stop`. Without this an exit inside the work would end the loop, and its caller would wait forever.
+
+    A callback exits so where it prints to a pipe that nobody reads any more: rich raises SystemExit. asyncio gives
+    it to the task, and so to the caller, but also lets it leave the loop.
+    """
+    stopped = False
+    while not stopped:
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
+            stopped = True

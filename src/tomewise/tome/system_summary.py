@@ -94,10 +94,14 @@ def describe_type(type_: Any) -> str:
         schema = TypeAdapter(type_).json_schema()
     except PydanticUserError:  # pydantic knows no such type, or no JSON form of it
         return inspect.formatannotation(type_)
+    return inspect.formatannotation(type_) if "$defs" in schema else _describe_schema(schema)
+
+
+def _describe_schema(schema: Mapping[str, Any]) -> str:
     if values := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
     if "anyOf" in schema:
-        return inspect.formatannotation(type_)
+        return " | ".join(map(_describe_schema, schema["anyOf"]))
     ranges = [text.format(schema[key]) for key, text in _RANGES.items() if key in schema]
     return " ".join([schema.get("type", "any value"), *ranges])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from tomewise.errors import UnknownName, UsageError
 from tomewise.place import read_plain_data
 from tomewise.tome.reports import as_json
 from tomewise.tome.scopes import read_scope, scope_json
+from tomewise.tome.trace_cuts import cut_to_fit, restore_events, share_pieces
 from tomewise.types import Answer, Citation, Event, FromSession, Question, Spent, Usage
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 TRACE_BYTES = 50_000
 LEAST_TRACE_BYTES = 4_000
-_SHORT = 200  # characters that stay of a text that is cut
-_LAST = 3  # events whose details stay longest: the answer with the working memory behind it, and what follows
-_Shorten = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +52,16 @@ def check_trace_bytes(size: int) -> int:
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
     """What a tome keeps of an answer: a record of at most `most_bytes` bytes of JSON, plain data.
 
-    Where it is larger, texts of evidence are cut first, then other long texts of events, evidence, details of events
-    (those of the last ones at the end), events, citations and the wording of the answer. `cut` says which. The question
-    is kept whole, however long it is, so that it can be asked again.
+    Each piece of evidence is kept once. Where that is too large, the record is cut (see `tome.trace_cuts`); `cut` says
+    how. The question is kept whole, however long it is, so that it can be asked again.
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
     within = scope_json(question.within)
     whole = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
-    record: dict[str, Any] = json.loads(json.dumps(whole))
-    cut: list[str] = []
-    for what, shorten in _CUTS.items():
-        if len(json.dumps({**record, "cut": cut})) <= most_bytes:
-            break
-        shorten(record)
-        cut.append(what)
-    return {**record, **asked, "within": within, "cut": cut}
+    # An event of a loop from outside may hold what JSON cannot: the answer is worth more than its trace.
+    record: dict[str, Any] = json.loads(json.dumps(whole, default=repr))
+    share_pieces(record)
+    return {**record, "cut": cut_to_fit(record, most_bytes), **asked, "within": within}
 
 
 def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
@@ -106,7 +99,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
     answer = Answer(
         text=row["answer"],
         citations=tuple(_read_citation(citation) for citation in row["citations"]),
-        events=tuple(Event(**event) for event in row["events"]),
+        events=tuple(Event(**event) for event in restore_events(row)),
         usage=_read_usage(row["usage"]),
         session=_read_origin(row.get("session")),
         **{name: row[name] for name in known if name in row},
@@ -140,74 +133,3 @@ def _read_usage(usage: Mapping[str, Any]) -> Usage:
         own_seconds=usage["own_seconds"],
         depth=usage["depth"],
     )
-
-
-def _find_pieces(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for event in record["events"]:
-        for piece in event["detail"].get("evidence", ()):
-            if isinstance(piece, dict):
-                yield piece
-
-
-def _shorten_evidence(record: dict[str, Any]) -> None:
-    for piece in _find_pieces(record):
-        piece["text"] = _shorten(piece.get("text", ""))
-
-
-def _drop_evidence_texts(record: dict[str, Any]) -> None:
-    for piece in _find_pieces(record):
-        piece["text"] = ""
-
-
-def _shorten_details(record: dict[str, Any]) -> None:
-    for event in record["events"]:
-        event["detail"] = _shorten(event["detail"])
-
-
-def _drop_evidence(record: dict[str, Any]) -> None:
-    for event in record["events"]:
-        event["detail"].pop("evidence", None)
-
-
-def _drop_first_details(record: dict[str, Any]) -> None:
-    for event in record["events"][:-_LAST]:
-        event["detail"] = {}
-
-
-def _drop_details(record: dict[str, Any]) -> None:
-    for event in record["events"]:
-        event["detail"] = {}
-
-
-def _drop_events(record: dict[str, Any]) -> None:
-    record["events"] = []
-
-
-def _drop_citations(record: dict[str, Any]) -> None:
-    record["citations"] = []
-
-
-def _shorten_answer(record: dict[str, Any]) -> None:
-    record["answer"], record["missing"] = _shorten(record["answer"]), _shorten(record["missing"])
-
-
-def _shorten(value: Any) -> Any:
-    """Plain data with every long text in it cut."""
-    if isinstance(value, str):
-        return value if len(value) <= _SHORT else value[: _SHORT - 1] + "…"
-    if isinstance(value, dict):
-        return {key: _shorten(item) for key, item in value.items()}
-    return [_shorten(item) for item in value] if isinstance(value, list) else value
-
-
-_CUTS: dict[str, _Shorten] = {
-    f"texts of evidence after {_SHORT} characters": _shorten_evidence,
-    "texts of evidence": _drop_evidence_texts,
-    f"texts of events after {_SHORT} characters": _shorten_details,
-    "evidence of events": _drop_evidence,
-    f"details of all events but the last {_LAST}": _drop_first_details,
-    "details of events": _drop_details,
-    "events": _drop_events,
-    "citations": _drop_citations,
-    f"the answer after {_SHORT} characters": _shorten_answer,
-}

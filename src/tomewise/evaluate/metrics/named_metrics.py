@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -16,7 +17,7 @@ from tomewise.evaluate.metrics.choices import choice_accuracy, pick_letter
 from tomewise.evaluate.metrics.claim_verdicts import class_f1, pair_accuracy
 from tomewise.evaluate.metrics.rouge import rouge
 from tomewise.names import suggest
-from tomewise.plugins import find_plugin, list_names, register
+from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
 Score: TypeAlias = Callable[[Outcome], float]
@@ -52,6 +53,18 @@ class Metric:
         """Whether the item has the gold that this metric needs."""
         return _HAS[self.needs](item)
 
+    def try_on(self, outcome: Outcome) -> None:
+        """Raise UsageError if the metric cannot score this outcome, so that a run stops before it has spent more."""
+        if not self.applies(outcome.item):
+            return
+        try:
+            score: object = self.score(outcome)
+        except Exception as error:  # a metric from outside may raise anything
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the metric {self.name!r} failed on {outcome.item.id!r} ({reason}): mend it") from error
+        if not isinstance(score, Real):
+            raise UsageError(f"the metric {self.name!r} returned {score!r}: return a number from 0 to 1")
+
     def total(self, outcomes: Sequence[Outcome]) -> float | None:
         """The score of a run: over all outcomes whose item has the gold, also failed ones.
 
@@ -69,6 +82,8 @@ def metric_named(name: str) -> Metric:
     Raises UnknownName with the nearest name.
     """
     stem, at, depth = name.partition("@")
+    if stem in _PLAIN or stem in _RANKED:
+        refuse_hidden("metrics", name)
     if not at and stem in _PLAIN:
         needs, score, overall = _PLAIN[stem]
         return Metric(name, needs, score, overall)
@@ -87,8 +102,11 @@ def metric_named(name: str) -> Metric:
 def remember_metric(metric: Metric) -> None:
     """Let the tables of this process find a metric by its name.
 
-    Raises UsageError for a metric that has the name of one of Tomewise's own and scores differently.
+    Raises UsageError for a metric that has the name of one of Tomewise's own and scores differently, and for one that
+    needs what no question has.
     """
+    if metric.needs not in _HAS:
+        raise UsageError(f"the metric {metric.name!r} needs {metric.needs!r}: name one of {', '.join(_HAS)}")
     stem = metric.name.partition("@")[0]
     if stem not in _PLAIN and stem not in _RANKED:
         register("metrics", metric.name, metric)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tomewise.errors import UnknownName
-from tomewise.types import NodeId, content_id
+from tomewise.types import Layer, NodeId, content_id
 
 Style: TypeAlias = Literal["triples", "relations"]
 Calls: TypeAlias = Literal[1, 2]
@@ -80,3 +81,9 @@ class GraphNames:
     def fact(self, key: tuple[str, ...]) -> NodeId:
         """The node id of a fact by its key."""
         return content_id("f", self.instance, *key)
+
+
+def find_graph(layers: Iterable[Layer]) -> GraphNames | None:
+    """The graph that the first of these layers writes which has `names` of one; None without such a layer."""
+    names = (getattr(layer, "names", None) for layer in layers)
+    return next((each for each in names if isinstance(each, GraphNames)), None)

@@ -34,14 +34,25 @@ class StoredTexts(Session):
         columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.digest, documents.c.characters)
         query = select(*columns, documents.c.metadata, count.label("passages")).order_by(documents.c.id)
         with self.read() as connection:
-            rows = connection.execute(query).mappings()
-            return [DocumentRecord(**{**row, "metadata": json.loads(row["metadata"])}) for row in rows]
+            rows = connection.execute(query).all()
+        return [
+            DocumentRecord(
+                id=id_,
+                title=title,
+                source=source,
+                digest=digest,
+                characters=characters,
+                passages=passages,
+                metadata=json.loads(metadata),
+            )
+            for id_, title, source, digest, characters, metadata, passages in rows
+        ]
 
     def origins(self) -> dict[DocumentId, str]:
         """The source that each document came from, by the document's id."""
         with self.read() as connection:
-            found = connection.execute(select(documents.c.id, documents.c.source))
-            return {row.id: row.source for row in found}
+            found = connection.execute(select(documents.c.id, documents.c.source)).all()
+        return {row[0]: row[1] for row in found}
 
     def digest(self, document: DocumentId) -> str | None:
         """The digest of the document's content when it was added, or None if it does not exist."""

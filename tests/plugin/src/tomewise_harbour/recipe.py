@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tomewise.parts import Count, Evidence, GraphLayer, Kit, Retriever, Scope, System, answer_once
+from tomewise.parts import CallCount, Count, Evidence, GraphLayer, Kit, Retriever, Scope, System, answer_once
 from tomewise_harbour.layer import RetoldLayer
 from tomewise_harbour.retriever import find_openings
 
 
 class WithRetold:
     """Adds to each passage what was retold from its facts."""
+
+    calls = CallCount("0", 0)
 
     def __init__(self, retriever: Retriever, kit: Kit) -> None:
         self._retriever = retriever
