@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tomewise.errors import UsageError
 from tomewise.server.bodies import Accepted, Build, NewDocument
-from tomewise.server.errors import HttpError, make_body
+from tomewise.server.errors import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.service import Wanted
@@ -125,9 +125,7 @@ def _read_document(body: bytes) -> NewDocument:
     try:
         document = NewDocument.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the body"
-        raise UsageError(f"{place[:100]}: {first['msg'][:300]}") from None
+        raise UsageError(explain_field(error.errors(include_input=False, include_url=False)[0])) from None
     check_name(document.id)
     if not document.text.strip():
         raise UsageError("text: it is blank: send the text of the document")
