@@ -41,7 +41,6 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         lifespan=_live,
-        root_path=options.root_path.rstrip("/"),
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()

@@ -68,8 +68,7 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> di
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    system = body.system or (await service.library.open(tome)).default_system
-    task = {"system": system, "settings": body.settings, "bounds": asdict(bounds)}
+    task = {"system": costs["system"], "settings": {}, "bounds": asdict(bounds)}  # its name holds its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).as_json()
 
@@ -138,7 +137,13 @@ def _check_costs(costs: dict[str, Any], accept: Accepted) -> None:
     too_dear = accept.cost is not None and (total["cost"] is None or total["cost"] > accept.cost)
     if too_many or too_dear:
         price = "an unknown price" if total["cost"] is None else f"${total['cost']:.4f}"
-        message = f"the build needs {total['calls']:,} calls at {price}, more than `accept` allows: raise it to go on"
+        enough: dict[str, Any] = {"calls": total["calls"]}
+        if accept.cost is not None and total["cost"] is not None:
+            enough["cost"] = math.ceil(total["cost"] * 10_000) / 10_000
+        message = (
+            f"the build needs {total['calls']:,} calls at {price}, more than `accept` allows: "
+            f'to go on, send "accept": {json.dumps(enough)}'
+        )
         raise HttpError(409, "estimate", message, more={"estimate": costs})
 
 
