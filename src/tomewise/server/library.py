@@ -113,10 +113,9 @@ class Library:
         """As `open`, with what the server keeps about the tome."""
         path = self.find_path(name)
         async with self._opening[name]:
-            identity = await asyncio.to_thread(_identify, path)
             known = self._open.get(name)
+            identity = await asyncio.to_thread(_identify_and_check, path, known)
             if known and known.identity == identity:
-                await asyncio.to_thread(known.tome.store.check)  # a newer Tomewise may have changed the file
                 return known
             if known:  # another file was put in its place
                 del self._open[name]
@@ -261,6 +260,14 @@ def _import_providers(names: Collection[str]) -> None:
 def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
     """Its name and its address, where it has one: two tomes may remember one name at two addresses."""
     return embedder.name, str(getattr(embedder, "address", ""))
+
+
+def _identify_and_check(path: Path, known: OpenTome | None) -> tuple[int, int] | None:
+    """As `_identify`. Raises StoreError if it is the known tome and a newer Tomewise changed it meanwhile."""
+    identity = _identify(path)
+    if known is not None and known.identity == identity:
+        known.tome.store.check()
+    return identity
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
