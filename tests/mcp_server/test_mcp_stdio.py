@@ -79,7 +79,7 @@ def test_nothing_but_the_protocol_is_printed_and_the_end_of_input_ends_the_proce
         for message in _begin():
             process.stdin.write(json.dumps(message) + "\n")
             process.stdin.flush()
-        assert server.arrived.wait(20)
+        assert server.arrived.wait(60)
         started = time.monotonic()
         out, _ = process.communicate(timeout=10)  # closes standard input
         ended = time.monotonic()

@@ -34,7 +34,7 @@ class Served:
     def post(self, path: str, body: Any) -> httpx.Response:
         return self.http.post(path, json=body)
 
-    def wait_for_job(self, id: str, *states: str, seconds: float = 20.0) -> dict[str, Any]:
+    def wait_for_job(self, id: str, *states: str, seconds: float = 60.0) -> dict[str, Any]:
         """The job, once it is in one of the states, or has ended."""
         wanted = states or ("done", "failed", "cancelled", "interrupted")
         until = time.monotonic() + seconds
@@ -45,7 +45,7 @@ class Served:
             time.sleep(0.05)
         raise AssertionError(f"the job is still {job}")
 
-    def send_raw(self, data: bytes, seconds: float = 10.0) -> bytes:
+    def send_raw(self, data: bytes, seconds: float = 60.0) -> bytes:
         """What the server replies to these bytes on a connection of their own."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             connection.sendall(data)
@@ -58,7 +58,7 @@ class Served:
         """Send a signal, and return how long the process lived on."""
         began = time.monotonic()
         self.process.send_signal(sign)
-        self.process.wait(10)
+        self.process.wait(60)
         return time.monotonic() - began
 
 
@@ -76,7 +76,7 @@ def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: s
         assert address, (folder / "server.log").read_text()
         url = address.split("/?")[0].rstrip("/")
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        with httpx.Client(base_url=url, headers=headers, timeout=20, trust_env=False) as client:
+        with httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False) as client:
             yield Served(process, url, client)
     finally:
         process.kill()

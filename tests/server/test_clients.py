@@ -42,7 +42,7 @@ def slow(tmp_path: Path) -> Iterator[tuple[Served, OpenAIServer]]:
 async def connect(served: Served, mode: str) -> AsyncIterator[Client]:
     """A client of the package `mcp`, with the token."""
     headers = {"authorization": f"Bearer {TOKEN}"}
-    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=30) as web:
+    async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=60) as web:
         transport = streamable_http_client(f"{served.url}/mcp", http_client=web)
         async with Client(transport, mode=mode) as client:
             yield client
@@ -74,7 +74,7 @@ async def test_an_agent_that_cancels_asks_the_model_no_more(slow: tuple[Served, 
     served, model = slow
     async with connect(served, mode) as client:
         asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-        assert await asyncio.to_thread(model.arrived.wait, 20)
+        assert await asyncio.to_thread(model.arrived.wait, 60)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await asyncio.sleep(1.0 + LATENCY)
@@ -89,7 +89,7 @@ def test_a_chat_that_is_stopped_half_way_asks_the_model_no_more(slow: tuple[Serv
         messages: Any = [{"role": "user", "content": QUESTION}]
         stream = chat.chat.completions.create(model="novel/naive", messages=messages, stream=True)
         assert next(iter(stream)).choices[0].delta.role == "assistant"
-        assert model.arrived.wait(20)
+        assert model.arrived.wait(60)
         stream.close()
         threading.Event().wait(1.0 + LATENCY)
         assert len(model.requests) == 1

@@ -8,10 +8,12 @@ import resource
 import socket
 import sqlite3
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
 from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 from tests.server.conftest import make_tome
@@ -223,15 +225,26 @@ def test_uploads_over_the_limit_and_cut_ones(tmp_path: Path):
         assert own.http.get("/api/jobs").json()["total"] == 0
 
 
+def wait_for_refusals(asked: list[Future[httpx.Response]], count: int, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while sum(each.done() for each in asked) < count and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 def test_of_200_questions_at_once_those_past_the_queue_are_refused(tmp_path: Path):
     make_tome(tmp_path / "novel.tome")
     answer = json.dumps({"answer": "Ada", "quotes": []})
     hold = threading.Event()
-    with OpenAIServer(lambda _: reply_with(answer, delay=0.0 if hold.is_set() else 6.0)) as model:
+
+    def reply(_: object) -> Behaviour:
+        hold.wait(120)  # the model answers nobody before all others are refused
+        return reply_with(answer)
+
+    with OpenAIServer(reply) as model:
         words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
         with serve(tmp_path, *words, OPENAI_API_KEY="k") as own, ThreadPoolExecutor(200) as pool:
             asked = [pool.submit(own.post, ASK, {"question": f"{QUESTION} {number}"}) for number in range(200)]
-            wait(asked, timeout=5)
+            wait_for_refusals(asked, 160)
             hold.set()
             replies = [reply.result() for reply in asked]
             statuses = [reply.status_code for reply in replies]

@@ -62,7 +62,7 @@ def test_one_question_at_a_time(tmp_path: Path):
         words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
         with serve(tmp_path, *words, OPENAI_API_KEY="test") as served, ThreadPoolExecutor() as threads:
             asking = threads.submit(served.post, "/api/tomes/novel/ask", ask)
-            assert model.arrived.wait(20)
+            assert model.arrived.wait(60)
             refused = served.post("/api/tomes/novel/ask", ask)
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "locked")
             assert served.http.delete("/api/tomes/novel/sessions/s").status_code == 409
