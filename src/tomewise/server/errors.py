@@ -26,6 +26,8 @@ _KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.MissingDependency, 501, "missing_dependency"),
     (errors.ModelError, 502, "model"),
 )
+OPENAI = "/v1"  # what is below it speaks OpenAI's protocol
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _LONGEST = 2000  # characters of a message, which may repeat what a request holds
 # What FastAPI itself refuses, in sentences of ours.
 _REFUSALS = {
@@ -81,13 +83,24 @@ def make_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, 
     return {"error": {"code": error.code, "message": clean(error.message)}, **error.more}
 
 
+def make_openai_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """The same in the shape of OpenAI's protocol."""
+    kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
+    return {"error": {"message": clean(error.message), "type": kind, "param": None, "code": error.code}}
+
+
+def make_body_at(path: str, error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """The JSON of a refusal in the shape that clients of this address expect."""
+    return (make_openai_body if path.startswith(OPENAI) else make_body)(error, clean)
+
+
 def _shorten(message: str) -> str:
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
-async def send_error(send: Send, error: HttpError) -> None:
+async def send_error(send: Send, error: HttpError, path: str) -> None:
     """Send a refusal from outside of FastAPI, and end the connection: a body that was not read may follow."""
-    body = json.dumps(make_body(error)).encode()
+    body = json.dumps(make_body_at(path, error)).encode()
     own = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
     headers = [(name.encode(), value.encode()) for name, value in {**own, **(error.headers or {})}.items()]
     await send({"type": "http.response.start", "status": error.status_code, "headers": headers})

@@ -66,7 +66,7 @@ class Security:
         try:
             entry = self._check(scope)
         except HttpError as error:
-            await send_error(send_with_headers, error)
+            await send_error(send_with_headers, error, scope["path"])
             return
         if entry is not None:
             await self._trade(scope, entry, send_with_headers)

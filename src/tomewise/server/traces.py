@@ -78,7 +78,7 @@ async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any
 def check_number(number: int) -> int:
     """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
     if not 0 < number < _MOST_NUMBER:
-        raise UnknownName(f"there is no trace {number}: GET .../traces lists the traces")
+        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
     return number
 
 
