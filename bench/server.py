@@ -104,7 +104,7 @@ async def compare(path: Path, url: str, served: Served, opened: int) -> None:
             own["first"].append(first)
             over_http["one"].append(await time_work(lambda n=number: ask(client, f"Who then? {n}")))
             over_http["first"].append(await time_first_event(client, f"Who now? {number}"))
-        for number in range(3):
+        for number in range(REPEATS):
             words = [f"Whose {number}? {each}" for each in range(16)]
             own["many"].append(await time_work(lambda w=words: tome.aask_many(w, system="naive")))
             over_http["many"].append(await time_work(lambda w=words: ask_many(client, [f"{each}?" for each in w])))

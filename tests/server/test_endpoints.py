@@ -45,6 +45,18 @@ def test_a_tome_and_its_documents(served: Served):
     assert document["passages"][0]["text"].startswith("Ada Marsh")
 
 
+def test_a_part_of_a_text_counts_characters(served: Served):
+    text = "Émile 🕯 blew it out. " * 6000
+    job = served.post("/api/tomes/novel/documents", {"id": "émile", "text": text}).json()
+    assert served.wait_for_job(job["id"], seconds=60)["state"] == "done"
+    url = "/api/tomes/novel/text"
+    for start, end in ((0, 7), (6, 8), (99_990, 100_010), (len(text) - 3, len(text) + 9), (9, 3)):
+        part = served.http.get(url, params={"id": "émile", "start": start, "end": end}).json()
+        assert (part["text"], part["characters"]) == (text[start:end], len(text))
+        assert part["end"] == start + len(part["text"])
+    assert len(served.http.get(url, params={"id": "émile"}).json()["text"]) == 100_000
+
+
 def test_a_request_without_a_system_takes_the_one_of_the_settings(here):
     from tests.server.conftest import make_tome
 
@@ -133,9 +145,10 @@ def test_files_are_added_under_their_names(served: Served):
 
 
 def test_a_build_goes_on_only_if_its_costs_are_accepted(served: Served):
-    refused = served.post("/api/tomes/novel/builds", {"system": "cogitorag"})
+    refused = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": {"calls": 0, "cost": 0}})
     assert refused.status_code == 409
     calls = refused.json()["estimate"]["total"]["calls"]
+    assert f'send "accept": {{"calls": {calls}, "cost": 0.0}}' in refused.json()["error"]["message"]
     accepted = served.post("/api/tomes/novel/builds", {"system": "cogitorag", "accept": {"calls": calls, "cost": 1.0}})
     assert accepted.status_code == 202
     followed = events_of(served.http.get(f"/api/jobs/{accepted.json()['id']}/events").text)

@@ -57,6 +57,7 @@ def send_json(served: Served, text: str, path: str = ASK) -> tuple[int, str]:
         ('{"question": "x", "system": "hgmem", "settings": {"rounds": 1000}}', "rounds"),
         ('{"question": "x", "system": "auto", "settings": {"ladder": "naive, hybrid+probe cycles=1000"}}', "cycles"),
         (json.dumps({"question": "x", "settings": {"limit": [1] * 100_000}}), "settings.limit is too long"),
+        ('{"question": "x", "max_calls": %s}' % ("9" * 5000), "the body cannot be read as JSON"),
     ],
     ids=lambda value: value[:40],
 )
@@ -78,6 +79,12 @@ def test_a_bad_body_is_refused_by_the_name_of_its_field(served: Served, body: st
         ("GET", "/api/evaluations/nothing", None, 404, "no evaluation"),
         ("GET", "/api/tomes/..%2Fsecret", None, 404, ""),
         ("GET", "/api/tomes/novel/text?id=%00", None, 404, "no document"),
+        ("GET", "/api/tomes/novel/text?id=ligth", None, 404, "did you mean 'light'? GET .../documents"),
+        ("GET", "/api/tomes/novel/text?id=light&start=99999999999999999999999", None, 400, "start"),
+        ("GET", "/api/tomes/novel/text?id=light&end=99999999999999999999999", None, 400, "end"),
+        ("GET", "/api/tomes/novel/traces/-7", None, 404, "no trace -7"),
+        ("GET", "/nowhere", None, 404, "nothing is at this address"),
+        ("PUT", "/api/tomes", {}, 405, "does not take that method"),
         ("POST", "/api/tomes", {"name": "../x"}, 400, "cannot name a tome"),
         ("POST", "/api/tomes", {"name": "x" * 5000}, 400, "name"),
     ],
@@ -125,6 +132,29 @@ def test_a_link_out_of_the_root_is_not_served(tmp_path: Path):
         assert own.http.get("/api/tomes/secret").status_code == 404
 
 
+@pytest.mark.parametrize("body", ["[" * 10_000, '{"id": "a", "text": "x", "surprise": 1}', '{"id": "a"}', '{"id": 1}'])
+def test_a_text_to_add_is_refused_in_the_same_words_as_other_bodies(served: Served, body: str):
+    status, message = send_json(served, body, UPLOAD)
+    assert status == 400
+    assert any(words in message for words in ("not JSON", "'surprise' is not a field", "text is missing", "id: "))
+
+
+def test_a_tome_that_cannot_be_made_leaves_nothing(tmp_path: Path):
+    (tmp_path / "lib").mkdir()
+    make_tome(tmp_path / "secret.tome")
+    os.symlink(tmp_path / "secret.tome", tmp_path / "lib" / "secret.tome")
+    os.symlink(tmp_path / "nothing.tome", tmp_path / "lib" / "nothing.tome")
+    with serve(tmp_path, "--root", "lib") as own:
+        for body in ({"name": "new", "passage_tokens": 99_999}, {"name": "new", "embedder": "nonsense"}):
+            assert own.post("/api/tomes", body).status_code in (400, 404)
+            assert not (tmp_path / "lib" / "new.tome").exists()
+        for name in ("secret", "nothing"):
+            reply = own.post("/api/tomes", {"name": name})
+            assert (reply.status_code, "there is a file" in reply.text) == (400, True)
+        assert not (tmp_path / "nothing.tome").exists()
+        assert own.post("/api/tomes", {"name": "new"}).status_code == 201
+
+
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "  ", "a\nb"])
 def test_a_name_that_cannot_be_an_id(served: Served, name: str):
     assert send_json(served, json.dumps({"id": name, "text": "x"}), UPLOAD)[0] == 400
@@ -159,6 +189,12 @@ def test_a_bad_form_is_refused_and_leaves_nothing(served: Served, body: bytes):
     reply = served.http.post(UPLOAD, content=body, headers={"content-type": "multipart/form-data; boundary=x"})
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "usage")
     assert served.http.get("/api/jobs").json()["total"] == before
+
+
+def test_a_boundary_that_is_too_long_is_refused(served: Served):
+    kind = f"multipart/form-data; boundary={'x' * 5000}"
+    reply = served.http.post(UPLOAD, content=b"x", headers={"content-type": kind})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "usage")
 
 
 def head(path: str, *lines: str) -> bytes:
@@ -269,6 +305,13 @@ def test_a_tome_that_is_damaged_removed_or_replaced(tmp_path: Path):
         newer = own.post("/api/tomes/newer/ask", {"question": QUESTION})
         assert (newer.status_code, "written by a newer Tomewise" in newer.text) == (409, True)
         assert str(tmp_path) not in newer.text
+        assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
+        with closing(sqlite3.connect(path)) as connection:
+            (format,) = connection.execute("PRAGMA user_version").fetchone()
+            connection.execute("PRAGMA user_version = 999")  # as a newer Tomewise does to a tome while it is served
+            assert "newer Tomewise" in own.post(ASK, {"question": QUESTION}).json()["error"]["message"]
+            assert own.post(UPLOAD, {"id": "late", "text": "x"}).status_code == 409
+            connection.execute(f"PRAGMA user_version = {format}")
         assert own.post(ASK, {"question": QUESTION}).json()["answer"] == "Ada Marsh"
         path.rename(tmp_path / "lib" / "away.tome")
         assert own.post(ASK, {"question": QUESTION}).status_code == 404

@@ -102,8 +102,11 @@ def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Se
     with pytest.raises(openai.APIError, match="did you mean 'novel'"):
         list(client.chat.completions.create(model="novle/hybrid", messages=QUESTION, stream=True))
     bad = openai.OpenAI(base_url=f"{served.url}/v1", api_key="wrong", max_retries=0)
-    with pytest.raises(openai.AuthenticationError):
+    with pytest.raises(openai.AuthenticationError) as refused:
         bad.models.list()
+    assert (refused.value.code, refused.value.type) == ("token", "authentication_error")
+    form = served.http.post("/v1/chat/completions", data={"model": MODEL})
+    assert (form.status_code, form.json()["error"]["type"]) == (415, "invalid_request_error")
     bad.close()
 
 

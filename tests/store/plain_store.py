@@ -191,6 +191,13 @@ class PlainStore:
             raise UnknownName(f"no document {document!r} in {self.address}")
         return found[0]
 
+    def record(self, document: str) -> DocumentRecord:
+        self.document(document)
+        return next(record for record in self.documents() if record.id == document)
+
+    def text_between(self, document: str, start: int, end: int) -> str:
+        return self.document(document).text[start:end]
+
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
         passages = self._read().passages
         if keys is None:

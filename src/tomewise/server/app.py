@@ -19,12 +19,11 @@ from starlette.routing import Route
 from tomewise import __version__
 from tomewise.errors import TomewiseError
 from tomewise.server import asking, evaluations, job_endpoints, openai_api, page, pictures, removing, tomes, traces
-from tomewise.server.errors import explain_error, make_body
+from tomewise.server.errors import explain_error, make_body_at
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import JSON_BYTES, BodyLimits
 from tomewise.server.mcp_mount import McpMount
-from tomewise.server.openai_replies import make_error_body
 from tomewise.server.options import ServerOptions
 from tomewise.server.security import Security
 from tomewise.server.service import Service, Wanted
@@ -41,7 +40,6 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         lifespan=_live,
-        root_path=options.root_path.rstrip("/"),
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
@@ -120,8 +118,5 @@ async def _reply_error(request: Request, error: Exception) -> Response:
         return Response(status_code=_LEFT)
     refusal = explain_error(error)
     clean = request.app.state.service.library.clean
-    if request.scope["path"].startswith(openai_api.router.prefix):
-        body = make_error_body(refusal, clean)
-    else:
-        body = make_body(refusal, clean)
+    body = make_body_at(request.scope["path"], refusal, clean)
     return JSONResponse(body, refusal.status_code, headers=refusal.headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi.exceptions import HTTPException, RequestValidationError
@@ -26,7 +26,15 @@ _KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.MissingDependency, 501, "missing_dependency"),
     (errors.ModelError, 502, "model"),
 )
+OPENAI = "/v1"  # what is below it speaks OpenAI's protocol
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _LONGEST = 2000  # characters of a message, which may repeat what a request holds
+# What FastAPI itself refuses, in sentences of ours.
+_REFUSALS = {
+    400: ("usage", "the body cannot be read as JSON: it is nested too deep, has too long a number, or is not UTF-8"),
+    404: ("unknown_name", "nothing is at this address: /openapi.json lists what there is"),
+    405: ("method", "this address does not take that method: /openapi.json lists what it takes"),
+}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -56,9 +64,10 @@ def explain_error(error: BaseException) -> HttpError:
     if isinstance(error, HttpError):
         return error
     if isinstance(error, RequestValidationError):
-        return HttpError(400, "usage", _explain_fields(error))
+        return HttpError(400, "usage", explain_field(error.errors()[0], skip=1))
     if isinstance(error, StarletteError):
-        return HttpError(error.status_code, "http", str(error.detail), headers=dict(error.headers or {}))
+        code, message = _REFUSALS.get(error.status_code, ("http", str(error.detail)))
+        return HttpError(error.status_code, code, message, headers=dict(error.headers or {}))
     if isinstance(error, TimeoutError):
         return HttpError(504, "timeout", "the question took longer than the server allows: ask for less, or again")
     if isinstance(error, OSError) and error.errno in _FULL:
@@ -74,25 +83,40 @@ def make_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, 
     return {"error": {"code": error.code, "message": clean(error.message)}, **error.more}
 
 
+def make_openai_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """The same in the shape of OpenAI's protocol."""
+    kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
+    return {"error": {"message": clean(error.message), "type": kind, "param": None, "code": error.code}}
+
+
+def make_body_at(path: str, error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """The JSON of a refusal in the shape that clients of this address expect."""
+    return (make_openai_body if path.startswith(OPENAI) else make_body)(error, clean)
+
+
 def _shorten(message: str) -> str:
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
-async def send_error(send: Send, error: HttpError) -> None:
+async def send_error(send: Send, error: HttpError, path: str) -> None:
     """Send a refusal from outside of FastAPI, and end the connection: a body that was not read may follow."""
-    body = json.dumps(make_body(error)).encode()
+    body = json.dumps(make_body_at(path, error)).encode()
     own = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
     headers = [(name.encode(), value.encode()) for name, value in {**own, **(error.headers or {})}.items()]
     await send({"type": "http.response.start", "status": error.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def _explain_fields(error: RequestValidationError) -> str:
-    """The first field that is wrong, by its name. What was sent is not repeated: it may be long, or a secret."""
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return "the body is not JSON: check its quotation marks and brackets"
-    place = ".".join(str(part) for part in first["loc"][1:]) or "the body"
-    if first["type"] == "extra_forbidden":
+def explain_field(fault: Mapping[str, Any], skip: int = 0) -> str:
+    """A field that pydantic refuses, by its name, without the first `skip` parts of its place.
+
+    What was sent is not repeated: it may be long, or a secret.
+    """
+    if fault["type"] == "json_invalid":
+        return "the body is not JSON: check its quotation marks, its brackets, and how deep it is nested"
+    place = ".".join(str(part) for part in fault["loc"][skip:])
+    if fault["type"] == "extra_forbidden":
         return f"{place[:100]!a} is not a field of this request: /openapi.json lists the fields"
-    return f"{place}: {first['msg'][:300]}"
+    if fault["type"] == "missing":
+        return f"{place[:100] or 'the body'} is missing: /openapi.json lists the fields"
+    return f"{place[:100] or 'the body'}: {fault['msg'][:300]}"

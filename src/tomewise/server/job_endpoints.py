@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tomewise.errors import UsageError
 from tomewise.server.bodies import Accepted, Build, NewDocument
-from tomewise.server.errors import HttpError, make_body
+from tomewise.server.errors import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.service import Wanted
@@ -68,8 +68,7 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> di
     _check_costs(costs, body.accept)
     cost = None if body.accept.cost is None else body.accept.cost * _OVER
     bounds = service.options.bounds.narrow(math.ceil(body.accept.calls * _OVER), None, cost)
-    system = body.system or (await service.library.open(tome)).default_system
-    task = {"system": system, "settings": body.settings, "bounds": asdict(bounds)}
+    task = {"system": costs["system"], "settings": {}, "bounds": asdict(bounds)}  # its name holds its settings
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
         return service.jobs.add(tome, "build", task, folder).as_json()
 
@@ -125,9 +124,7 @@ def _read_document(body: bytes) -> NewDocument:
     try:
         document = NewDocument.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the body"
-        raise UsageError(f"{place[:100]}: {first['msg'][:300]}") from None
+        raise UsageError(explain_field(error.errors(include_input=False, include_url=False)[0])) from None
     check_name(document.id)
     if not document.text.strip():
         raise UsageError("text: it is blank: send the text of the document")
@@ -140,7 +137,13 @@ def _check_costs(costs: dict[str, Any], accept: Accepted) -> None:
     too_dear = accept.cost is not None and (total["cost"] is None or total["cost"] > accept.cost)
     if too_many or too_dear:
         price = "an unknown price" if total["cost"] is None else f"${total['cost']:.4f}"
-        message = f"the build needs {total['calls']:,} calls at {price}, more than `accept` allows: raise it to go on"
+        enough: dict[str, Any] = {"calls": total["calls"]}
+        if accept.cost is not None and total["cost"] is not None:
+            enough["cost"] = math.ceil(total["cost"] * 10_000) / 10_000
+        message = (
+            f"the build needs {total['calls']:,} calls at {price}, more than `accept` allows: "
+            f'to go on, send "accept": {json.dumps(enough)}'
+        )
         raise HttpError(409, "estimate", message, more={"estimate": costs})
 
 

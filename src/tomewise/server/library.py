@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +20,8 @@ from tomewise.names import suggest
 from tomewise.server.options import Bounds
 from tomewise.server.readiness import Readiness
 from tomewise.settings import Settings
-from tomewise.tome.open_store import read_embedder
+from tomewise.tome.arguments import check_settings
+from tomewise.tome.open_store import delete_empty_store, recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_folder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
@@ -61,11 +63,15 @@ class Library:
             raise UsageError(f"the folder {self._root} does not exist: make it first")
         self._open: dict[str, OpenTome] = {}
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._embedders: dict[str, Embedder] = {}
-        self._models: dict[str, LanguageModel] = {}
+        self._embedders: dict[tuple[str, str], Embedder] = {}
+        self._models: dict[tuple[str, str] | None, LanguageModel] = {}
         self._making = Lock()  # tomes are opened in threads
         self._imported = False
         self.spent = Spent()
+
+    def check(self) -> None:
+        """Raise UsageError or UnknownName for settings with which no question could be answered."""
+        check_settings(self._settings)
 
     def paths(self) -> Mapping[str, Path]:
         """The file of each tome by its name."""
@@ -107,8 +113,8 @@ class Library:
         """As `open`, with what the server keeps about the tome."""
         path = self.find_path(name)
         async with self._opening[name]:
-            identity = await asyncio.to_thread(_identify, path)
             known = self._open.get(name)
+            identity = await asyncio.to_thread(_identify_and_check, path, known)
             if known and known.identity == identity:
                 return known
             if known:  # another file was put in its place
@@ -143,7 +149,7 @@ class Library:
             if name in self.paths():
                 raise UsageError(f"there is a tome {name!a} already: choose another name")
             path = self._root / f"{name}{SUFFIX}"
-            tome = await asyncio.to_thread(self._open_tome, path, embedder, passage_tokens, create=True)
+            tome = await asyncio.to_thread(self._make_tome, path, embedder, passage_tokens)
             identity = _identify(path)
             if identity is None:
                 raise StoreError(f"the tome {name} was removed as soon as it was made: make it again")
@@ -184,39 +190,42 @@ class Library:
             text = text.replace(str(path), name)
         return text.replace(f"{self._root}/", "") if self._root else text
 
+    def _make_tome(self, path: Path, embedder: str | None, passage_tokens: int | None) -> Tome:
+        if os.path.lexists(path):  # a link, which is not served
+            raise UsageError(f"there is a file {path.name} already: choose another name")
+        try:
+            return self._open_tome(path, embedder, passage_tokens, create=True)
+        except BaseException:
+            delete_empty_store(path)
+            raise
+
     def _open_tome(
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False
     ) -> Tome:
         settings = self._settings
-        name = embedder or (
-            settings.embedder or "bundled" if create else read_embedder(path, read_only=self._read_only)
-        )
+        address = settings.embedder_base_url
+        if create:
+            from tomewise.embedding.choose_embedder import choose_embedder
+
+            chosen = choose_embedder(embedder or settings.embedder or "bundled", base_url=address)
+            sizes = {"passage_tokens": passage_tokens or settings.passage_tokens, "overlap": settings.overlap}
+        else:
+            chosen = recall_embedder(path, address, read_only=self._read_only)
+            sizes = {"passage_tokens": None, "overlap": None}  # those of the tome
         with self._making:
-            shared = self._share_embedder(name)
-            model = self._share_model(shared)
-        return Tome.open(
-            path,
-            model=Lent(model),
-            embedder=shared,
-            passage_tokens=passage_tokens or (settings.passage_tokens if create else None),
-            overlap=settings.overlap if create else None,
+            shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
+            model = Lent(self._share_model(shared))
+        return Tome.from_settings(
+            settings,
             create=create,
+            tome=path,
             read_only=self._read_only,
-            prompts=settings.prompts,
-            read_seconds=settings.read_seconds,
-            read_memory=settings.read_memory,
-            read_characters=settings.read_characters,
-            trace_bytes=settings.trace_bytes,
-            session_limit=settings.session_limit,
-            system=settings.system,
+            model=model,
+            models={},
+            embedder=shared,
+            **sizes,
+            **dict.fromkeys(("max_calls", "max_tokens", "max_cost")),  # each question and job has a budget of its own
         )
-
-    def _share_embedder(self, name: str) -> Embedder:
-        from tomewise.embedding.choose_embedder import choose_embedder
-
-        if name not in self._embedders:
-            self._embedders[name] = choose_embedder(name, base_url=self._settings.embedder_base_url)
-        return self._embedders[name]
 
     def _share_model(self, embedder: Embedder) -> LanguageModel:
         """The model of the settings. The extractive model reads with the embedder of the tome, so each has its own."""
@@ -225,7 +234,7 @@ class Library:
 
         settings = self._settings
         reads_vectors = EXTRACTIVE in (settings.model, *settings.models.values())
-        key = embedder.name if reads_vectors else ""
+        key = _identify_embedder(embedder) if reads_vectors else None
         if key not in self._models:
             prompts: dict[str, Any] = {"prompts": Prompts(Path(settings.prompts) if settings.prompts else None)}
             self._models[key] = choose_model(
@@ -246,6 +255,19 @@ def _import_providers(names: Collection[str]) -> None:
 
     for name in names:
         import_provider(name)
+
+
+def _identify_embedder(embedder: Embedder) -> tuple[str, str]:
+    """Its name and its address, where it has one: two tomes may remember one name at two addresses."""
+    return embedder.name, str(getattr(embedder, "address", ""))
+
+
+def _identify_and_check(path: Path, known: OpenTome | None) -> tuple[int, int] | None:
+    """As `_identify`. Raises StoreError if it is the known tome and a newer Tomewise changed it meanwhile."""
+    identity = _identify(path)
+    if known is not None and known.identity == identity:
+        known.tome.store.check()
+    return identity
 
 
 def _identify(path: Path) -> tuple[int, int] | None:

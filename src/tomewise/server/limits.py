@@ -66,7 +66,7 @@ class BodyLimits:
                     await send({"type": "http.response.body", "body": b""})
 
         if fault := _find_fault(headers, path, limit):
-            await send_error(send_and_close, fault)
+            await send_error(send_and_close, fault, path)
             return
         await self._app(scope, receive_within, send_and_close)
 

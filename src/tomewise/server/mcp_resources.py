@@ -72,16 +72,17 @@ class TomeResources:
     def _read(self, name: str, document: str) -> str:
         store = self._find(name)[1].store
         try:
-            whole = store.document(find_document(document, store).id)
+            record = find_document(document, store)
+            text = store.text_between(record.id, 0, _MOST_TEXT)
         except UsageError as error:
             raise ResourceNotFoundError(hide_addresses(str(error), self._library)) from error
         except TomewiseError as error:
             raise ResourceError(hide_addresses(str(error), self._library)) from error
-        shown = show_name(whole.id)
-        text = fence(cut_text(whole.text, _MOST_TEXT), "text", document=shown, title=show_name(whole.title))
-        if len(neutralise(whole.text).encode()) <= _MOST_TEXT:
-            return text
-        return f"{text}\n\nThis is the beginning of {len(whole.text)} characters: the tool read returns any part."
+        names = {"document": show_name(record.id), "title": show_name(record.title)}
+        fenced = fence(cut_text(text, _MOST_TEXT), "text", **names)
+        if len(text) == record.characters and len(neutralise(text).encode()) <= _MOST_TEXT:
+            return fenced
+        return f"{fenced}\n\nThis is the beginning of {record.characters} characters: the tool read returns any part."
 
 
 def _complete(typed: str, names: list[str]) -> Completion:

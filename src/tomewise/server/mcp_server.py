@@ -6,8 +6,10 @@ from contextlib import nullcontext
 from typing import Any
 from urllib.parse import quote
 
-from mcp.server.mcpserver import MCPServer, ResourceSecurity
-from mcp.types import Resource, ToolAnnotations
+from mcp.server.mcpserver import Context, MCPServer, ResourceSecurity
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult, Resource, ToolAnnotations
+from pydantic import ValidationError
 
 from tomewise import __version__
 from tomewise.server.mcp_library import Admit, Library
@@ -39,10 +41,28 @@ class TomeServer(MCPServer[Any]):
         )
         self._library = library
 
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """As the package, which refuses arguments in the words of its own libraries: here it is one sentence."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            raise ToolError(_explain_arguments(name, error.__cause__)) from error.__cause__
+
     async def list_resources(self) -> list[Resource]:
         """One resource for each tome."""
         names = sorted(self._library.tomes)
         return [Resource(uri=f"tome://{quote(name, safe='')}", name=name, mime_type="text/plain") for name in names]
+
+
+def _explain_arguments(tool: str, error: ValidationError) -> str:
+    """The first argument that does not fit. Its value is not repeated: it may be long."""
+    fault = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(map(str, fault["loc"]))
+    return f"{tool}: {place[:100]}: {fault['msg'][:300]}"
 
 
 def make_server(library: Library, *, write: bool = False, admit: Admit = nullcontext) -> TomeServer:

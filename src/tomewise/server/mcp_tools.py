@@ -210,28 +210,27 @@ def _read(store: Store, document: str, span: tuple[int, int | None], passage: st
         name, (start, end) = found.document, find_span(key, neighbours, store)
     else:
         name, (start, end) = find_document(document, store).id, (span[0], span[1] if span[1] is not None else 1 << 62)
-    whole = store.document(name)
-    end = min(end, len(whole.text))
+    record = store.record(name)
+    end = min(end, record.characters)
     if not 0 <= start < end:
-        raise UsageError(f"characters {start} to {end} hold nothing: the document has {len(whole.text)} characters")
+        raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
+    text = store.text_between(name, start, min(end, start + MOST_BYTES))  # a longer part cannot fit
     spans = [
         PassageSpan(passage=each.id, position=each.position, start=each.start, end=each.end)
-        for each in store.passages_of([name]).values()
-        if start <= each.start < end
+        for each in store.passages_between(name, start, start + len(text)).values()
+        if start <= each.start
     ]
 
     def make(length: int) -> CallToolResult:
         last, shown = start + length, show_name(name)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in spans if each.start < last]
-        size = {"start": start, "end": last, "characters": len(whole.text)}
-        text = neutralise(whole.text[start:last])
-        title = show_name(whole.title)
-        result = TextResult(document=shown, title=title, **size, text=text, passages=inside, rest=rest)
+        size = {"start": start, "end": last, "characters": record.characters}
+        part, title = neutralise(text[:length]), show_name(record.title)
+        result = TextResult(document=shown, title=title, **size, text=part, passages=inside, rest=rest)
         return make_reply(result, write_text(result))
 
-    # A longer part cannot fit, so do not measure a whole novel.
-    return fit_reply(make, min(end - start, MOST_BYTES))
+    return fit_reply(make, len(text))
 
 
 def _list_records(records: list[DocumentRecord], skip: int, count: int) -> CallToolResult:

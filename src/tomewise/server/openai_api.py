@@ -10,16 +10,16 @@ from tomewise.errors import UnknownName
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.bodies import Ask
 from tomewise.server.chat_turns import answer_task, read_chat
-from tomewise.server.errors import explain_error
+from tomewise.server.errors import OPENAI, explain_error, make_openai_body
 from tomewise.server.openai_bodies import Chat
-from tomewise.server.openai_replies import Completion, Written, make_error_body, write_answer, write_data
+from tomewise.server.openai_replies import Completion, Written, write_answer, write_data
 from tomewise.server.ready_models import list_models
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected
 from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Event, Spent, Usage
 
-router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
+router = APIRouter(prefix=OPENAI, tags=["OpenAI-compatible"])
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -58,7 +58,7 @@ async def complete(body: Chat, request: Request, service: Wanted) -> Response | 
             emit(completion.chunk({}, "stop"))
         emit(_DONE)
 
-    return EventStream(produce, request.app.state.stopping, write_data(make_error_body(refuse_stopping())))
+    return EventStream(produce, request.app.state.stopping, write_data(make_openai_body(refuse_stopping())))
 
 
 async def _answer(service: Service, body: Chat, completion: Completion, address: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ async def _stream(service: Service, body: Chat, completion: Completion, address:
         data = await service.answer_json(tome, answer)
         _emit_answer(completion, body, write_answer(answer, name, address), answer, data, emit)
     except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
-        emit(write_data(make_error_body(explain_error(error), service.library.clean)))
+        emit(write_data(make_openai_body(explain_error(error), service.library.clean)))
 
 
 def _emit_answer(

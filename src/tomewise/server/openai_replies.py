@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from tomewise.place import describe_place
-from tomewise.server.errors import HttpError
 from tomewise.types import Answer, Citation, Usage
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
-_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def write_answer(answer: Answer, tome: str, address: str) -> Written:
     Chat clients show Markdown, and an image in it is fetched from wherever a document says: so all signs of Markdown in
     the texts of models and documents are escaped.
     """
-    text = escape_markdown(answer.text or f"The memory does not hold the answer. {answer.missing}".strip())
+    text = escape_markdown(answer.text or _decline(answer.missing))
     marks = "".join(f" [{number}]" for number, _ in enumerate(answer.citations, start=1))
     lines = [_write_citation(number, each) for number, each in enumerate(answer.citations, start=1)]
     annotations = []
@@ -105,10 +102,8 @@ def usage_of(usage: Usage) -> dict[str, int]:
     }
 
 
-def make_error_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
-    """A refusal in the shape of OpenAI's protocol."""
-    kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
-    return {"error": {"message": clean(error.message), "type": kind, "param": None, "code": error.code}}
+def _decline(missing: str) -> str:
+    return f"The memory does not hold the answer{f': {missing}' if missing else ''}".rstrip(".") + "."
 
 
 def _write_citation(number: int, citation: Citation) -> str:

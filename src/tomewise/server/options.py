@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TypeVar
 from tomewise.errors import UsageError
 
 Number = TypeVar("Number", int, float)
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d+)?")
 MAX_UPLOAD = 100_000_000  # bytes
 
 
@@ -48,7 +50,10 @@ class ServerOptions:
     bounds: Bounds = Bounds()
 
     def check(self) -> ServerOptions:
-        """The options, unchanged. Raises UsageError for a server that anybody in the network could use."""
+        """The options, unchanged. Raises UsageError for what cannot be served.
+
+        That includes a server that anybody in the network could use.
+        """
         if self.token is None and not is_loopback(self.host):
             raise UsageError(
                 f"a server at {self.host} without a token is open to the network: leave out --no-token, or --host"
@@ -57,7 +62,18 @@ class ServerOptions:
             len(self.token) >= 16 and self.token.isascii() and self.token.isprintable() and " " not in self.token
         ):
             raise UsageError("TOMEWISE_TOKEN must have 16 or more characters, all ASCII, no blanks: make a longer one")
+        for name in self.allow_hosts:
+            if not _HOST.fullmatch(name):
+                raise UsageError(f"--allow-host {name}: give a name alone, such as tomes.example or tomes.example:8443")
+        if self.evaluations is not None and not self.evaluations.is_dir():
+            raise UsageError(f"the folder {self.evaluations} does not exist: name one that `tome eval run` has written")
         return self
+
+    @property
+    def prefix(self) -> str:
+        """The path at which a proxy serves this, with a slash before and none after it; empty for none."""
+        path = self.root_path.strip("/")
+        return f"/{path}" if path else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -9,7 +9,8 @@ from fastapi import Query
 
 PAGE = 100
 Limit = Annotated[int, Query(ge=1, le=1000)]
-Start = Annotated[int, Query(ge=0)]
+MOST_START = 10**12  # a larger number does not fit into a store
+Start = Annotated[int, Query(ge=0, le=MOST_START)]
 
 
 def make_page(name: str, rows: Sequence[dict[str, Any]], key: str, after: str, limit: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from tomewise.pictures import LIMIT
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.service import Wanted
-from tomewise.server.traces import bound_number
+from tomewise.server.traces import check_number
 
 router = APIRouter(prefix="/api/tomes/{tome}", tags=["pictures"])
 _MOST_HOPS = 20
@@ -36,7 +36,7 @@ async def draw_layer(
 ) -> dict[str, Any]:
     """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
     opened = await service.library.open(tome)
-    number = None if trace is None else bound_number(trace)
+    number = None if trace is None else check_number(trace)
     draw = partial(opened.draw_layer, layer, around=around, hops=hops, limit=limit, trace=number)
     return (await asyncio.to_thread(draw)).as_json()
 
@@ -45,4 +45,4 @@ async def draw_layer(
 async def draw_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """The working memory behind a stored answer as a picture."""
     opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.draw_trace, bound_number(number))).as_json()
+    return (await asyncio.to_thread(opened.draw_trace, check_number(number))).as_json()

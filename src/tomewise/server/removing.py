@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from tomewise.errors import UnknownName
 from tomewise.memory.dependants import count_dependants
 from tomewise.server.bodies import MOST_ID
+from tomewise.server.exact_documents import find_record
 from tomewise.server.service import Wanted
-from tomewise.tome.inputs import suggest_document
 from tomewise.tome.tome import Tome
 
 router = APIRouter(prefix="/api/tomes", tags=["tomes"])
@@ -28,8 +27,7 @@ async def foresee_removal(
 
 def _foresee(tome: Tome, id: str) -> dict[str, Any]:
     store = tome.store
-    if store.digest(id) is None:
-        raise UnknownName(f"no document {id!a} in {store.address}: {suggest_document(id, store)}")
+    find_record(id, store)
     passages = store.passages_of([id])
     gone = {passage.id for passage in passages.values()}
     answers = sum(not gone.isdisjoint(turn.passages) for record in tome.sessions() for turn in record.turns)

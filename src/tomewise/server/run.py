@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import sys
@@ -52,6 +53,7 @@ class _Server(uvicorn.Server):
 def serve(library: Library, options: ServerOptions, announce: Callable[[str], None], *, browse: bool = False) -> None:
     """Serve until a signal ends it. `announce` gets the address as soon as the server listens. Raises UsageError."""
     options.check()
+    library.check()
     sys.setswitchinterval(_TURN_SECONDS)
     listener = _listen(options.host, options.port)
     options = replace(options, port=listener.getsockname()[1])
@@ -82,7 +84,7 @@ def make_address(options: ServerOptions) -> str:
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(options.host, options.host)
     host = f"[{host}]" if ":" in host and not host.startswith("[") else host
     token = f"?token={options.token}" if options.token else ""
-    return f"http://{host}:{options.port}{options.root_path.rstrip('/')}/{token}"
+    return f"http://{host}:{options.port}{options.prefix}/{token}"
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -95,6 +97,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(2048)
     except OSError as error:
         listener.close()
-        raise UsageError(f"cannot listen at {host}, port {port}: {error.strerror}; choose another --port") from None
+        remedy = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise UsageError(f"cannot listen at {host}, port {port}: {error.strerror}; choose another {remedy}") from None
     listener.set_inheritable(False)
     return listener

@@ -43,7 +43,7 @@ class Security:
         self._token = options.token
         self._cookie = f"tome-{options.port}"
         self._read_only = options.read_only
-        self._root_path = options.root_path.rstrip("/")
+        self._prefix = options.prefix
         own = {*_LOCAL, options.host, *options.allow_hosts} - {"0.0.0.0", "::"}
         self._hosts = {f"{host}:{options.port}".lower() for host in own} | {
             host.lower() for host in options.allow_hosts
@@ -54,6 +54,7 @@ class Security:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # a WebSocket is closed: nothing here speaks it
+        scope = self._take_off_prefix(scope)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -65,12 +66,19 @@ class Security:
         try:
             entry = self._check(scope)
         except HttpError as error:
-            await send_error(send_with_headers, error)
+            await send_error(send_with_headers, error, scope["path"])
             return
         if entry is not None:
             await self._trade(scope, entry, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
+
+    def _take_off_prefix(self, scope: Scope) -> Scope:
+        """The request without the path at which a proxy serves this. Some proxies take that off, and others do not."""
+        path = scope["path"]
+        if self._prefix and f"{path}/".startswith(f"{self._prefix}/"):
+            path = path[len(self._prefix) :] or "/"
+        return {**scope, "root_path": self._prefix, "path": path}
 
     def _check(self, scope: Scope) -> str | None:
         """The token to trade for a cookie, if the address holds one. Raises HttpError for what is refused."""
@@ -115,8 +123,8 @@ class Security:
     async def _trade(self, scope: Scope, token: str, send: Send) -> None:
         """Set the cookie, and send the browser to the same address without the token."""
         rest = [(name, value) for name, value in _read_query(scope).items() if name != "token"]
-        address = f"{self._root_path}/" + (f"?{urlencode(rest)}" if rest else "")
-        path = self._root_path or "/"
+        address = f"{self._prefix}/" + (f"?{urlencode(rest)}" if rest else "")
+        path = self._prefix or "/"
         cookie = f"{self._cookie}={_make_cookie(token)}; HttpOnly; SameSite=Strict; Path={path}"
         headers = [(b"location", address.encode("ascii")), (b"set-cookie", cookie.encode("ascii"))]
         await send({"type": "http.response.start", "status": 303, "headers": [*headers, (b"content-length", b"0")]})

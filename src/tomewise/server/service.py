@@ -103,7 +103,7 @@ async def find_variant(tome: Tome, body: Ask) -> Variant:
     return choose_bounded(body.system or begun_with, body.settings)
 
 
-def _find_service(request: Request) -> Service:
+async def _find_service(request: Request) -> Service:  # FastAPI would call a plain function in a thread
     service: Service = request.app.state.service
     return service
 

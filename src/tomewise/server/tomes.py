@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from tomewise.errors import UnknownName
 from tomewise.place import as_plain_data, describe_place
 from tomewise.server.bodies import MOST_ID, NewTome
+from tomewise.server.exact_documents import find_record
 from tomewise.server.library import OpenTome
-from tomewise.server.paging import PAGE, Limit, Start, make_page
+from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.service import Wanted
 from tomewise.store.contract import Store
-from tomewise.tome.inputs import suggest_document
 from tomewise.tome.reports import contents_json
 
 router = APIRouter(prefix="/api/tomes", tags=["tomes"])
@@ -69,7 +68,7 @@ async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, li
 async def remove_document(tome: str, id: Id, service: Wanted) -> dict[str, Any]:
     """Forget a document, by its exact id, and everything that rests on it alone."""
     opened = await service.library.open(tome)
-    await asyncio.to_thread(_check_document, opened.store, id)
+    await asyncio.to_thread(find_record, id, opened.store)
     return asdict(await opened.aremove(id))
 
 
@@ -79,7 +78,7 @@ async def read_text(
     id: Id,
     service: Wanted,
     start: Start = 0,
-    end: Annotated[int | None, Query(ge=0)] = None,
+    end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> dict[str, Any]:
     """A slice of the text of a document, at most 100,000 characters, and the places of its passages."""
     store = (await service.library.open(tome)).store
@@ -102,17 +101,15 @@ def _clean(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_slice(store: Store, id: str, start: int, end: int | None) -> dict[str, Any]:
-    _check_document(store, id)
-    document = store.document(id)
-    text = document.text
-    last = min(len(text), start + _MOST_CHARACTERS, len(text) if end is None else end)
-    piece = text[start:last]
+    record = find_record(id, store)
+    last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
+    piece = store.text_between(id, start, last)
     return {
         "id": id,
-        "title": document.title,
+        "title": record.title,
         "start": start,
         "end": start + len(piece),
-        "characters": len(text),
+        "characters": record.characters,
         "text": piece,
         "passages": [
             {
@@ -121,19 +118,13 @@ def _read_slice(store: Store, id: str, start: int, end: int | None) -> dict[str,
                 "end": passage.end,
                 "place": describe_place(passage.place),
             }
-            for passage in store.passages_between(id, start, last).values()
+            for passage in store.passages_between(id, start, start + len(piece)).values()
         ],
     }
 
 
-def _check_document(store: Store, id: str) -> None:
-    if store.digest(id) is None:
-        raise UnknownName(f"no document {id!a} in {store.address}: {suggest_document(id, store)}")
-
-
 def _show_document(store: Store, id: str, start: int, limit: int) -> dict[str, Any]:
-    _check_document(store, id)
-    record = next(record for record in store.documents() if record.id == id)
+    record = find_record(id, store)
     passages = [passage for passage in store.passages_of([id]).values() if passage.position >= start]
     return {
         **_clean(asdict(record)),

@@ -38,14 +38,14 @@ async def list_traces(
 async def show_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
-    return (await asyncio.to_thread(opened.trace, bound_number(number))).as_json()
+    return (await asyncio.to_thread(opened.trace, check_number(number))).as_json()
 
 
 @router.delete("/traces/{number}")
 async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """Delete a trace. Its number is not used again."""
     opened = await service.library.open(tome)
-    await asyncio.to_thread(opened.delete_trace, bound_number(number))
+    await asyncio.to_thread(opened.delete_trace, check_number(number))
     return {"deleted": number}
 
 
@@ -75,9 +75,11 @@ async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any
     return {"deleted": name}
 
 
-def bound_number(number: int) -> int:
-    """The number of a trace, or 0 for one that no trace has."""
-    return number if 0 < number < _MOST_NUMBER else 0  # a larger number does not fit into a store, and names no trace
+def check_number(number: int) -> int:
+    """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
+    if not 0 < number < _MOST_NUMBER:
+        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
+    return number
 
 
 def _list_traces(tome: Tome, before: int, limit: int) -> dict[str, Any]:

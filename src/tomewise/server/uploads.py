@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
@@ -37,11 +37,11 @@ async def receive_files(request: Request, folder: Path) -> list[tuple[str, str]]
     if not boundary:
         raise _refuse("its content type names no boundary")
     form = _Form(folder, frozenset(await asyncio.to_thread(list_suffixes)))  # it looks for plugins
-    parser = MultipartParser(boundary, form.callbacks)
     try:
+        parser = MultipartParser(boundary, form.callbacks)
         async for chunk in request.stream():
             await asyncio.to_thread(parser.write, chunk)
-    except MultipartParseError:
+    except FormParserError:  # also where the boundary is too long
         raise _refuse("its parts cannot be separated") from None
     except ClientDisconnect:
         raise _refuse("it was cut off") from None

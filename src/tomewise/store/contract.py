@@ -50,6 +50,14 @@ class Texts(Protocol):
         """A document with its text. Raises UnknownName."""
         ...
 
+    def record(self, document: DocumentId) -> DocumentRecord:
+        """A document without its text. Raises UnknownName."""
+        ...
+
+    def text_between(self, document: DocumentId, start: int, end: int) -> str:
+        """The characters of a document from `start` to before `end`, as far as there are any. Raises UnknownName."""
+        ...
+
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
         """The passages that exist by node key, in the order of the keys given, or all in document order."""
         ...

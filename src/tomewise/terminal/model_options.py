@@ -35,7 +35,9 @@ class ModelOptions:
     ] = None
     max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more model calls than this.")] = None
     max_tokens: Annotated[int | None, typer.Option(min=0, help="Stop before more tokens than this may be used.")] = None
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before more dollars than this may be spent.")] = None
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before more dollars than this may be spent.")] = (
+        None
+    )
 
     def choose(self, settings: Settings) -> Settings:
         """The settings, with what the options say in their place. Raises UsageError for two models of one role."""

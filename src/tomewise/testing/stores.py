@@ -50,6 +50,11 @@ def check_texts(store: Store) -> None:
     assert [record.id for record in store.documents()] == ["a", "b", "c"], "documents must be ordered by id"
     assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
     assert store.document("b") == _document("b"), "a document must come back as it was added"
+    assert store.record("b") == store.documents()[1]
+    text = _document("b").text
+    assert store.text_between("b", 2, 6) == text[2:6]
+    assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
+    assert store.text_between("b", 6, 2) == store.text_between("b", len(text) + 9, len(text) + 10) == ""
     assert store.origins() == dict.fromkeys("abc", "memory")
     assert store.digest("a") is not None
     assert store.digest("no such document") is None
@@ -79,8 +84,13 @@ def check_texts(store: Store) -> None:
     year = Condition("year", ">", 1911)
     assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
     _check_places(store)
+    for ask in (store.document, store.record, lambda name: store.text_between(name, 0, 9)):
+        _expect_unknown(ask)
+
+
+def _expect_unknown(ask: Callable[[str], object]) -> None:
     try:
-        store.document("no such document")
+        ask("no such document")
     except UnknownName:
         return
     raise AssertionError("an unknown document must raise UnknownName")

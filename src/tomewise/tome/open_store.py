@@ -8,7 +8,8 @@ from pathlib import Path
 from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
 from tomewise.store.sqlite.store import SqliteStore
-from tomewise.trust import refuse_folder
+from tomewise.tome.embedder_address import find_embedder
+from tomewise.types import Embedder
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False) -> Store:
@@ -40,12 +41,10 @@ def delete_empty_store(path: Path) -> None:
     shutil.rmtree(store.cache_folder, ignore_errors=True)
 
 
-def read_embedder(path: Path, *, read_only: bool = False) -> str:
-    """The name of the embedder that the tome at a path was made with. Raises StoreError, UsageError."""
+def recall_embedder(path: Path, base_url: str | None, *, read_only: bool = False) -> Embedder:
+    """The embedder that the tome at a path was made with, as `Tome.open` finds it. Raises StoreError, UsageError."""
     store = open_store(path, create=False, read_only=read_only)
     try:
-        name = store.meta("embedder") or "bundled"
+        return find_embedder(store, None, base_url)
     finally:
         store.close()
-    refuse_folder(name, str(path))  # the tome may come from anyone
-    return name

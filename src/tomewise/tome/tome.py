@@ -27,7 +27,8 @@ from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import Choice, choose_variant, parse_variant
+from tomewise.systems.spec import Choice, choose_variant
+from tomewise.tome.arguments import check_arguments
 from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import find_embedder, remember_address
 from tomewise.tome.entities import FoundEntity, read_entity
@@ -39,8 +40,8 @@ from tomewise.tome.open_store import open_store
 from tomewise.tome.overview import write_overview
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
-from tomewise.tome.session_record import SESSION_LIMIT, check_session_limit
-from tomewise.tome.traces import TRACE_BYTES, check_trace_bytes
+from tomewise.tome.session_record import SESSION_LIMIT
+from tomewise.tome.traces import TRACE_BYTES
 from tomewise.types import (
     Change,
     Closable,
@@ -126,20 +127,23 @@ class Tome(Drawings):
         together.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import check_models, check_settings, choose_model, list_roles
-        from tomewise.language.spec import check_address
+        from tomewise.language.choose_model import check_settings, choose_model
 
         named = signature(cls.open).parameters.values()
         check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
-        check_trace_bytes(trace_bytes)
-        check_session_limit(session_limit)
-        parse_variant(system)
-        templates = Prompts(Path(prompts) if prompts else None)
-        templates.check_files(list_roles())
-        bounds = Bounds.of(seconds=read_seconds, memory=read_memory, characters=read_characters)
-        check_models(model, models or {}, model_settings.get("base_url"))
-        if embedder_base_url:
-            check_address(embedder_base_url)
+        templates, bounds = check_arguments(
+            model=model,
+            models=models,
+            base_url=model_settings.get("base_url"),
+            embedder_base_url=embedder_base_url,
+            prompts=prompts,
+            read_seconds=read_seconds,
+            read_memory=read_memory,
+            read_characters=read_characters,
+            trace_bytes=trace_bytes,
+            session_limit=session_limit,
+            system=system,
+        )
         store = open_store(Path(path), create=create and not read_only, read_only=read_only)
         try:
             embedder = find_embedder(store, embedder, embedder_base_url)
@@ -151,14 +155,15 @@ class Tome(Drawings):
         return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit, system)
 
     @classmethod
-    def from_settings(cls, settings: Settings | None = None, *, create: bool = True) -> Tome:
+    def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
         """Open the tome that the command `tome` would open here, with the same model, embedder and limits.
 
-        Without `settings`, those of the environment and the configuration files count (see `settings.load`). Raises
-        what `open` raises, and UsageError for settings that cannot be used.
+        Without `settings`, those of the environment and the configuration files count (see `settings.load`). `changes`
+        are arguments of `open` that come before the settings. Raises what `open` raises, and UsageError for settings
+        that cannot be used.
         """
         settings = load() if settings is None else settings
-        values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+        values = {field.name: getattr(settings, field.name) for field in fields(settings)} | changes
         return cls.open(values.pop("tome"), create=create, **values)
 
     def __enter__(self) -> Tome:

@@ -90,11 +90,8 @@ def _as_store_error(path: Path, cause: str) -> StoreError:
 def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> None:
     with engine.connect() as connection:
         application, version = _marks(connection)
-        if version > LATEST and application == APPLICATION_ID:
-            raise StoreError(
-                f"{path} was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
-                "upgrade with `pip install -U tomewise`"
-            )
+        if application == APPLICATION_ID:
+            refuse_newer(version, path)
         if application != APPLICATION_ID and not (create and _is_blank(connection)):
             raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
     if application != APPLICATION_ID or version < LATEST:
@@ -105,6 +102,20 @@ def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> No
             )
         with begin_write(engine, path) as connection:
             migrate(connection)
+
+
+def refuse_newer(version: int, path: Path) -> None:
+    """Raise StoreError for a format that this version of Tomewise does not know."""
+    if version > LATEST:
+        raise StoreError(
+            f"{path} was written by a newer Tomewise (format {version}, this one reads up to {LATEST}): "
+            "upgrade with `pip install -U tomewise`"
+        )
+
+
+def read_version(connection: Connection) -> int:
+    """The format of the file now: another program may have changed it since it was opened."""
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
 
 
 def is_read_only(path: Path) -> bool:
@@ -174,7 +185,7 @@ def _check_header(path: Path) -> None:
 def _marks(connection: Connection) -> tuple[Any, Any]:
     return (
         connection.exec_driver_sql("PRAGMA application_id").scalar_one(),
-        connection.exec_driver_sql("PRAGMA user_version").scalar_one(),
+        read_version(connection),
     )
 
 

@@ -13,7 +13,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 from sqlalchemy import Connection, Engine
 
 from tomewise.errors import Locked, StoreError
-from tomewise.store.sqlite.database import begin_write, is_read_only, translate_errors
+from tomewise.store.sqlite.database import begin_write, is_read_only, read_version, refuse_newer, translate_errors
 
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
@@ -94,6 +94,12 @@ class Session:
         self._engine.dispose(close=not forked)  # in a fork, the connections belong to the parent process
 
     def check(self) -> None:
+        """Raise StoreError if the store cannot be used any more: it is closed, or a newer Tomewise changed the file."""
+        with self.read() as connection:
+            version = read_version(connection)
+        refuse_newer(version, self.path)
+
+    def _check_open(self) -> None:
         """Raise StoreError if the store is closed, or if another process opened it and forked this one."""
         if self._process == os.getpid():
             return
@@ -104,7 +110,7 @@ class Session:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent view of the tome. Raises StoreError."""
-        self.check()
+        self._check_open()
         with translate_errors(self.path), self._engine.connect() as connection:
             yield connection
 
@@ -162,6 +168,6 @@ class Session:
             self._turn.release()
 
     def _check_writable(self) -> None:
-        self.check()
+        self._check_open()
         if self.read_only:
             raise StoreError(f"{self.path} may only be read: {self._remedy}")

@@ -19,6 +19,17 @@ from tomewise.store.sqlite.session import Session
 from tomewise.store.sqlite.write import among
 from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
 
+_COUNT = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
+_RECORDS = select(
+    documents.c.id,
+    documents.c.title,
+    documents.c.source,
+    documents.c.digest,
+    documents.c.characters,
+    documents.c.metadata,
+    _COUNT.label("passages"),
+)
+
 
 class StoredTexts(Session):
     """See `store.contract.Texts`."""
@@ -30,23 +41,9 @@ class StoredTexts(Session):
 
     def documents(self) -> list[DocumentRecord]:
         """All documents, ordered by id."""
-        count = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
-        columns = (documents.c.id, documents.c.title, documents.c.source, documents.c.digest, documents.c.characters)
-        query = select(*columns, documents.c.metadata, count.label("passages")).order_by(documents.c.id)
         with self.read() as connection:
-            rows = connection.execute(query).all()
-        return [
-            DocumentRecord(
-                id=id_,
-                title=title,
-                source=source,
-                digest=digest,
-                characters=characters,
-                passages=passages,
-                metadata=json.loads(metadata),
-            )
-            for id_, title, source, digest, characters, metadata, passages in rows
-        ]
+            rows = connection.execute(_RECORDS.order_by(documents.c.id)).all()
+        return [_make_record(*row) for row in rows]
 
     def origins(self) -> dict[DocumentId, str]:
         """The source that each document came from, by the document's id."""
@@ -66,8 +63,28 @@ class StoredTexts(Session):
         with self.read() as connection:
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
-            raise UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
+            raise self._refuse(document)
         return Document(**{**row, "metadata": json.loads(row["metadata"])})
+
+    def record(self, document: DocumentId) -> DocumentRecord:
+        """A document without its text. Raises UnknownName."""
+        with self.read() as connection:
+            row = connection.execute(_RECORDS.where(documents.c.id == document)).one_or_none()
+        if row is None:
+            raise self._refuse(document)
+        return _make_record(*row)
+
+    def text_between(self, document: DocumentId, start: int, end: int) -> str:
+        """The characters of a document from `start` to before `end`, as far as there are any. Raises UnknownName."""
+        piece = func.substr(documents.c.text, start + 1, max(0, end - start))  # SQLite counts characters from 1
+        with self.read() as connection:
+            text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
+        if text is None:
+            raise self._refuse(document)
+        return text
+
+    def _refuse(self, document: DocumentId) -> UnknownName:
+        return UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
         """Passages by node key, in the order of the keys given, or all in document order."""
@@ -205,6 +222,21 @@ class StoredTexts(Session):
             return rows
         by_key = {row["key"]: row for row in rows}
         return [by_key[key] for key in wanted if key in by_key]
+
+
+def _make_record(
+    id: str, title: str, source: str, digest: str, characters: int, metadata: str, passages: int
+) -> DocumentRecord:
+    """The record of a row of `_RECORDS`, in the order of its columns."""
+    return DocumentRecord(
+        id=id,
+        title=title,
+        source=source,
+        digest=digest,
+        characters=characters,
+        passages=passages,
+        metadata=json.loads(metadata),
+    )
 
 
 def _nodes(rows: list[dict[str, Any]]) -> dict[int, Node]:
