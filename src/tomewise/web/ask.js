@@ -1,7 +1,7 @@
 // Asking: a chat with sessions; and the question, its forms and its turn, which a comparison uses too.
 import {
-  Button, Empty, ErrorNotice, Field, Loading, Menu, Notice, TomeError,
-  count, formatCount, formatSeconds, html, kept, link, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState,
+  Button, Empty, ErrorNotice, Field, Loading, Menu, NoSystem, Notice, TomeError,
+  count, findSystem, formatCount, formatSeconds, html, kept, link, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState,
 } from "./parts.js";
 import { get, getAll, send, stream, tomePath, waitForServer } from "./api.js";
 import { AnswerActions, AnswerView, Draft, TraceView, Understood, UsageLine } from "./trace.js";
@@ -69,7 +69,7 @@ export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
     <h2 class="question" dir="auto">${body.question}</h2>
     ${body.options?.length ? html`<ol class="options-list">${body.options.map((option, place) => html`<li key=${place} dir="auto"><b>${letter(place)}</b> ${option}</li>`)}</ol>` : null}
     <${Understood} answer=${answer} asked=${body.question} />
-    ${turn.number ? html`<${StoredTrace} tome=${tome} number=${turn.number} />` : html`<${TraceView} events=${turn.events ?? []} live=${busy} />`}
+    ${turn.number ? html`<${StoredTrace} tome=${tome} number=${turn.number} />` : html`<${TraceView} events=${turn.events ?? []} live=${busy} tome=${tome} number=${answer?.trace} />`}
     ${turn.draft ? html`<${Draft} text=${turn.draft} />` : null}
     ${answer ? html`<${AnswerView} answer=${answer} tome=${tome} />` : null}
     ${turn.text !== undefined && !answer ? html`<p class="answer-text" dir="auto">${turn.text || "Declined, or its sources were removed."}</p>` : null}
@@ -105,7 +105,7 @@ function StoredTrace({ tome, number }) {
   const [open, setOpen] = useState(false);
   const { data, error } = useGet(open ? tomePath(tome, "traces", String(number)) : null);
   const waiting = data ? null : error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`;
-  return html`<${TraceView} events=${data?.events ?? []} waiting=${waiting} onToggle=${(event) => setOpen(event.currentTarget.open)} />`;
+  return html`<${TraceView} events=${data?.events ?? []} tome=${tome} number=${number} waiting=${waiting} onToggle=${(event) => setOpen(event.currentTarget.open)} />`;
 }
 
 function letter(place) {
@@ -119,10 +119,24 @@ function nameSystem(choice) {
   return choice.variant ? `${choice.system}:${choice.variant}` : choice.system;
 }
 
+/** The choice that such a name makes. */
+export function readChoice(name, settings = {}) {
+  const [system, variant = ""] = name.split(/:(.*)/s);
+  return { system, variant, settings };
+}
+
+/** What keeps a chosen system from answering: no such system, or memory that it needs and that is not built. */
+export function Hindrance({ choice, onChange, info, ready, tome }) {
+  const known = findSystem(choice.system, info.systems);
+  if (!known) return html`<${NoSystem} name=${choice.system} systems=${info.systems} onTake=${(name) => onChange(readChoice(name))} />`;
+  if (ready.includes(known.name)) return null;
+  return html`<p class="composer-note">${choice.system} needs memory that is not built yet. <a href=${link(tome, "build", { system: choice.system })}>See what it costs</a></p>`;
+}
+
 export function SystemSelect({ choice, onChange, info, ready, label = "System", locked }) {
   const groups = [["Ready", info.systems.filter((system) => ready.includes(system.name))], ["Needs a build first", info.systems.filter((system) => !ready.includes(system.name))]];
   return html`<select aria-label=${label} class="system" disabled=${Boolean(locked)} value=${choice.system} title=${locked || undefined}
-    onChange=${(event) => onChange({ system: event.target.value, variant: "", settings: {} })}>
+    onChange=${(event) => onChange(readChoice(event.target.value))}>
     ${groups.map(([title, systems]) => systems.length ? html`<optgroup key=${title} label=${title}>${systems.map((system) => html`<option key=${system.name} value=${system.name}>${system.name}</option>`)}</optgroup>` : null)}
     ${info.systems.some((system) => system.name === choice.system) ? null : html`<option value=${choice.system}>${choice.system}</option>`}
   </select>`;
@@ -131,7 +145,7 @@ export function SystemSelect({ choice, onChange, info, ready, label = "System", 
 /** Fields for the settings of a system, made from what it says of them. A field left as it is keeps the default. */
 export function SettingsForm({ choice, onChange, info }) {
   const system = info.systems.find((each) => each.name === choice.system);
-  if (!system?.settings) return html`<p class="soft">This system has no settings.</p>`;
+  if (!system) return html`<p class="soft">The settings of ${choice.system} are not listed here.</p>`;
   const put = (name, value) => {
     const { [name]: _, ...rest } = choice.settings;
     onChange({ ...choice, settings: value === undefined ? rest : { ...rest, [name]: value } });
@@ -239,12 +253,11 @@ function useSessions(tome) {
 /** What an address asks to be filled in, such as that of a stored question to ask again; null for none. */
 function readForm(query) {
   if (!query.question) return null;
-  const [system, variant = ""] = (query.system || "hybrid").split(/:(.*)/s);
   const settings = readJson(query.settings);
   const options = readJson(query.options);
   return {
     question: query.question,
-    choice: { system, variant, settings: settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {} },
+    choice: readChoice(query.system || "hybrid", settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {}),
     extras: { ...NO_EXTRAS, options: Array.isArray(options) ? options.map(String) : [], instructions: query.instructions ?? "" },
   };
 }
@@ -262,7 +275,7 @@ export function AskView({ tome, query, info, navigate }) {
   const summary = useGet(tomePath(tome));
   const sessions = useSessions(tome);
   const chat = useKept(nameChat(tome, session), () => makeChat(tome, session));
-  const [choice, setChoice] = useState({ system: query.system || "hybrid", variant: "", settings: {} });
+  const [choice, setChoice] = useState(() => readChoice(query.system || "hybrid"));
   const [extras, setExtras] = useState(NO_EXTRAS);
   const [alone, setAlone] = useState(info.read_only);
   const [written, setWritten] = useState(""); // a question that an address wrote
@@ -277,7 +290,7 @@ export function AskView({ tome, query, info, navigate }) {
     setExtras(form.extras);
     location.replace(link(tome, "ask", { session })); // so that it is filled in once
   }, [query.question]);
-  useEffect(() => { if (query.system && !query.question) setChoice({ system: query.system, variant: "", settings: {} }); }, [query.system]);
+  useEffect(() => { if (query.system && !query.question) setChoice(readChoice(query.system)); }, [query.system]);
   const stop = () => chat.leaving?.abort();
   useKeys("Ask", [["/", "write a question", () => input.current?.focus()], ["Escape", "stop", stop]]);
 
@@ -444,7 +457,6 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
   }, [written]);
   const [open, setOpen] = useState(false);
   const extra = countExtras(record ? { settings: {} } : choice, extras);
-  const isReady = record || ready.includes(choice.system);
   const submit = (event) => {
     event?.preventDefault();
     if (!text.trim() || busy) return;
@@ -461,7 +473,7 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
       ${record || info.read_only ? null : html`<label class="check"><input type="checkbox" checked=${alone} onChange=${(event) => setAlone(event.target.checked)} /> Each question alone: keep no session</label>`}
       ${record ? html`<p class="soft">This session began with ${record.system}: its first question fixed the system and its settings.</p>` : html`<${SettingsForm} choice=${choice} onChange=${setChoice} info=${info} />`}
     </div>` : null}
-    ${isReady ? null : html`<p class="composer-note">${choice.system} needs memory that is not built yet. <a href=${link(tome, "build", { system: choice.system })}>See what it costs</a></p>`}
+    ${record ? null : html`<${Hindrance} choice=${choice} onChange=${setChoice} info=${info} ready=${ready} tome=${tome} />`}
     <label class="hidden" for="question">Question</label>
     <textarea id="question" ref=${input} rows=${Math.min(8, Math.max(1, text.split("\n").length, Math.ceil(text.length / 80)))} value=${text} placeholder=${record ? "Ask a follow-up question" : "Ask a question"} maxlength="100000"
       onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>

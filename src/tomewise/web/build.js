@@ -1,7 +1,7 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
-  Button, Empty, ErrorNotice, Fold, Head, Loading, Progress, Table, Tag, Time, TomeError,
-  count, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
+  Button, Empty, ErrorNotice, Fold, Head, Loading, NoSystem, Progress, Table, Tag, Time, TomeError,
+  count, findSystem, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
 
@@ -119,7 +119,8 @@ export function BuildView({ tome, query, info, navigate }) {
   const jobs = useJobs(tome, summary.reload);
   const needing = useMemo(() => info.systems.filter((system) => system.layers?.length), [info]);
   const { data, error } = summary;
-  const chosen = info.systems.find((system) => system.name === query.system) ?? needing.find((system) => system.name === "comorag") ?? needing[0];
+  const known = query.system ? findSystem(query.system, info.systems) : needing.find((system) => system.name === "comorag") ?? needing[0];
+  const chosen = useMemo(() => known && { ...known, name: query.system || known.name, base: known.name }, [known, query.system]);
   const builds = jobs.jobs.filter((job) => job.kind === "build");
   const shown = builds.filter(isPressing);
   return html`<${Head} title="Build memory">Some systems answer from more than passages. A build reads the documents once, and says first what that costs.</${Head}>
@@ -127,9 +128,10 @@ export function BuildView({ tome, query, info, navigate }) {
     ${shown.map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${info.read_only} />`)}
     ${!data && !error ? html`<${Loading} />` : null}
     ${data && !data.total ? html`<${Empty} title="Nothing to build from yet" actions=${html`<${Button} href=${link(tome)}>Add documents</${Button}>`}>Add documents first: memory is made from their passages.</${Empty}>` : null}
+    ${chosen ? null : html`<${NoSystem} name=${query.system} systems=${needing} onTake=${(name) => navigate(link(tome, "build", { system: name }))} />`}
     ${data?.total ? html`<div class="split even">
-      <section class="stack" aria-labelledby="systems"><h2 id="systems">Systems that need memory</h2><${Systems} tome=${tome} systems=${needing} chosen=${chosen} data=${data} navigate=${navigate} /></section>
-      <${Estimate} key=${chosen.name} tome=${tome} system=${chosen} data=${data} info=${info} busy=${builds.some(isOpen)} onJob=${jobs.put} />
+      <section class="stack" aria-labelledby="systems"><h2 id="systems">Systems that need memory</h2><${Systems} tome=${tome} systems=${needing} chosen=${chosen?.name} data=${data} /></section>
+      ${chosen ? html`<${Estimate} key=${chosen.name} tome=${tome} system=${chosen} data=${data} info=${info} busy=${builds.some(isOpen)} onJob=${jobs.put} />` : null}
     </div>` : null}`;
 }
 
@@ -151,13 +153,13 @@ function Systems({ tome, systems, chosen, data }) {
     return () => leaving.abort();
   }, [tome, data]);
   const columns = [
-    { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row === chosen ? "true" : undefined}>${row.name}</a>
+    { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row.name === chosen ? "true" : undefined}>${row.name}</a>
       <small class="soft id">${row.layers.map((layer) => layer.name).join(", ")}</small>` },
     { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
     { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
     { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatMoney(total.cost); } },
   ];
-  return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row === chosen ? "chosen" : "")} />`;
+  return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row.name === chosen ? "chosen" : "")} />`;
 }
 
 /** What one build costs, layer by layer; a click accepts that. */
@@ -187,7 +189,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
     { key: "cost", label: "Money", number: true, cell: (row) => formatMoney(row.cost) },
   ];
-  const isReady = data.ready.includes(system.name);
+  const isReady = data.ready.includes(system.base);
   const price = total && (total.cost === null ? "at a price that is not known" : total.cost === 0 ? "" : `for about ${formatMoney(total.cost)}`);
   return html`<section class="stack card" aria-labelledby="estimate"><h2 id="estimate">${system.name}</h2>
     <p class="soft">${system.description.split("\n\n")[0]}</p>

@@ -1,7 +1,7 @@
 // Two systems side by side: one question, both answers, what each cost and what both found.
 import { Button, Empty, Fold, Head, Table, TomeError, formatCount, formatMoney, html, link, useEffect, useGet, useKept, useState } from "./parts.js";
 import { tomePath } from "./api.js";
-import { ExtrasForm, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, isBusy, makeBody, startTurn } from "./ask.js";
+import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, isBusy, makeBody, readChoice, startTurn } from "./ask.js";
 import { EvidenceList, listPieces } from "./trace.js";
 
 /** One of the two sides: its turn, and what asks and stops it. */
@@ -17,7 +17,7 @@ function useSide(tome, place) {
 /** The systems at first: those of the address, then those of the comparison before, then two that show a difference. */
 function chooseSystems(query, sides) {
   return [query.first, query.second].map((system, place) => (
-    (!system && sides[place].turn?.choice) || { system: system || ["hybrid", "comorag"][place], variant: "", settings: {} }
+    (!system && sides[place].turn?.choice) || readChoice(system || ["hybrid", "comorag"][place])
   ));
 }
 
@@ -29,6 +29,7 @@ export function CompareView({ tome, query, info }) {
   const [extras, setExtras] = useState(NO_EXTRAS);
   useEffect(() => { if (query.question) setQuestion(query.question); }, [query.question]);
   useEffect(() => { if (query.first || query.second) setChoices(chooseSystems(query, sides)); }, [query.first, query.second]);
+  const choose = (place, choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)));
   const busy = sides.some((side) => isBusy(side.turn));
   const ask = (event) => {
     event?.preventDefault();
@@ -46,13 +47,13 @@ export function CompareView({ tome, query, info }) {
       <${Fold} summary="Options, instructions, limits"><div class="composer-more"><${ExtrasForm} extras=${extras} onChange=${setExtras} /></div></${Fold}>
     </form>
     <div class="sides">${sides.map((side, place) => html`<section key=${place} class="side" aria-label=${`System ${place + 1}`}>
-      <div class="side-head"><${SystemSelect} label=${`System ${place + 1}`} choice=${choices[place]} info=${info} ready=${data.ready}
-        onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} />
-        ${data.ready.includes(choices[place].system) ? null : html`<a class="small" href=${link(tome, "build", { system: choices[place].system })}>needs a build</a>`}</div>
-      <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => setChoices(choices.map((each, at) => (at === place ? choice : each)))} /></${Fold}>
+      <div class="side-head"><${SystemSelect} label=${`System ${place + 1}`} choice=${choices[place]} info=${info} ready=${data.ready} onChange=${(choice) => choose(place, choice)} />
+      </div>
+      <${Hindrance} choice=${choices[place]} onChange=${(choice) => choose(place, choice)} info=${info} ready=${data.ready} tome=${tome} />
+      <${Fold} summary="Settings"><${SettingsForm} choice=${choices[place]} info=${info} onChange=${(choice) => choose(place, choice)} /></${Fold}>
       ${side.turn ? html`<${TurnView} turn=${{ ...side.turn, body: { ...side.turn.body, options: [] } }} tome=${tome} onStop=${side.stop} onAgain=${() => side.ask(side.turn.body, side.turn.choice)} />` : html`<p class="soft side-empty">Its answer comes here.</p>`}
     </section>`)}</div>
-    ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} />` : null}` : null}`;
+    ${turns.every((turn) => turn?.answer) ? html`<${Comparison} turns=${turns} tome=${tome} />` : null}` : null}`;
 }
 
 function collectEvidence(turn) {
@@ -62,7 +63,7 @@ function collectEvidence(turn) {
 }
 
 /** Cost and evidence of both, side by side, and what both found. */
-function Comparison({ turns }) {
+function Comparison({ turns, tome }) {
   const [first, second] = turns.map(collectEvidence);
   const common = [...first.values()].filter((piece) => second.has(piece.node));
   const cited = turns.map((turn) => new Set(turn.answer.citations.map((citation) => citation.passage)));
@@ -80,6 +81,6 @@ function Comparison({ turns }) {
   ];
   return html`<section class="stack comparison" aria-labelledby="comparison"><h2 id="comparison">Side by side</h2>
     <${Table} caption="Both systems side by side" columns=${columns} rows=${rows} rowKey=${(row) => row.label} />
-    ${common.length ? html`<${Fold} summary=${`Evidence that both found (${common.length})`}><${EvidenceList} evidence=${common} /></${Fold}>` : html`<p class="soft">They found no evidence in common.</p>`}
+    ${common.length ? html`<${Fold} summary=${`Evidence that both found (${common.length})`}><${EvidenceList} evidence=${common} tome=${tome} number=${turns[0].answer.trace} /></${Fold}>` : html`<p class="soft">They found no evidence in common.</p>`}
   </section>`;
 }

@@ -1,6 +1,6 @@
 // The frame of the page: which view an address shows, the way between views, shortcuts, and whether the server is there.
 import {
-  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, pressKey, render, useEffect, useGet, useKeys, useRef, useState,
+  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, pressKey, render, useEffect, useErrorBoundary, useGet, useKeys, useRef, useState,
 } from "./parts.js";
 import { connectionState, loadModule, watchConnection } from "./api.js";
 
@@ -111,10 +111,18 @@ function App() {
       ${isClosed ? html`<${Closed} />` : html`<${ErrorNotice} error=${error ?? info.error} />`}
       ${address.name === null ? html`<${Lost} />` : null}
       ${View && info.data
-        ? html`<${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} />`
+        ? html`<${Guarded} key=${place}><${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} /></${Guarded}>`
         : address.name !== null && !error && !info.error ? html`<h1 class="hidden">Tomewise</h1><${Loading} />` : null}
     </main>
     ${helps ? html`<${Shortcuts} onClose=${() => setHelps(false)} />` : null}`;
+}
+
+/** A view that cannot be drawn leaves the frame as it is, and the ways to other views. */
+function Guarded({ children }) {
+  const [fault] = useErrorBoundary();
+  if (!fault) return children;
+  return html`<h1 tabindex="-1">This view could not be drawn</h1>
+    <${ErrorNotice} error=${{ message: `${fault.message ?? fault}. This is an error of the page: reload it, or go to another view.` }} />`;
 }
 
 function TopBar({ address, info, onHelp }) {

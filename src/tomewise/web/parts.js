@@ -170,6 +170,22 @@ export function Time({ value }) {
   return html`<time datetime=${date.toISOString()} title=${date.toLocaleString()}>${near ?? date.toLocaleString("en-GB", options)}</time>`;
 }
 
+// ---------------------------------------------------------------- names
+
+/** What is known of a system; of a variant, or of one put together such as `raptor+evolve`, what is known of its first part. */
+export function findSystem(name, systems) {
+  const [whole] = name.split(":");
+  return systems.find((system) => system.name === whole) ?? systems.find((system) => whole.startsWith(`${system.name}+`));
+}
+
+/** The name that shares most pairs of letters with a misspelt one. */
+export function findNearest(name, names) {
+  const listPairs = (word) => [...` ${word.toLowerCase()} `].map((letter, at, all) => letter + all[at + 1]).slice(0, -1);
+  const pairs = listPairs(name);
+  const rate = (other) => { const own = listPairs(other); return (2 * own.filter((pair) => pairs.includes(pair)).length) / (own.length + pairs.length); };
+  return names.reduce((best, other) => (rate(other) > rate(best) ? other : best), names[0]);
+}
+
 // ---------------------------------------------------------------- components
 
 /** A button, or with `href` a link that looks like one. `kind`: "" (outlined), "primary", "quiet", "danger". */
@@ -209,6 +225,13 @@ export function TomeError({ error, retry }) {
   return html`<${Empty} title="No tome of this name is served here" actions=${html`<${Button} href=${link(null)}>Go to the library</${Button}>`}>
     Its file may have been moved, or the server was started with other tomes.
   </${Empty}>`;
+}
+
+/** Says that no system has this name, and offers the nearest one, which `onTake` is called with. */
+export function NoSystem({ name, systems, onTake }) {
+  const near = findNearest(name, systems.map((system) => system.name));
+  return html`<${Notice} kind="warn" title=${html`There is no system “<bdi>${name}</bdi>”.`}
+    actions=${html`<${Button} small onClick=${() => onTake(near)}>Use ${near}</${Button}>`}>Did you mean ${near}?</${Notice}>`;
 }
 
 /** What stands where nothing is yet: what it will hold, and the first thing to do. */

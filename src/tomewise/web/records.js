@@ -1,7 +1,7 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
 import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
 import { get, send, tomePath } from "./api.js";
-import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks } from "./trace.js";
+import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks, listPieces } from "./trace.js";
 
 const PAGE = 20;
 const QUESTIONS = 50;
@@ -94,6 +94,7 @@ function StoredTrace({ tome, number, navigate, info }) {
   const [leaves, setLeaves] = useState(false);
   const { data: trace, error } = useGet(tomePath(tome, "traces", number));
   const again = trace ? linkAgain(tome, trace) : "";
+  const lost = (trace?.cut ?? []).filter((what) => !what.startsWith("texts of evidence")); // the tome itself has those
   useKeys("Stored question", [["a", "ask again", () => again && navigate(again)]]);
   if (!trace) return html`<${Head} title=${`Question ${number}`} />${error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`}`;
   return html`
@@ -104,21 +105,21 @@ function StoredTrace({ tome, number, navigate, info }) {
     <${Understood} answer=${trace} asked=${trace.question} />
     <${AnswerView} answer=${trace} tome=${tome} />
     <p class="between"><${UsageLine} usage=${trace.usage} /><${AnswerActions} answer=${trace} tome=${tome} question=${trace.question} /></p>
-    ${trace.cut.length ? html`<p class="soft">To stay small, the stored trace left out: ${trace.cut.join(", ")}.</p>` : null}
-    <${TraceView} events=${trace.events} open />
+    ${lost.length ? html`<p class="soft">To stay small, the stored trace left out: ${lost.join(", ")}.</p>` : null}
+    <${TraceView} events=${trace.events} tome=${tome} number=${number} open />
     ${leaves ? html`<${DeleteTrace} tome=${tome} trace=${trace} onClose=${() => setLeaves(false)} onDone=${() => navigate(link(tome, "history"))} />` : null}`;
 }
 
 function TwoTraces({ tome, numbers }) {
   const sides = numbers.map((number) => useGet(tomePath(tome, "traces", number)));
-  const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap((event) => (event.detail.evidence ?? []).map((piece) => piece.node))));
+  const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap(listPieces).map((piece) => piece.node)));
   const both = [...shown[0]].filter((node) => shown[1].has(node)).length;
   return html`
     <${Head} title="Two answers">Of the evidence, ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.</${Head}>
     <div class="twin">${sides.map(({ data, error }, place) => html`<section key=${numbers[place]} class="stack">
       <${ErrorNotice} error=${error} />
       ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${data.question}</a></h2><p class="soft">${data.system} · ${data.model}</p>
-        <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} />` : null}
+        <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} tome=${tome} number=${numbers[place]} />` : null}
     </section>`)}</div>`;
 }
 
