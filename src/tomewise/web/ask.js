@@ -179,12 +179,22 @@ function SettingField({ setting, value, onChange }) {
 }
 
 function OptionsForm({ options, onChange }) {
+  const box = useRef(null);
   const put = (place, text) => onChange(options.map((option, at) => (at === place ? text : option)));
-  return html`<fieldset class="stack"><legend class="field-label">Options to choose from</legend>
+  const add = () => {
+    if (options.length < 26) onChange([...options, ""]);
+    requestAnimationFrame(() => box.current?.querySelector(".option:last-of-type input")?.focus());
+  };
+  const onKey = (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault(); // the form asks a question, which an option is not
+    add();
+  };
+  return html`<fieldset class="stack" ref=${box}><legend class="field-label">Options to choose from</legend>
     ${options.map((option, place) => html`<div class="option" key=${place}><b>${letter(place)}</b>
-      <input aria-label=${`Option ${letter(place)}`} value=${option} onInput=${(event) => put(place, event.target.value)} />
+      <input aria-label=${`Option ${letter(place)}`} value=${option} onInput=${(event) => put(place, event.target.value)} onKeyDown=${onKey} />
       <${Button} small kind="quiet" aria-label=${`Remove option ${letter(place)}`} onClick=${() => onChange(options.filter((_, at) => at !== place))}>×</${Button}></div>`)}
-    ${options.length < 26 ? html`<${Button} small onClick=${() => onChange([...options, ""])}>Add option ${letter(options.length)}</${Button}>` : null}
+    ${options.length < 26 ? html`<${Button} small onClick=${add}>Add option ${letter(options.length)}</${Button}>` : null}
   </fieldset>`;
 }
 
@@ -417,7 +427,7 @@ function nameSession(question, known) {
 function Sessions({ tome, sessions, current, onStop, onForget, readOnly, error: missing }) {
   const [error, setError] = useState(null);
   const list = useRef(null);
-  useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
+  useEffect(() => list.current?.querySelector("li:has([aria-current])")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
   const remove = (name) => {
     onStop(name); // a session that is answering is locked
     return send("DELETE", tomePath(tome, "sessions", name)).then(
@@ -462,6 +472,7 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
     if (!text.trim() || busy) return;
     onAsk(text);
     setText("");
+    setOpen(false); // the answer needs the room
   };
   const onKey = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);

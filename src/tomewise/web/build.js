@@ -127,7 +127,7 @@ export function BuildView({ tome, query, info, navigate }) {
     <${TomeError} error=${error} retry=${summary.reload} />
     ${shown.map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${info.read_only} />`)}
     ${!data && !error ? html`<${Loading} />` : null}
-    ${data && !data.total ? html`<${Empty} title="Nothing to build from yet" actions=${html`<${Button} href=${link(tome)}>Add documents</${Button}>`}>Add documents first: memory is made from their passages.</${Empty}>` : null}
+    ${data && !data.total ? html`<${Empty} title="Nothing to build from yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>Add documents first: memory is made from their passages.</${Empty}>` : null}
     ${chosen ? null : html`<${NoSystem} name=${query.system} systems=${needing} onTake=${(name) => navigate(link(tome, "build", { system: name }))} />`}
     ${data?.total ? html`<div class="split even">
       <section class="stack" aria-labelledby="systems"><h2 id="systems">Systems that need memory</h2><${Systems} tome=${tome} systems=${needing} chosen=${chosen?.name} data=${data} /></section>

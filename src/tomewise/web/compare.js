@@ -42,7 +42,8 @@ export function CompareView({ tome, query, info }) {
     <${TomeError} error=${error} retry=${summary.reload} />
     ${data && !data.total ? html`<${Empty} title="Nothing to ask about yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>This tome holds no documents.</${Empty}>` : null}
     ${data?.total ? html`<form class="compare-form" onSubmit=${ask}>
-      <div class="compare-row"><input aria-label="Question" value=${question} placeholder="Ask both" onInput=${(event) => setQuestion(event.target.value)} />
+      <div class="compare-row"><textarea aria-label="Question" rows=${Math.min(6, Math.max(1, Math.ceil(question.length / (innerWidth < 760 ? 36 : 110))))} value=${question} placeholder="Ask a question of both" maxlength="100000"
+        onInput=${(event) => setQuestion(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && ask(event)}></textarea>
         ${busy ? html`<${Button} onClick=${() => sides.forEach((side) => side.stop())}>Stop</${Button}>` : html`<button class="button primary" disabled=${!question.trim()}>Ask both</button>`}</div>
       <${Fold} summary="Options, instructions, limits"><div class="composer-more"><${ExtrasForm} extras=${extras} onChange=${setExtras} /></div></${Fold}>
     </form>

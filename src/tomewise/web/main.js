@@ -128,7 +128,7 @@ function Guarded({ children }) {
 function TopBar({ address, info, onHelp }) {
   const at = address.name === "doc" ? "" : address.name === "tome" ? "" : address.name;
   return html`<header class="bar">
-    <a class="brand" href="#/" aria-current=${address.name === "" ? "page" : undefined}><img src="assets/icon.svg" alt="" width="24" height="24" />Tomewise</a>
+    <a class="brand" href="#/" aria-current=${address.name === "" ? "page" : undefined}><img src="assets/icon.svg" alt="" width="24" height="24" /><span>Tomewise</span></a>
     ${address.tome
       ? html`<a class="crumb" href=${link(address.tome)} title=${address.tome}>${address.tome}</a>
         <nav class="tabs" aria-label="Views of this tome">${TABS.map(([name, label]) => html`

@@ -178,8 +178,8 @@ export function UsageLine({ usage }) {
   if (!usage) return null;
   const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
   return html`<span class="usage number">${[
-    usage.calls ? count(usage.calls, "call") : "no new call", `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
-    formatMoney(usage.cost), seconds === null ? null : formatSeconds(seconds),
+    ...(usage.calls ? [count(usage.calls, "call"), `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`, formatMoney(usage.cost)] : ["no new call"]),
+    seconds === null ? null : formatSeconds(seconds),
   ].filter(Boolean).join(" · ")}</span>`;
 }
 
