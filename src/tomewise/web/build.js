@@ -1,6 +1,6 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
-  Button, Empty, ErrorNotice, Fold, Head, Loading, NoSystem, Progress, Table, Tag, Time, TomeError,
+  Button, Empty, ErrorNotice, Fold, Head, Loading, Money, NoSystem, Progress, Table, Tag, Time, TomeError,
   count, findSystem, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
@@ -69,6 +69,7 @@ export function JobCard({ job, put, readOnly }) {
     ${canResume ? html`<p class="soft">The server ended before this was done. To resume repeats no finished call of the model.</p>` : null}
     ${job.state === "cancelled" ? html`<p class="soft">What was finished stays.</p>` : null}
     <${ErrorNotice} error=${job.error ?? error} />
+    ${job.state === "failed" && job.kind === "build" ? html`<p class="soft">What was finished stays. The next build goes on from there, and repeats no finished call of the model.</p>` : null}
     ${job.report ? html`<${JobReport} job=${job} />` : null}
   </article>`;
 }
@@ -157,7 +158,7 @@ function Systems({ tome, systems, chosen, data }) {
       <small class="soft id">${row.layers.map((layer) => layer.name).join(", ")}</small>` },
     { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
     { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
-    { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatMoney(total.cost); } },
+    { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : html`<${Money} value=${total.cost} />`; } },
   ];
   return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row.name === chosen ? "chosen" : "")} />`;
 }
@@ -187,7 +188,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     { key: "calls", label: "Calls", number: true },
     { key: "input_tokens", label: "Tokens in", number: true, extra: true },
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
-    { key: "cost", label: "Money", number: true, cell: (row) => formatMoney(row.cost) },
+    { key: "cost", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.cost} />` },
   ];
   const isReady = data.ready.includes(system.base);
   const price = total && (total.cost === null ? "at a price that is not known" : total.cost === 0 ? "" : `for about ${formatMoney(total.cost)}`);

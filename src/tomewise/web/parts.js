@@ -155,8 +155,9 @@ export function nameDocument(id, title) {
   return title || id.replace(/\/+$/, "").split("/").at(-1) || id;
 }
 
+/** Money in a table, whose heading says what it is. */
 export function Money({ value }) {
-  return html`<span class="number">${formatMoney(value)}</span>`;
+  return value === null ? html`<span class="soft" title="The price of this model is not known">unknown</span>` : html`<span class="number">${formatMoney(value)}</span>`;
 }
 
 /** A time: the day and the hour, in words where it is near; the exact time as a tip. */
