@@ -22,7 +22,7 @@ QUESTION = "Who put out the light?"
 UNKNOWN = "Why did Zebulon Quill sail to Lisbon?"
 # Gives each byte of a stream in a chunk of its own, and returns what the turn showed after each of its changes.
 ASK_BYTE_BY_BYTE = """async (text) => {
-  const {startTurn} = await import("./assets/ask.js");
+  const {startTurn} = await import("./assets/question.js");
   const bytes = new TextEncoder().encode(text);
   const real = globalThis.fetch;
   globalThis.fetch = async () => new Response(new ReadableStream({

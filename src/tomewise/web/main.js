@@ -10,7 +10,7 @@ const VIEWS = {
   tome: ["library.js", "TomeView"],
   build: ["build.js", "BuildView"],
   ask: ["ask.js", "AskView"],
-  compare: ["compare.js", "CompareView"],
+  compare: ["question.js", "CompareView"],
   doc: ["document.js", "DocumentView"],
   memory: ["memory.js", "MemoryView"],
   history: ["records.js", "HistoryView"],

@@ -184,8 +184,8 @@ export function UsageLine({ usage }) {
 }
 
 /** What the model has written so far. Its quotations are checked when it is complete. */
-export function Draft({ text }) {
-  return html`<div class="draft" aria-live="off"><p class="marks"><${Tag} kind="warn">not verified yet</${Tag}></p><p class="answer-text" dir="auto">${text}</p></div>`;
+export function Draft({ text, live }) {
+  return html`<div class="draft" aria-live="off"><p class="marks"><${Tag} kind="warn">${live ? "not verified yet" : "not verified"}</${Tag}></p><p class="answer-text" dir="auto">${text}</p></div>`;
 }
 
 /** The question behind an answer as it was understood, where a session made it stand alone. */
