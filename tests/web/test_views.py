@@ -154,3 +154,18 @@ def test_what_is_not_there_is_told_with_a_way_on(visitor: Callable[..., Visit], 
     page.get_by_role("link", name=way).click()
     expect(page.get_by_role("heading", name=shown)).to_have_count(0)
     made.complaints[:] = [each for each in made.complaints if "404" not in each]
+
+
+@pytest.mark.parametrize(
+    ("view", "title"),
+    [
+        ("#/", "Tomewise"),
+        (link("novel"), "novel · Tomewise"),
+        (link("novel", "memory"), "Memory · novel · Tomewise"),
+        (link("novel", "history/1"), "History 1 · novel · Tomewise"),
+        (link("novel", "doc", id="notes/safe.txt"), "safe.txt · novel · Tomewise"),
+        ("#/evaluations", "Evaluations · Tomewise"),
+    ],
+)
+def test_the_window_is_named_after_the_view(visitor: Callable[..., Visit], view: str, title: str):
+    expect(visitor().enter(view)).to_have_title(title)

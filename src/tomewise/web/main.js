@@ -1,6 +1,6 @@
 // The frame of the page: which view an address shows, the way between views, shortcuts, and whether the server is there.
 import {
-  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, pressKey, render, useEffect, useErrorBoundary, useGet, useKeys, useRef, useState,
+  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, nameDocument, pressKey, render, useEffect, useErrorBoundary, useGet, useKeys, useRef, useState,
 } from "./parts.js";
 import { connectionState, loadModule, watchConnection } from "./api.js";
 
@@ -38,6 +38,12 @@ export function readAddress(hash) {
   const [, tome, view = "tome", ...rest] = parts;
   const isKnown = tome && view in VIEWS && !["", "evaluations"].includes(view);
   return { name: isKnown ? view : null, tome: tome ?? null, query, rest };
+}
+
+/** What the browser calls a view: "History 3 · novel · Tomewise". */
+function nameView({ name, tome, query, rest }) {
+  const label = name === "doc" ? nameDocument(query.id ?? "") : name === "evaluations" ? "Evaluations" : name && TABS.find(([view]) => view === name)?.[1];
+  return [[label, rest[0]].filter(Boolean).join(" "), tome, "Tomewise"].filter(Boolean).join(" · ");
 }
 
 function navigate(address) {
@@ -85,8 +91,8 @@ function App() {
   const [helps, setHelps] = useState(false);
   const main = useRef(null);
   const place = `${address.name}/${address.tome}/${address.rest}`;
+  useEffect(() => { document.title = nameView(address); }, [place, address.query.id]);
   useEffect(() => {
-    document.title = [address.rest[0] ?? TABS.find(([name]) => name === address.name)?.[1], address.tome, "Tomewise"].filter(Boolean).join(" · ");
     if (!isShown) return;
     if (!hasArrived) { hasArrived = true; return; }
     scrollTo(0, 0);

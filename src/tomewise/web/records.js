@@ -32,7 +32,7 @@ function TraceList({ tome, navigate, info }) {
     info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.number}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
   ].filter(Boolean);
   return html`
-    <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.</${Head}>
+    <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.${rows?.length > 1 ? " Tick two to compare them." : ""}</${Head}>
     <${ErrorNotice} error=${error} retry=${read} />
     ${rows || error ? null : html`<${Loading} />`}
     ${rows && !rows.length && !next ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
