@@ -181,10 +181,10 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     }
   };
   const there = new Map(groupLayers(data.layers).map((group) => [group.name, group.parts.reduce((sum, part) => sum + part.nodes, 0)]));
-  const rows = costs ? [...costs.layers, { layer: "in all", ...total, sum: true }] : [];
+  const rows = costs ? [...costs.layers, { layer: "In all", ...total, sum: true }] : [];
   const columns = [
     { key: "layer", label: "Layer", wide: true },
-    { key: "there", label: "There", number: true, cell: (row) => (row.sum ? "" : formatCount(there.get(row.layer) ?? data.layers[row.layer]?.nodes ?? 0)) },
+    { key: "there", label: "Built", number: true, cell: (row) => (row.sum ? "" : formatCount(there.get(row.layer) ?? data.layers[row.layer]?.nodes ?? 0)) },
     { key: "calls", label: "Calls", number: true },
     { key: "input_tokens", label: "Tokens in", number: true, extra: true },
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
