@@ -5,7 +5,7 @@ import {
 } from "./parts.js";
 import { get, tomePath } from "./api.js";
 
-const SHORT = 140; // characters of a text in one line
+const SHORT = 200; // characters of a text in one line
 const LISTS = ["evidence", "notes", "pool"]; // of a detail, which are drawn in ways of their own
 
 /**
@@ -119,7 +119,7 @@ export function EvidenceList({ evidence, tome, number }) {
     const { text = piece.text, document, start, end } = found?.[piece.node] ?? {};
     const words = String(text ?? "").replaceAll(/\s+/g, " ");
     return html`<li key=${place}><details><summary><span class="number score">${piece.score?.toFixed?.(3) ?? ""}</span>
-      <span class="source">${source}</span><span class="words" dir="auto">${words ? words.slice(0, SHORT) : found ? "(its text is not here any more)" : "…"}</span></summary>
+      <span class="source">${source}</span><span class="words" dir="auto">${words ? shorten(words, SHORT) : found ? "(its text is not here any more)" : "…"}</span></summary>
       ${text ? html`<blockquote dir="auto">${text}</blockquote>` : null}
       ${document ? html`<p class="evidence-place"><a href=${linkSpan(tome, document, start, end)}>Open in <span dir="auto">${nameDocument(document, piece.title)}</span></a></p>` : null}</details></li>`;
   })}</ol>`;
