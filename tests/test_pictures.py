@@ -17,6 +17,7 @@ from tomewise.pictures import (
     PictureNode,
     PicturePassage,
     find_texts,
+    list_nodes,
     read_picture,
     read_uses,
     shorten_label,
@@ -98,3 +99,14 @@ def test_labels_are_one_short_line():
     assert shorten_label(" a\n b ") == "a b"
     assert len(shorten_label("word " * 100)) <= 80
     assert shorten_label("word " * 100).endswith("…")
+
+
+def test_nodes_of_evidence_are_listed_once_whatever_an_event_holds():
+    details = [
+        {"evidence": [{"node": "b"}, {"node": "a"}, None, "text", {"node": 4}, {}]},
+        {"evidence": "none"},
+        {"evidence": None},
+        {},
+        {"evidence": [{"node": "b"}, {"node": "c"}]},
+    ]
+    assert list_nodes([Event(name="recalled", detail=detail) for detail in details]) == ["b", "a", "c"]

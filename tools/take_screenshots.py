@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, stream_with
 from tests.server.served import Served, serve
 from tests.web.pages import NARROW, expect, launch, link, visit
 
@@ -37,6 +38,7 @@ LOOKS: dict[str, tuple[tuple[int, int], Any]] = {
     "-narrow": (NARROW, "light"),
 }
 TOME = "slack-water"
+UNKNOWN = "Zebulon Quill"
 
 
 def do_nothing(page: Page) -> None:
@@ -60,6 +62,10 @@ def main(names: Sequence[str]) -> None:
         browser = launch(playwright)
         with serve_empty(Path(name) / "empty") as empty:
             take(browser, empty, EMPTY, names)
+            empty.post("/api/tomes", {"name": TOME})
+            take(browser, empty, NEW, names)
+        with serve_model(Path(name) / "model") as slow:
+            take(browser, slow, ASKED, names)
         with serve_full(Path(name) / "full") as (full, experiment, quoted):
             take(browser, full, list_views(experiment, quoted), names)
             take_gone(browser, full, names)
@@ -68,10 +74,30 @@ def main(names: Sequence[str]) -> None:
 
 @contextmanager
 def serve_empty(folder: Path) -> Iterator[Served]:
-    """A server with one tome, which is empty."""
+    """A server without a tome."""
     (folder / "lib").mkdir(parents=True)
     with serve(folder, "--root", "lib") as running:
         yield running
+
+
+@contextmanager
+def serve_model(folder: Path) -> Iterator[Served]:
+    """A server with the sample, whose model refuses a question about UNKNOWN and answers others by half."""
+    (folder / "lib").mkdir(parents=True)
+    with Tome.open(folder / "lib" / f"{TOME}.tome", embedder="hash") as tome:
+        tome.add(NamedFile(STORY, "story.md"))
+    with OpenAIServer(reply) as model:
+        words = ("--root", "lib", "--model", "openai:gpt-4o-mini", "--base-url", model.url)
+        with serve(folder, *words, OPENAI_API_KEY="k") as running:
+            yield running
+
+
+def reply(request: dict[str, Any]) -> Behaviour:
+    """What the model of `serve_model` does with a request."""
+    if UNKNOWN in request["messages"][-1]["content"]:
+        return fail_with(401, "Incorrect API key provided.")
+    start = '{"reasoning": "", "resolved": true, "supported": "full", "answer": "An advertisement for a sheep-dip'
+    return stream_with(start, finish=None, done=False, hold=True)
 
 
 @contextmanager
@@ -85,8 +111,8 @@ def serve_full(folder: Path) -> Iterator[tuple[Served, str, Citation]]:
             tome.build(system)
         tome.ask(asked["f3"])
         quoted = tome.ask(asked["f2"], system="comorag").citations[0]
-        for system in ("hgmem", "naive", "hybrid"):
-            tome.ask(asked["f2"], system=system)
+        for question, system in {"f2": "hgmem", "n2": "hybrid", "f6": "naive", "f7": "comorag", "f8": "raptor"}.items():
+            tome.ask(asked[question], system=system)
     results = Experiment(["naive", "hybrid", "raptor"], out=folder / "evals", questions=12).run()
     with serve(folder, "--root", "lib", "--evaluations", "evals", TOMEWISE_EMBEDDER="bundled") as running:
         yield running, results.about.name, quoted
@@ -98,13 +124,32 @@ def open_first_event(page: Page) -> None:
     page.mouse.move(0, 0)
 
 
+def write_question(page: Page, question: str = "") -> None:
+    """Ask a question, or that of the sample which an advertisement answers."""
+    wanted = question or next(each.question for each in questions() if each.id == "f2")
+    page.locator("[placeholder^='Ask']").first.fill(wanted)
+    page.keyboard.press("Enter")
+
+
 def ask_question(page: Page) -> None:
     """Ask the sample's question, and wait for the answers."""
-    question = next(each.question for each in questions() if each.id == "f2")
-    page.locator("[placeholder^='Ask']").first.fill(question)
-    page.keyboard.press("Enter")
+    write_question(page)
     expect(page.locator(".answer-text").first).to_be_visible(timeout=90_000)
     expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=90_000)
+
+
+def watch_answer(page: Page) -> None:
+    """Ask, and unfold the trace while the answer is written."""
+    write_question(page)
+    expect(page.locator(".draft")).to_be_visible(timeout=60_000)
+    page.locator(".trace summary").first.click()
+    page.mouse.move(0, 0)
+
+
+def ask_unknown(page: Page) -> None:
+    """Ask a question that the model refuses."""
+    write_question(page, f"Who is {UNKNOWN}?")
+    expect(page.locator(".notice.error")).to_be_visible(timeout=60_000)
 
 
 def open_node(page: Page) -> None:
@@ -121,6 +166,15 @@ EMPTY = [
     View("library-empty", "#/", ".empty"),
     View("evaluations-empty", "#/evaluations", ".empty"),
 ]
+NEW = [
+    View("tome-empty", link(TOME), ".empty"),
+    View("memory-empty", link(TOME, "memory"), ".empty"),
+    View("history-empty", link(TOME, "history"), ".empty"),
+]
+ASKED = [
+    View("draft", link(TOME, "ask"), "[placeholder^='Ask']", watch_answer),
+    View("failed", link(TOME, "ask"), "[placeholder^='Ask']", ask_unknown),
+]
 
 
 def list_views(experiment: str, quoted: Citation) -> list[View]:
@@ -130,10 +184,9 @@ def list_views(experiment: str, quoted: Citation) -> list[View]:
     return [
         View("library", "#/", ".tome-layers"),
         View("tome", link(TOME), "table"),
-        View("build", link(TOME, "build", system="raptor"), ".card table"),
+        View("build", link(TOME, "build", system="cogitorag"), ".card table"),
+        View("misspelt", link(TOME, "build", system="comrag"), ".notice"),
         View("ask", link(TOME, "ask"), "[placeholder^='Ask']"),
-        View("answer", link(TOME, "ask", system="comorag"), "[placeholder^='Ask']", ask_question),
-        View("compare", link(TOME, "compare"), "[placeholder^='Ask']", ask_question),
         View("document", link(TOME, "doc", **span), "mark.current"),
         View("memory", link(TOME, "memory", layer="graph:passages-triples"), ".tp-node"),
         View("memory-node", link(TOME, "memory", layer="schemata"), ".tp-node", open_node),
@@ -145,7 +198,11 @@ def list_views(experiment: str, quoted: Citation) -> list[View]:
         View("evaluation", f"{chosen}?baseline=naive&by=type", ".tracks"),
         View("evaluation-question", f"{chosen}?question=f2&first=naive&second=raptor", ".pieces"),
         View("keys", link(TOME, "doc", id="story.md"), ".reader-text", open_shortcuts),
-        View("missing", link(TOME, "doc", id="no such document"), ".notice.error"),
+        View("missing", link(TOME, "doc", id="no such document"), ".empty"),
+        View("declined", link(TOME, "history/1"), ".missing"),
+        # The last, since they add questions to those that other views show.
+        View("answer", link(TOME, "ask", system="comorag"), "[placeholder^='Ask']", ask_question),
+        View("compare", link(TOME, "compare"), "[placeholder^='Ask']", ask_question),
     ]
 
 
@@ -159,9 +216,9 @@ def take(browser: Browser, served: Served, views: Sequence[View], names: Sequenc
                 made.enter()
                 page = made.go(view.address)
                 expect(page.locator(view.complete).first).to_be_visible(timeout=60_000)
-                view.act(page)
                 page.wait_for_load_state("networkidle")
-                page.wait_for_timeout(300)  # for transitions
+                view.act(page)  # may begin an answer that goes on
+                page.wait_for_timeout(500)  # for transitions
                 save(page, f"{view.name}{suffix}")
 
 

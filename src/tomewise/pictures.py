@@ -163,6 +163,16 @@ def read_uses(answer: Answer) -> Uses:
     return Uses(frozenset(shown), frozenset(citation.passage for citation in answer.citations))
 
 
+def list_nodes(events: Iterable[Event]) -> list[NodeId]:
+    """The nodes of all evidence in events, each once. Events of a system from outside may hold anything."""
+    pieces = [piece for event in events for piece in _list_pieces(event.detail.get("evidence"))]
+    return list(dict.fromkeys(piece["node"] for piece in pieces if isinstance(piece.get("node"), str)))
+
+
+def _list_pieces(evidence: Any) -> list[dict[str, Any]]:
+    return [piece for piece in evidence if isinstance(piece, dict)] if isinstance(evidence, list) else []
+
+
 def find_texts(events: Iterable[Event]) -> dict[NodeId, PicturePassage]:
     """The texts of all evidence in events, by node."""
     found: dict[NodeId, PicturePassage] = {}

@@ -117,6 +117,17 @@ def test_traces_are_listed_shown_and_deleted(served: Served):
     assert served.http.get(f"/api/tomes/novel/traces/{number}").status_code == 404
 
 
+def test_the_evidence_of_a_trace_leads_into_the_documents(served: Served):
+    number = served.post("/api/tomes/novel/ask", {"question": "Who forged the letter?"}).json()["trace"]
+    pieces = served.http.get(f"/api/tomes/novel/traces/{number}").json()["events"][0]["detail"]["evidence"]
+    evidence = served.http.get(f"/api/tomes/novel/traces/{number}/evidence").json()["evidence"]
+    assert evidence.keys() == {piece["node"] for piece in pieces}
+    for piece in evidence.values():
+        span = {"id": piece["document"], "start": piece["start"], "end": piece["end"]}
+        assert served.http.get("/api/tomes/novel/text", params=span).json()["text"] == piece["text"]
+    assert served.http.get("/api/tomes/novel/traces/999/evidence").status_code == 404
+
+
 def test_a_new_tome_takes_documents_and_answers(served: Served):
     assert served.post("/api/tomes", {"name": "fresh", "embedder": "hash"}).status_code == 201
     assert served.post("/api/tomes", {"name": "fresh"}).status_code == 400

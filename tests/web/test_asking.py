@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.language.openai_server import OpenAIServer, stream_with
 from tests.patience import SOON
 from tests.server.served import Served, serve
@@ -22,7 +23,7 @@ QUESTION = "Who put out the light?"
 UNKNOWN = "Why did Zebulon Quill sail to Lisbon?"
 # Gives each byte of a stream in a chunk of its own, and returns what the turn showed after each of its changes.
 ASK_BYTE_BY_BYTE = """async (text) => {
-  const {startTurn} = await import("./assets/ask.js");
+  const {startTurn} = await import("./assets/question.js");
   const bytes = new TextEncoder().encode(text);
   const real = globalThis.fetch;
   globalThis.fetch = async () => new Response(new ReadableStream({
@@ -147,6 +148,7 @@ def test_a_session_begins_without_the_questions_asked_alone(visitor: Callable[..
     page.get_by_label("Each question alone").check()
     assert "session" not in ask(page, QUESTION)
     wait_for_answers(page, 1)
+    page.get_by_role("button", name="Settings").click()  # the question has closed them
     page.get_by_label("Each question alone").uncheck()
     name = ask(page, "Where did Ada Marsh meet Tom Reed?")["session"]
     wait_for_answers(page, 1)
@@ -187,3 +189,65 @@ def test_events_of_any_shape_are_drawn(visitor: Callable[..., Visit]):
     for word in ("first", "second", "third", "fourth"):
         expect(page.get_by_text(word, exact=True)).to_be_visible()
     expect(page.get_by_text('"fifth"')).to_be_visible()
+
+
+def test_a_stored_question_is_asked_again_with_all_that_belonged_to_it(visitor: Callable[..., Visit], served: Served):
+    body = {"question": "Where did Tom Reed stand?", "options": ["quay", "mill"], "instructions": "Be brief."}
+    chosen = {"system": "comorag:without episodic", "settings": {"cycles": 1}}
+    number = served.post("/api/tomes/novel/ask", {**body, **chosen}).json()["trace"]
+    page = visitor().enter(link("novel", "history"))
+    page.get_by_role("link", name=body["question"]).click()
+    page.get_by_role("link", name="Ask again").click()
+    expect(page.locator("#question")).to_have_value(body["question"])
+    expect(page.get_by_role("button", name="Settings (5)")).to_be_visible()
+    with page.expect_request("**/ask") as again:
+        page.keyboard.press("Enter")
+    same = {"system": "comorag", "settings": {"episodic": 0, "cycles": 1}}  # what the variant stands for
+    assert again.value.post_data_json == {**body, **same, "session": "Where did Tom Reed stand"}
+    wait_for_answers(page, 1)
+    page.get_by_role("link", name="History", exact=True).click()
+    expect(page.get_by_role("link", name=body["question"])).to_have_count(2)
+    page.get_by_role("link", name=body["question"]).first.click()
+    expect(page.locator(".lead")).to_contain_text(f"Question {number + 1}, answered by comorag")
+    first, second = (served.http.get(f"/api/tomes/novel/traces/{each}").json() for each in (number, number + 1))
+    for field in ("question", "options", "instructions", "system", "answer", "choice"):
+        assert first[field] == second[field], field
+
+
+def test_options_are_written_without_asking(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "ask", question=QUESTION))
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="Add option A").click()
+    expect(page.get_by_role("textbox", name="Option A")).to_be_focused()
+    page.keyboard.type("Ada Marsh")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Option B")).to_be_focused()
+    page.keyboard.type("Tom Reed")
+    expect(page.locator(".turn")).to_have_count(0)
+    page.locator("#question").focus()
+    with page.expect_request("**/ask") as sent:
+        page.keyboard.press("Enter")
+    assert sent.value.post_data_json["options"] == ["Ada Marsh", "Tom Reed"]
+    expect(page.locator(".composer-more")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("view", "query"), [("build", "system"), ("ask", "system"), ("compare", "second")])
+def test_a_misspelt_system_is_named_with_the_nearest(visitor: Callable[..., Visit], view: str, query: str):
+    page = visitor().enter(link("novel", view, **{query: "comrag"}))
+    expect(page.get_by_text("There is no system “comrag”.")).to_be_visible()
+    expect(page.get_by_text("Everything is there.")).to_have_count(0)
+    page.get_by_role("button", name="Use comorag").click()
+    expect(page.get_by_text("There is no system")).to_have_count(0)
+    if view == "build":
+        expect(page.get_by_role("link", name="Ask with comorag")).to_be_visible()
+    else:
+        expect(page.locator("select.system").last).to_have_value("comorag")
+
+
+def test_a_system_that_is_put_together_is_built_and_asked(visitor: Callable[..., Visit]):
+    page = visitor().enter(link("novel", "build", system="raptor+evolve"))
+    page.get_by_role("link", name="Ask with raptor+evolve").click()
+    expect(page.locator("select.system")).to_have_value("raptor+evolve")
+    expect(page.get_by_text("not built yet")).to_have_count(0)
+    assert ask(page, QUESTION)["system"] == "raptor+evolve"
+    wait_for_answers(page, 1)

@@ -50,7 +50,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         (link("bad"), f"{SCRIPT} {ADDRESS}"),
         (link("bad", "ask", system=f"hybrid{IMAGE}", question=IMAGE), f"hybrid{IMAGE}"),
         (link("bad", "compare", question=IMAGE), "Compare"),
-        (link("bad", "build", system=IMAGE), "Everything is there."),
+        (link("bad", "build", system=IMAGE), f"There is no system “{IMAGE}”"),
         (link("bad", "doc", id=NAME, start=0, end=60), f"{SCRIPT} Ada {IMAGE} Marsh"),
         (link("bad", "doc", id=NAME, start=IMAGE, end=SCRIPT, trace=IMAGE), f"{SCRIPT} Ada {IMAGE} Marsh"),
         (link("bad", "memory", layer="graph:passages-triples"), "harbour"),

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.server.served import Served, serve
-from tests.web.conftest import make_library
+from tests.web.conftest import KEEPER, make_library
 from tests.web.pages import NARROW, WIDE, Visit, expect, link
 
 from tomewise.evaluate.experiment import Experiment
+from tomewise.tome.tome import Tome
+from tomewise.types import Document
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -109,3 +111,61 @@ def test_a_long_trace_draws_its_details_when_they_are_opened(visitor: Callable[.
     events, elements = page.evaluate(drawn)
     assert events == 500
     assert elements < 20 * 500
+
+
+def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Callable[..., Visit], tmp_path: Path):
+    (tmp_path / "lib").mkdir()
+    with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash", trace_bytes=4_000) as tome:
+        tome.add(Document(id="keeper.txt", text=" ".join(f"Night {night}. {KEEPER}" for night in range(60))))
+        tome.ask("Who forged the letter?", system="naive")
+        assert "texts of evidence" in tome.trace(1).cut
+    with serve(tmp_path, "--root", "lib") as running:
+        page = visitor(running.url).enter(link("novel", "history/1"))
+        expect(page.get_by_text("left out")).to_have_count(0)
+        page.locator(".event summary").first.click()
+        expect(page.locator(".evidence .words").first).to_contain_text("Ada Marsh")
+        page.locator(".evidence summary").first.click()
+        text = page.locator(".evidence blockquote").first.text_content()
+        page.get_by_role("link", name="Open in keeper.txt").first.click()
+        expect(page.locator("mark.current")).to_have_text(text or "-")
+
+
+def test_a_view_that_fails_leaves_the_way_to_others(visitor: Callable[..., Visit]):
+    made = visitor()
+    made.page.route("**/traces/1", lambda route: route.fulfill(json={"system": "naive"}))
+    page = made.enter(link("novel", "history/1"))
+    expect(page.get_by_role("heading", name="This view could not be drawn")).to_be_visible()
+    page.get_by_role("link", name="History", exact=True).click()
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("view", "shown", "way"),
+    [
+        (link("novel", "doc", id="nothing.txt"), "No document of this name is here", "See the documents of novel"),
+        (link("novel", "history/999"), "No question of this number is kept", "See the history"),
+        ("#/evaluations/nothing", "No experiment of this name is here", "See all experiments"),
+    ],
+)
+def test_what_is_not_there_is_told_with_a_way_on(visitor: Callable[..., Visit], view: str, shown: str, way: str):
+    made = visitor()
+    page = made.enter(view)
+    expect(page.get_by_role("heading", name=shown)).to_be_visible()
+    page.get_by_role("link", name=way).click()
+    expect(page.get_by_role("heading", name=shown)).to_have_count(0)
+    made.complaints[:] = [each for each in made.complaints if "404" not in each]
+
+
+@pytest.mark.parametrize(
+    ("view", "title"),
+    [
+        ("#/", "Tomewise"),
+        (link("novel"), "novel · Tomewise"),
+        (link("novel", "memory"), "Memory · novel · Tomewise"),
+        (link("novel", "history/1"), "History 1 · novel · Tomewise"),
+        (link("novel", "doc", id="notes/safe.txt"), "safe.txt · novel · Tomewise"),
+        ("#/evaluations", "Evaluations · Tomewise"),
+    ],
+)
+def test_the_window_is_named_after_the_view(visitor: Callable[..., Visit], view: str, title: str):
+    expect(visitor().enter(view)).to_have_title(title)

@@ -9,14 +9,17 @@ from fastapi import APIRouter, Query
 
 from tomewise.errors import TomewiseError, UnknownName
 from tomewise.names import suggest
+from tomewise.pictures import list_nodes
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.service import Wanted
+from tomewise.tome.pictures import read_texts
 from tomewise.tome.session_memory import list_notes
 from tomewise.tome.tome import Tome
 
 router = APIRouter(prefix="/api/tomes/{tome}", tags=["traces"])
 _MOST_NUMBER = 2**62
+_MOST_CHARACTERS = 2_000_000  # of all texts of evidence in one reply
 
 
 @router.get("/traces")
@@ -39,6 +42,16 @@ async def show_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
     return (await asyncio.to_thread(opened.trace, check_number(number))).as_json()
+
+
+@router.get("/traces/{number}/evidence")
+async def list_evidence(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+    """The evidence of a trace by node, as the tome has it now: a trace keeps short texts, and no place in a document.
+
+    What was removed is left out, and so is what is more than 2,000,000 characters in all.
+    """
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_list_evidence, opened, bound_number(number))
 
 
 @router.delete("/traces/{number}")
@@ -88,6 +101,17 @@ def _list_traces(tome: Tome, before: int, limit: int) -> dict[str, Any]:
     drawable = {system: _is_drawable(system, tome) for system in {row["system"] for row in rows}}
     shown = [{**row, "drawable": drawable[row["system"]]} for row in rows]
     return {"traces": shown, "next": rows[-1]["number"] if len(traces) > limit else None}
+
+
+def _list_evidence(tome: Tome, number: int) -> dict[str, Any]:
+    found: dict[str, dict[str, Any]] = {}
+    room = _MOST_CHARACTERS
+    for node, piece in read_texts(list_nodes(tome.trace(number).answer.events), tome.store):
+        room -= len(piece.text)
+        if room < 0:
+            break
+        found[node] = {"text": piece.text, "document": piece.document, "start": piece.start, "end": piece.end}
+    return {"evidence": found}
 
 
 def _is_drawable(system: str, tome: Tome) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ def draw_layer(
 def fill_texts(picture: Picture, store: Store) -> Picture:
     """The picture with the texts of its passages as the tome has them, as far as they fit."""
     wanted = picture.list_texts()
-    known = {passage.id: passage for passage in picture.passages} | dict(_read_texts(wanted, store))
+    known = {passage.id: passage for passage in picture.passages} | dict(read_texts(wanted, store))
     room, kept = _TEXTS, []
     for passage in (known[node] for node in wanted if node in known):
         text = passage.text if len(passage.text) <= _TEXT else passage.text[: _TEXT - 1] + "…"
@@ -99,7 +99,8 @@ def fill_texts(picture: Picture, store: Store) -> Picture:
     return replace(picture, nodes=nodes, passages=tuple(kept), missing=(*picture.missing, *missing))
 
 
-def _read_texts(wanted: tuple[NodeId, ...], store: Store) -> Iterator[tuple[NodeId, PicturePassage]]:
+def read_texts(wanted: Iterable[NodeId], store: Store) -> Iterator[tuple[NodeId, PicturePassage]]:
+    """Those of these nodes that the tome has, with their texts; passages also with their place in a document."""
     keys = store.keys_of(wanted)
     passages = store.passages(keys.values())
     for passage in passages.values():

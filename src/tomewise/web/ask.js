@@ -1,215 +1,10 @@
-// Asking: a chat with sessions; and the question, its forms and its turn, which a comparison uses too.
+// Asking: a chat with sessions.
 import {
-  Button, Empty, ErrorNotice, Field, Loading, Menu, Notice, TomeError,
-  count, formatCount, formatSeconds, html, kept, link, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState,
+  Button, Empty, ErrorNotice, Loading, Menu, TomeError,
+  count, formatCount, html, kept, link, useCallback, useEffect, useGet, useKept, useKeys, useMemo, useRef, useState,
 } from "./parts.js";
-import { get, getAll, send, stream, tomePath, waitForServer } from "./api.js";
-import { AnswerActions, AnswerView, Draft, TraceView, Understood, UsageLine } from "./trace.js";
-
-const TRIES = 3; // times that a question is asked of a server that goes away while it answers
-
-// ---------------------------------------------------------------- one question
-
-/**
- * Asks, and keeps the turn as it grows: `{body, state, events, usage, draft, answer, error}`.
- * `state` is "asking", "waiting" (for a server that is gone), "done", "failed" or "stopped".
- */
-async function askQuestion(tome, turn, onChange, signal) {
-  for (let tries = 1; ; tries += 1) {
-    Object.assign(turn, { state: "asking", events: [], usage: null, draft: "", error: null, began: Date.now() });
-    onChange();
-    try {
-      for await (const { name, data } of stream(tomePath(tome, "ask"), { method: "POST", body: turn.body, signal })) {
-        takeEvent(turn, name, data);
-        onChange();
-      }
-      if (turn.error) throw turn.error;
-      if (!turn.answer) throw { code: "gone", message: "The server ended before the answer was there." };
-      turn.state = "done";
-    } catch (error) {
-      if (error.name === "AbortError") turn.state = "stopped";
-      else if (["gone", "stopping"].includes(error.code) && tries < TRIES && !signal.aborted) {
-        turn.state = "waiting";
-        onChange();
-        await waitForServer(signal).catch(() => {});
-        if (!signal.aborted) continue;
-        turn.state = "stopped";
-      } else Object.assign(turn, { state: "failed", error, draft: "" });
-    }
-    turn.ended = Date.now();
-    onChange();
-    return;
-  }
-}
-
-function takeEvent(turn, name, data) {
-  if (name === "started") turn.started = data;
-  else if (name === "usage") turn.usage = data;
-  else if (name === "answer_part") turn.draft = data.replace ? data.text : turn.draft + data.text;
-  else if (name === "answer") Object.assign(turn, { answer: data, draft: "" });
-  else if (name === "error") turn.error = { ...data.error, more: data };
-  else turn.events = [...turn.events, { name, ...data }];
-}
-
-/** Ask what a turn holds. `own` is what is kept: its `leaving` stops the question. */
-export function startTurn(own, tome, turn) {
-  own.leaving = new AbortController();
-  return askQuestion(tome, turn, () => own.redraw(), own.leaving.signal);
-}
-
-export function isBusy(turn) {
-  return turn?.state === "asking" || turn?.state === "waiting";
-}
-
-/** A question with everything that came of it. */
-export function TurnView({ turn, tome, onStop, onAgain, onGuess }) {
-  const { body, state, answer, error } = turn;
-  const busy = isBusy(turn);
-  return html`<article class="turn" aria-busy=${busy}>
-    <h2 class="question" dir="auto">${body.question}</h2>
-    ${body.options?.length ? html`<ol class="options-list">${body.options.map((option, place) => html`<li key=${place} dir="auto"><b>${letter(place)}</b> ${option}</li>`)}</ol>` : null}
-    <${Understood} answer=${answer} asked=${body.question} />
-    ${turn.number ? html`<${StoredTrace} tome=${tome} number=${turn.number} />` : html`<${TraceView} events=${turn.events ?? []} live=${busy} />`}
-    ${turn.draft ? html`<${Draft} text=${turn.draft} />` : null}
-    ${answer ? html`<${AnswerView} answer=${answer} tome=${tome} />` : null}
-    ${turn.text !== undefined && !answer ? html`<p class="answer-text" dir="auto">${turn.text || "Declined, or its sources were removed."}</p>` : null}
-    ${state === "waiting" ? html`<${Notice} kind="warn" title="The server went away.">The question is asked again as soon as it is back; no finished call is repeated.</${Notice}>` : null}
-    ${state === "stopped" ? html`<${Notice} title="Stopped." actions=${onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null}>To ask again repeats no finished call.</${Notice}>` : null}
-    ${state === "failed" ? html`<${Failed} error=${error} tome=${tome} system=${body.system} onAgain=${onAgain} />` : null}
-    <p class="hidden" role="status">${answer && turn.ended ? (answer.resolved || answer.forced ? "Answered" : "Declined") : ""}</p>
-    <footer class="turn-foot">
-      <span class="soft">${answer ? html`${answer.system} · <${UsageLine} usage=${answer.usage} />` : busy ? html`<${Elapsed} turn=${turn} />` : null}</span>
-      ${busy && onStop ? html`<${Button} small onClick=${onStop}>Stop</${Button}>` : answer ? html`<${AnswerActions} answer=${answer} tome=${tome} question=${body.question} onGuess=${onGuess} />` : null}
-    </footer>
-  </article>`;
-}
-
-function Elapsed({ turn }) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const clock = setInterval(() => setNow(Date.now()), 500);
-    return () => clearInterval(clock);
-  }, []);
-  return html`${turn.started?.system ?? turn.body.system ?? ""} · ${turn.usage ? html`<${UsageLine} usage=${turn.usage} /> · ` : ""}<span class="number">${formatSeconds(Math.max(0, now - turn.began) / 1000)}</span>`;
-}
-
-function Failed({ error, tome, system, onAgain }) {
-  const actions = error.code === "not_built"
-    ? html`<${Button} small kind="primary" href=${link(tome, "build", { system: (system ?? "").split(/[ :]/)[0] })}>Build it</${Button}>`
-    : onAgain ? html`<${Button} small onClick=${onAgain}>Ask again</${Button}>` : null;
-  return html`<${Notice} kind="error" title="Not answered." actions=${actions}>${error.message}</${Notice}>`;
-}
-
-/** The events of a stored question, fetched when they are unfolded. */
-function StoredTrace({ tome, number }) {
-  const [open, setOpen] = useState(false);
-  const { data, error } = useGet(open ? tomePath(tome, "traces", String(number)) : null);
-  const waiting = data ? null : error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`;
-  return html`<${TraceView} events=${data?.events ?? []} waiting=${waiting} onToggle=${(event) => setOpen(event.currentTarget.open)} />`;
-}
-
-function letter(place) {
-  return String.fromCharCode(65 + place);
-}
-
-// ---------------------------------------------------------------- system, settings, options
-
-/** `choice` is `{system, variant, settings}`; the name that is sent has the variant behind a colon. */
-function nameSystem(choice) {
-  return choice.variant ? `${choice.system}:${choice.variant}` : choice.system;
-}
-
-export function SystemSelect({ choice, onChange, info, ready, label = "System", locked }) {
-  const groups = [["Ready", info.systems.filter((system) => ready.includes(system.name))], ["Needs a build first", info.systems.filter((system) => !ready.includes(system.name))]];
-  return html`<select aria-label=${label} class="system" disabled=${Boolean(locked)} value=${choice.system} title=${locked || undefined}
-    onChange=${(event) => onChange({ system: event.target.value, variant: "", settings: {} })}>
-    ${groups.map(([title, systems]) => systems.length ? html`<optgroup key=${title} label=${title}>${systems.map((system) => html`<option key=${system.name} value=${system.name}>${system.name}</option>`)}</optgroup>` : null)}
-    ${info.systems.some((system) => system.name === choice.system) ? null : html`<option value=${choice.system}>${choice.system}</option>`}
-  </select>`;
-}
-
-/** Fields for the settings of a system, made from what it says of them. A field left as it is keeps the default. */
-export function SettingsForm({ choice, onChange, info }) {
-  const system = info.systems.find((each) => each.name === choice.system);
-  if (!system?.settings) return html`<p class="soft">This system has no settings.</p>`;
-  const put = (name, value) => {
-    const { [name]: _, ...rest } = choice.settings;
-    onChange({ ...choice, settings: value === undefined ? rest : { ...rest, [name]: value } });
-  };
-  const variants = Object.keys(system.ablations ?? {});
-  return html`<div class="settings"><h2 class="minor">Settings of ${choice.system}</h2>
-    <p class="soft">${system.description.split("\n\n")[0]} ${system.ask?.formula ? `Calls for a question: ${system.ask.formula}.` : ""}</p>
-    <div class="fields">
-      ${variants.length ? html`<${Field} label="variant"><select value=${choice.variant} onChange=${(event) => onChange({ ...choice, variant: event.target.value })}>
-        <option value="">as it is</option>${variants.map((name) => html`<option key=${name}>${name}</option>`)}</select></${Field}>` : null}
-      ${system.settings.map((setting) => html`<${SettingField} key=${`${choice.system} ${setting.name}`} setting=${setting} value=${choice.settings[setting.name]} onChange=${(value) => put(setting.name, value)} />`)}
-    </div>
-  </div>`;
-}
-
-function SettingField({ setting, value, onChange }) {
-  const { name, type } = setting;
-  const fallback = setting.default;
-  const shown = fallback === null || fallback === undefined ? "its own" : String(fallback);
-  const allowed = type.startsWith('"') ? type.split(" | ").map((each) => JSON.parse(each)) : type === "boolean" ? [true, false] : null;
-  if (allowed) {
-    return html`<${Field} label=${name}><select class=${value === undefined ? "soft" : ""} value=${value === undefined ? "" : String(value)} onChange=${(event) => onChange(allowed.find((each) => String(each) === event.target.value))}>
-      <option value="">${shown}</option>${allowed.filter((each) => each !== fallback).map((each) => html`<option key=${each} value=${String(each)}>${String(each)}</option>`)}</select></${Field}>`;
-  }
-  const isNumber = /^(integer|number|float|int)\b/.test(type);
-  const [, least] = /from (-?[\d.]+)/.exec(type) ?? [];
-  const [, most] = /to (-?[\d.]+)/.exec(type) ?? [];
-  const read = (text) => (text === "" ? undefined : isNumber ? Number(text) : text);
-  return html`<${Field} label=${name} hint=${most || !/^(integer|number) from 0$|^string$/.test(type) ? type : null}><input type=${isNumber ? "number" : "text"} step=${type.startsWith("int") ? 1 : "any"} min=${least} max=${most}
-    value=${value ?? ""} placeholder=${shown} onInput=${(event) => onChange(read(event.target.value))} /></${Field}>`;
-}
-
-function OptionsForm({ options, onChange }) {
-  const put = (place, text) => onChange(options.map((option, at) => (at === place ? text : option)));
-  return html`<fieldset class="stack"><legend class="field-label">Options to choose from</legend>
-    ${options.map((option, place) => html`<div class="option" key=${place}><b>${letter(place)}</b>
-      <input aria-label=${`Option ${letter(place)}`} value=${option} onInput=${(event) => put(place, event.target.value)} />
-      <${Button} small kind="quiet" aria-label=${`Remove option ${letter(place)}`} onClick=${() => onChange(options.filter((_, at) => at !== place))}>×</${Button}></div>`)}
-    ${options.length < 26 ? html`<${Button} small onClick=${() => onChange([...options, ""])}>Add option ${letter(options.length)}</${Button}>` : null}
-  </fieldset>`;
-}
-
-export const NO_EXTRAS = { options: [], instructions: "", calls: "", cost: "" };
-
-export function ExtrasForm({ extras, onChange }) {
-  const put = (name) => (event) => onChange({ ...extras, [name]: event.target.value });
-  return html`<div class="extras">
-    <${OptionsForm} options=${extras.options} onChange=${(options) => onChange({ ...extras, options })} />
-    <div class="stack">
-      <${Field} label="Instructions" hint="How to answer, such as “in one word”."><textarea rows="2" value=${extras.instructions} onInput=${put("instructions")}></textarea></${Field}>
-      <div class="fields pair">
-        <${Field} label="Calls at most"><input type="number" min="0" step="1" value=${extras.calls} placeholder="no limit" onInput=${put("calls")} /></${Field}>
-        <${Field} label="Dollars at most"><input type="number" min="0" step="any" value=${extras.cost} placeholder="no limit" onInput=${put("cost")} /></${Field}>
-      </div>
-    </div>
-  </div>`;
-}
-
-/** The request body of a question. */
-export function makeBody(question, choice, extras, session) {
-  const options = extras.options.map((option) => option.trim()).filter(Boolean);
-  return {
-    question: question.trim(),
-    ...(choice ? { system: nameSystem(choice), settings: choice.settings } : {}),
-    ...(options.length ? { options } : {}),
-    ...(extras.instructions.trim() ? { instructions: extras.instructions.trim() } : {}),
-    ...(session ? { session } : {}),
-    ...(extras.calls === "" ? {} : { max_calls: Number(extras.calls) }),
-    ...(extras.cost === "" ? {} : { max_cost: Number(extras.cost) }),
-  };
-}
-
-function countExtras(choice, extras) {
-  return Object.keys(choice.settings).length + (choice.variant ? 1 : 0) + extras.options.filter(Boolean).length
-    + ["instructions", "calls", "cost"].filter((name) => extras[name] !== "").length;
-}
-
-// ---------------------------------------------------------------- the chat
+import { get, getAll, send, tomePath } from "./api.js";
+import { ExtrasForm, Hindrance, NO_EXTRAS, SettingsForm, SystemSelect, TurnView, countExtras, isBusy, makeBody, readChoice, startTurn } from "./question.js";
 
 /** The key under which the chat of a session is kept; that of questions asked alone has no session. */
 function nameChat(tome, session) {
@@ -239,12 +34,11 @@ function useSessions(tome) {
 /** What an address asks to be filled in, such as that of a stored question to ask again; null for none. */
 function readForm(query) {
   if (!query.question) return null;
-  const [system, variant = ""] = (query.system || "hybrid").split(/:(.*)/s);
   const settings = readJson(query.settings);
   const options = readJson(query.options);
   return {
     question: query.question,
-    choice: { system, variant, settings: settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {} },
+    choice: readChoice(query.system || "hybrid", settings && typeof settings === "object" && !Array.isArray(settings) ? settings : {}),
     extras: { ...NO_EXTRAS, options: Array.isArray(options) ? options.map(String) : [], instructions: query.instructions ?? "" },
   };
 }
@@ -262,7 +56,7 @@ export function AskView({ tome, query, info, navigate }) {
   const summary = useGet(tomePath(tome));
   const sessions = useSessions(tome);
   const chat = useKept(nameChat(tome, session), () => makeChat(tome, session));
-  const [choice, setChoice] = useState({ system: query.system || "hybrid", variant: "", settings: {} });
+  const [choice, setChoice] = useState(() => readChoice(query.system || "hybrid"));
   const [extras, setExtras] = useState(NO_EXTRAS);
   const [alone, setAlone] = useState(info.read_only);
   const [written, setWritten] = useState(""); // a question that an address wrote
@@ -277,7 +71,7 @@ export function AskView({ tome, query, info, navigate }) {
     setExtras(form.extras);
     location.replace(link(tome, "ask", { session })); // so that it is filled in once
   }, [query.question]);
-  useEffect(() => { if (query.system && !query.question) setChoice({ system: query.system, variant: "", settings: {} }); }, [query.system]);
+  useEffect(() => { if (query.system && !query.question) setChoice(readChoice(query.system)); }, [query.system]);
   const stop = () => chat.leaving?.abort();
   useKeys("Ask", [["/", "write a question", () => input.current?.focus()], ["Escape", "stop", stop]]);
 
@@ -404,7 +198,7 @@ function nameSession(question, known) {
 function Sessions({ tome, sessions, current, onStop, onForget, readOnly, error: missing }) {
   const [error, setError] = useState(null);
   const list = useRef(null);
-  useEffect(() => list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
+  useEffect(() => list.current?.querySelector("li:has([aria-current])")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, sessions.length]);
   const remove = (name) => {
     onStop(name); // a session that is answering is locked
     return send("DELETE", tomePath(tome, "sessions", name)).then(
@@ -444,12 +238,12 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
   }, [written]);
   const [open, setOpen] = useState(false);
   const extra = countExtras(record ? { settings: {} } : choice, extras);
-  const isReady = record || ready.includes(choice.system);
   const submit = (event) => {
     event?.preventDefault();
     if (!text.trim() || busy) return;
     onAsk(text);
     setText("");
+    setOpen(false); // the answer needs the room
   };
   const onKey = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
@@ -461,7 +255,7 @@ function Composer({ input, choice, setChoice, extras, setExtras, info, ready, re
       ${record || info.read_only ? null : html`<label class="check"><input type="checkbox" checked=${alone} onChange=${(event) => setAlone(event.target.checked)} /> Each question alone: keep no session</label>`}
       ${record ? html`<p class="soft">This session began with ${record.system}: its first question fixed the system and its settings.</p>` : html`<${SettingsForm} choice=${choice} onChange=${setChoice} info=${info} />`}
     </div>` : null}
-    ${isReady ? null : html`<p class="composer-note">${choice.system} needs memory that is not built yet. <a href=${link(tome, "build", { system: choice.system })}>See what it costs</a></p>`}
+    ${record ? null : html`<${Hindrance} choice=${choice} onChange=${setChoice} info=${info} ready=${ready} tome=${tome} />`}
     <label class="hidden" for="question">Question</label>
     <textarea id="question" ref=${input} rows=${Math.min(8, Math.max(1, text.split("\n").length, Math.ceil(text.length / 80)))} value=${text} placeholder=${record ? "Ask a follow-up question" : "Ask a question"} maxlength="100000"
       onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey}></textarea>

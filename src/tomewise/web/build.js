@@ -1,7 +1,7 @@
 // Builds: what each costs and what is there already; and jobs, with their progress and their reports.
 import {
-  Button, Empty, ErrorNotice, Fold, Head, Loading, Progress, Table, Tag, Time, TomeError,
-  count, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
+  Button, Empty, ErrorNotice, Fold, Head, Loading, Money, NoSystem, Progress, Table, Tag, Time, TomeError,
+  count, findSystem, formatCount, formatMoney, formatSeconds, html, link, nameDocument, useCallback, useEffect, useGet, useMemo, useState, useRef,
 } from "./parts.js";
 import { followJob, get, isOpen, send, tomePath } from "./api.js";
 
@@ -69,6 +69,7 @@ export function JobCard({ job, put, readOnly }) {
     ${canResume ? html`<p class="soft">The server ended before this was done. To resume repeats no finished call of the model.</p>` : null}
     ${job.state === "cancelled" ? html`<p class="soft">What was finished stays.</p>` : null}
     <${ErrorNotice} error=${job.error ?? error} />
+    ${job.state === "failed" && job.kind === "build" ? html`<p class="soft">What was finished stays. The next build goes on from there, and repeats no finished call of the model.</p>` : null}
     ${job.report ? html`<${JobReport} job=${job} />` : null}
   </article>`;
 }
@@ -119,17 +120,19 @@ export function BuildView({ tome, query, info, navigate }) {
   const jobs = useJobs(tome, summary.reload);
   const needing = useMemo(() => info.systems.filter((system) => system.layers?.length), [info]);
   const { data, error } = summary;
-  const chosen = info.systems.find((system) => system.name === query.system) ?? needing.find((system) => system.name === "comorag") ?? needing[0];
+  const known = query.system ? findSystem(query.system, info.systems) : needing.find((system) => system.name === "comorag") ?? needing[0];
+  const chosen = useMemo(() => known && { ...known, name: query.system || known.name, base: known.name }, [known, query.system]);
   const builds = jobs.jobs.filter((job) => job.kind === "build");
   const shown = builds.filter(isPressing);
   return html`<${Head} title="Build memory">Some systems answer from more than passages. A build reads the documents once, and says first what that costs.</${Head}>
     <${TomeError} error=${error} retry=${summary.reload} />
     ${shown.map((job) => html`<${JobCard} key=${job.id} job=${job} put=${jobs.put} readOnly=${info.read_only} />`)}
     ${!data && !error ? html`<${Loading} />` : null}
-    ${data && !data.total ? html`<${Empty} title="Nothing to build from yet" actions=${html`<${Button} href=${link(tome)}>Add documents</${Button}>`}>Add documents first: memory is made from their passages.</${Empty}>` : null}
+    ${data && !data.total ? html`<${Empty} title="Nothing to build from yet" actions=${html`<${Button} kind="primary" href=${link(tome)}>Add documents</${Button}>`}>Add documents first: memory is made from their passages.</${Empty}>` : null}
+    ${chosen ? null : html`<${NoSystem} name=${query.system} systems=${needing} onTake=${(name) => navigate(link(tome, "build", { system: name }))} />`}
     ${data?.total ? html`<div class="split even">
-      <section class="stack" aria-labelledby="systems"><h2 id="systems">Systems that need memory</h2><${Systems} tome=${tome} systems=${needing} chosen=${chosen} data=${data} navigate=${navigate} /></section>
-      <${Estimate} key=${chosen.name} tome=${tome} system=${chosen} data=${data} info=${info} busy=${builds.some(isOpen)} onJob=${jobs.put} />
+      <section class="stack" aria-labelledby="systems"><h2 id="systems">Systems that need memory</h2><${Systems} tome=${tome} systems=${needing} chosen=${chosen?.name} data=${data} /></section>
+      ${chosen ? html`<${Estimate} key=${chosen.name} tome=${tome} system=${chosen} data=${data} info=${info} busy=${builds.some(isOpen)} onJob=${jobs.put} />` : null}
     </div>` : null}`;
 }
 
@@ -151,13 +154,13 @@ function Systems({ tome, systems, chosen, data }) {
     return () => leaving.abort();
   }, [tome, data]);
   const columns = [
-    { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row === chosen ? "true" : undefined}>${row.name}</a>
+    { key: "name", label: "System", wide: true, cell: (row) => html`<a href=${link(tome, "build", { system: row.name })} aria-current=${row.name === chosen ? "true" : undefined}>${row.name}</a>
       <small class="soft id">${row.layers.map((layer) => layer.name).join(", ")}</small>` },
     { key: "calls", label: "Calls", number: true, cell: (row) => { const total = costs[row.name]; return !total ? "…" : total.error ? "–" : data.ready.includes(row.name) ? html`<${Tag} kind="good">built</${Tag}>` : formatCount(total.calls); } },
     { key: "tokens", label: "Tokens", number: true, extra: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatCount(total.input_tokens + total.output_tokens); } },
-    { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : formatMoney(total.cost); } },
+    { key: "money", label: "Money", number: true, cell: (row) => { const total = costs[row.name]; return !total || total.error || data.ready.includes(row.name) ? "" : html`<${Money} value=${total.cost} />`; } },
   ];
-  return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row === chosen ? "chosen" : "")} />`;
+  return html`<${Table} caption="Systems that need memory" columns=${columns} rows=${systems} rowKey=${(row) => row.name} mark=${(row) => (row.name === chosen ? "chosen" : "")} />`;
 }
 
 /** What one build costs, layer by layer; a click accepts that. */
@@ -178,16 +181,16 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     }
   };
   const there = new Map(groupLayers(data.layers).map((group) => [group.name, group.parts.reduce((sum, part) => sum + part.nodes, 0)]));
-  const rows = costs ? [...costs.layers, { layer: "in all", ...total, sum: true }] : [];
+  const rows = costs ? [...costs.layers, { layer: "In all", ...total, sum: true }] : [];
   const columns = [
     { key: "layer", label: "Layer", wide: true },
-    { key: "there", label: "There", number: true, cell: (row) => (row.sum ? "" : formatCount(there.get(row.layer) ?? data.layers[row.layer]?.nodes ?? 0)) },
+    { key: "there", label: "Built", number: true, cell: (row) => (row.sum ? "" : formatCount(there.get(row.layer) ?? data.layers[row.layer]?.nodes ?? 0)) },
     { key: "calls", label: "Calls", number: true },
     { key: "input_tokens", label: "Tokens in", number: true, extra: true },
     { key: "output_tokens", label: "Tokens out", number: true, extra: true },
-    { key: "cost", label: "Money", number: true, cell: (row) => formatMoney(row.cost) },
+    { key: "cost", label: "Money", number: true, cell: (row) => html`<${Money} value=${row.cost} />` },
   ];
-  const isReady = data.ready.includes(system.name);
+  const isReady = data.ready.includes(system.base);
   const price = total && (total.cost === null ? "at a price that is not known" : total.cost === 0 ? "" : `for about ${formatMoney(total.cost)}`);
   return html`<section class="stack card" aria-labelledby="estimate"><h2 id="estimate">${system.name}</h2>
     <p class="soft">${system.description.split("\n\n")[0]}</p>

@@ -1,6 +1,6 @@
 // The text of a document in parts: quotations are highlighted, and places of passages stand beside them.
 // Offsets of the server count characters (code points); JavaScript counts UTF-16 units.
-import { Button, ErrorNotice, Head, Loading, Notice, count, formatCount, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
+import { Button, ErrorNotice, Head, Loading, Missing, Notice, count, formatCount, html, link, useEffect, useGet, useKeys, useLayoutEffect, useRef, useState } from "./parts.js";
 import { get, tomePath } from "./api.js";
 
 const PART = 12000; // characters in one request
@@ -64,8 +64,8 @@ export function DocumentView({ tome, query, navigate }) {
   const isMoved = current?.quote && text.isHere && readSpan(text.parts, current) !== current.quote;
   return html`
     <${Head} title=${title}>${title === query.id ? null : html`<span class="path">${query.id}</span>`}</${Head}>
-    <${ErrorNotice} error=${text.error ?? trace.error} />
-    ${text.error ? html`<p><a href=${link(tome)}>All documents of ${tome}</a></p>` : null}
+    <${Missing} error=${text.error} title="No document of this name is here" back=${link(tome)} words=${`See the documents of ${tome}`}>It may have been removed, or added under another name.</${Missing}>
+    ${text.error ? null : html`<${ErrorNotice} error=${trace.error} />`}
     ${isMoved ? html`<${Notice} kind="warn" title="The document has changed since this answer.">The quotation no longer stands here: “${current.quote}”</${Notice}>` : null}
     ${text.error ? null : html`<div class="reader-tools">
       ${stops.length ? html`<div class="actions" role="group" aria-label="Quotations">

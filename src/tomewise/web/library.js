@@ -6,6 +6,7 @@ import {
 import { get, isOpen, send, tomePath, upload } from "./api.js";
 import { JobCard, groupLayers, isPressing, useJobs } from "./build.js";
 
+const FORMATS = "Text, Markdown, HTML, EPUB, PDF, Office files, captions, mail, notebooks, tables and source code.";
 const BATCH_FILES = 500; // of one form; the server takes 1,000
 const BATCH_SHARE = 0.9; // of the bytes that the server takes at once
 
@@ -36,10 +37,10 @@ function FirstVisit({ canMake, navigate, onNew }) {
   if (!canMake) {
     return html`<${Empty} title="No tome is served yet">Start the server with the file of a tome, or with <code>--root FOLDER</code> to make tomes here.</${Empty}>`;
   }
-  return html`<${Empty} title="Read once, remember, answer with quotations"
+  return html`<${Empty} zone title="Read once, remember, answer with quotations" foot=${FORMATS}
     actions=${html`<${SampleButton} navigate=${navigate} kind="primary" /><${Button} onClick=${onNew}>New tome</${Button}>`}>
-    Give Tomewise a novel, a year of transcripts, or a folder of reports. Begin with the sample, a detective story in nine chapters,
-    or drop files of your own here.
+    Give Tomewise a novel, a year of transcripts, or a folder of reports. Drop files or folders here,
+    or begin with the sample, a detective story in nine chapters.
   </${Empty}>`;
 }
 
@@ -309,10 +310,10 @@ function useChooser(onFiles) {
 
 function EmptyTome({ tome, canWrite, choose, navigate }) {
   if (!canWrite) return html`<${Empty} title="This tome is empty">This server only reads. Add documents with <code>tome add</code>.</${Empty}>`;
-  return html`<${Empty} title="Add the first documents" actions=${html`
+  return html`<${Empty} zone title="Add the first documents" foot=${FORMATS} actions=${html`
       <${Button} kind="primary" onClick=${() => choose(false)}>Choose files</${Button}><${Button} onClick=${() => choose(true)}>Choose a folder</${Button}>
       <${SampleButton} tome=${tome} navigate=${navigate} />`}>
-    Drop files or folders anywhere on this page: text, Markdown, HTML, EPUB, PDF, Office files, captions, mail, notebooks and tables.
+    Drop files or folders anywhere on this page.
   </${Empty}>`;
 }
 
@@ -357,7 +358,8 @@ function MemoryList({ tome, data }) {
     <li><span>passages</span><span class="soft number">${formatCount(data.layers.passages?.nodes ?? 0)}</span></li>
     ${groups.map((group) => html`<li key=${group.name}>
       <a href=${link(tome, "memory", { layer: group.name })}>${group.name}</a>
-      <span class="soft number">${group.parts.map((part) => (part.name ? `${part.name} ${formatCount(part.nodes)}` : count(part.nodes, "node"))).join(" · ")}</span>
+      <span class="soft number">${formatCount(group.parts.reduce((sum, part) => sum + part.nodes, 0))}</span>
+      ${group.parts.length > 1 ? html`<span class="soft number parts">${group.parts.map((part) => `${part.name} ${formatCount(part.nodes)}`).join(" · ")}</span>` : null}
       ${data.lag[group.name] !== undefined ? html`<${Tag} kind="warn" title="The next build takes them in.">${data.lag[group.name] ? `${formatCount(data.lag[group.name])} to take in` : "out of date"}</${Tag}>` : null}
       ${group.parts.some((part) => part.failed) ? html`<${Tag} kind="warn">${formatCount(group.parts.reduce((sum, part) => sum + part.failed, 0))} failed</${Tag}>` : null}
     </li>`)}

@@ -1,6 +1,6 @@
 // The frame of the page: which view an address shows, the way between views, shortcuts, and whether the server is there.
 import {
-  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, pressKey, render, useEffect, useGet, useKeys, useRef, useState,
+  Button, Dialog, ErrorNotice, Loading, Notice, formatMoney, html, link, listKeys, nameDocument, pressKey, render, useEffect, useErrorBoundary, useGet, useKeys, useRef, useState,
 } from "./parts.js";
 import { connectionState, loadModule, watchConnection } from "./api.js";
 
@@ -10,7 +10,7 @@ const VIEWS = {
   tome: ["library.js", "TomeView"],
   build: ["build.js", "BuildView"],
   ask: ["ask.js", "AskView"],
-  compare: ["compare.js", "CompareView"],
+  compare: ["question.js", "CompareView"],
   doc: ["document.js", "DocumentView"],
   memory: ["memory.js", "MemoryView"],
   history: ["records.js", "HistoryView"],
@@ -38,6 +38,12 @@ export function readAddress(hash) {
   const [, tome, view = "tome", ...rest] = parts;
   const isKnown = tome && view in VIEWS && !["", "evaluations"].includes(view);
   return { name: isKnown ? view : null, tome: tome ?? null, query, rest };
+}
+
+/** What the browser calls a view: "History 3 · novel · Tomewise". */
+function nameView({ name, tome, query, rest }) {
+  const label = name === "doc" ? nameDocument(query.id ?? "") : name === "evaluations" ? "Evaluations" : name && TABS.find(([view]) => view === name)?.[1];
+  return [[label, rest[0]].filter(Boolean).join(" "), tome, "Tomewise"].filter(Boolean).join(" · ");
 }
 
 function navigate(address) {
@@ -85,8 +91,8 @@ function App() {
   const [helps, setHelps] = useState(false);
   const main = useRef(null);
   const place = `${address.name}/${address.tome}/${address.rest}`;
+  useEffect(() => { document.title = nameView(address); }, [place, address.query.id]);
   useEffect(() => {
-    document.title = [address.rest[0] ?? TABS.find(([name]) => name === address.name)?.[1], address.tome, "Tomewise"].filter(Boolean).join(" · ");
     if (!isShown) return;
     if (!hasArrived) { hasArrived = true; return; }
     scrollTo(0, 0);
@@ -111,16 +117,24 @@ function App() {
       ${isClosed ? html`<${Closed} />` : html`<${ErrorNotice} error=${error ?? info.error} />`}
       ${address.name === null ? html`<${Lost} />` : null}
       ${View && info.data
-        ? html`<${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} />`
+        ? html`<${Guarded} key=${place}><${View} key=${address.tome} tome=${address.tome} query=${address.query} rest=${address.rest} navigate=${navigate} info=${info.data} /></${Guarded}>`
         : address.name !== null && !error && !info.error ? html`<h1 class="hidden">Tomewise</h1><${Loading} />` : null}
     </main>
     ${helps ? html`<${Shortcuts} onClose=${() => setHelps(false)} />` : null}`;
 }
 
+/** A view that cannot be drawn leaves the frame as it is, and the ways to other views. */
+function Guarded({ children }) {
+  const [fault] = useErrorBoundary();
+  if (!fault) return children;
+  return html`<h1 tabindex="-1">This view could not be drawn</h1>
+    <${ErrorNotice} error=${{ message: `${fault.message ?? fault}. This is an error of the page: reload it, or go to another view.` }} />`;
+}
+
 function TopBar({ address, info, onHelp }) {
   const at = address.name === "doc" ? "" : address.name === "tome" ? "" : address.name;
   return html`<header class="bar">
-    <a class="brand" href="#/" aria-current=${address.name === "" ? "page" : undefined}><img src="assets/icon.svg" alt="" width="24" height="24" />Tomewise</a>
+    <a class="brand" href="#/" aria-current=${address.name === "" ? "page" : undefined}><img src="assets/icon.svg" alt="" width="24" height="24" /><span>Tomewise</span></a>
     ${address.tome
       ? html`<a class="crumb" href=${link(address.tome)} title=${address.tome}>${address.tome}</a>
         <nav class="tabs" aria-label="Views of this tome">${TABS.map(([name, label]) => html`

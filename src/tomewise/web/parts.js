@@ -155,8 +155,9 @@ export function nameDocument(id, title) {
   return title || id.replace(/\/+$/, "").split("/").at(-1) || id;
 }
 
+/** Money in a table, whose heading says what it is. */
 export function Money({ value }) {
-  return html`<span class="number">${formatMoney(value)}</span>`;
+  return value === null ? html`<span class="soft" title="The price of this model is not known">unknown</span>` : html`<span class="number">${formatMoney(value)}</span>`;
 }
 
 /** A time: the day and the hour, in words where it is near; the exact time as a tip. */
@@ -168,6 +169,22 @@ export function Time({ value }) {
   const sameDay = date.toDateString() === new Date().toDateString();
   const options = sameDay ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short", year: "numeric" };
   return html`<time datetime=${date.toISOString()} title=${date.toLocaleString()}>${near ?? date.toLocaleString("en-GB", options)}</time>`;
+}
+
+// ---------------------------------------------------------------- names
+
+/** What is known of a system; of a variant, or of one put together such as `raptor+evolve`, what is known of its first part. */
+export function findSystem(name, systems) {
+  const [whole] = name.split(":");
+  return systems.find((system) => system.name === whole) ?? systems.find((system) => whole.startsWith(`${system.name}+`));
+}
+
+/** The name that shares most pairs of letters with a misspelt one. */
+export function findNearest(name, names) {
+  const listPairs = (word) => [...` ${word.toLowerCase()} `].map((letter, at, all) => letter + all[at + 1]).slice(0, -1);
+  const pairs = listPairs(name);
+  const rate = (other) => { const own = listPairs(other); return (2 * own.filter((pair) => pairs.includes(pair)).length) / (own.length + pairs.length); };
+  return names.reduce((best, other) => (rate(other) > rate(best) ? other : best), names[0]);
 }
 
 // ---------------------------------------------------------------- components
@@ -198,22 +215,35 @@ export function Notice({ kind = "info", title, actions, children }) {
 /** The sentence of an error, with a way to try again where there is one. */
 export function ErrorNotice({ error, title, retry }) {
   if (!error) return null;
-  return html`<${Notice} kind="error" title=${title} actions=${retry ? html`<${Button} small onClick=${retry}>Try again</${Button}>` : null}>
+  return html`<${Notice} kind="error" title=${title} actions=${retry && error.code !== "unknown_name" ? html`<${Button} small onClick=${retry}>Try again</${Button}>` : null}>
     ${error.message}
   </${Notice}>`;
 }
 
-/** Why a tome cannot be shown. One that is not served is no fault to try again. */
-export function TomeError({ error, retry }) {
+/** Why a thing cannot be shown. For one that is not there, which is no fault to try again: `title`, a line, and the way `back`. */
+export function Missing({ error, retry, title, back, words, children }) {
   if (error?.code !== "unknown_name") return html`<${ErrorNotice} error=${error} retry=${retry} />`;
-  return html`<${Empty} title="No tome of this name is served here" actions=${html`<${Button} href=${link(null)}>Go to the library</${Button}>`}>
-    Its file may have been moved, or the server was started with other tomes.
-  </${Empty}>`;
+  return html`<${Empty} title=${title} actions=${html`<${Button} href=${back}>${words}</${Button}>`}>${children}</${Empty}>`;
 }
 
-/** What stands where nothing is yet: what it will hold, and the first thing to do. */
-export function Empty({ title, children, actions }) {
-  return html`<div class="empty"><h2>${title}</h2><p>${children}</p>${actions ? html`<div class="actions">${actions}</div>` : null}</div>`;
+/** Why a tome cannot be shown. */
+export function TomeError(more) {
+  return html`<${Missing} ...${more} title="No tome of this name is served here" back=${link(null)} words="Go to the library">
+    Its file may have been moved, or the server was started with other tomes.
+  </${Missing}>`;
+}
+
+/** Says that no system has this name, and offers the nearest one, which `onTake` is called with. */
+export function NoSystem({ name, systems, onTake }) {
+  const near = findNearest(name, systems.map((system) => system.name));
+  return html`<${Notice} kind="warn" title=${html`There is no system “<bdi>${name}</bdi>”.`}
+    actions=${html`<${Button} small onClick=${() => onTake(near)}>Use ${near}</${Button}>`}>Did you mean ${near}?</${Notice}>`;
+}
+
+/** What stands where nothing is yet: what it will hold, and the first thing to do. In a `zone` files can be dropped; `foot` is a last line. */
+export function Empty({ title, children, actions, zone, foot }) {
+  return html`<div class=${`empty ${zone ? "zone" : ""}`}><h2>${title}</h2><p>${children}</p>${actions ? html`<div class="actions">${actions}</div>` : null}
+    ${foot ? html`<p class="small">${foot}</p>` : null}</div>`;
 }
 
 /** A line that appears only if loading takes a while. */
@@ -222,7 +252,7 @@ export function Loading({ what = "Loading" }) {
 }
 
 /**
- * A table. A column is `{key, label, number?, wide?, extra?, cell?: (row) => ...}`, an `extra` one is left out on small screens; `caption` is read aloud, and shown with `showCaption`.
+ * A table. A column is `{key, label, number?, wide?, short?, extra?, cell?: (row) => ...}`: a `short` one stays in one line, an `extra` one is left out on small screens; `caption` is read aloud, and shown with `showCaption`.
  * Where it is wider than the screen, it scrolls by itself.
  */
 export function Table({ columns, rows, rowKey = (row, place) => place, caption, showCaption, mark }) {
@@ -238,8 +268,8 @@ export function Table({ columns, rows, rowKey = (row, place) => place, caption, 
   </table></div>`;
 }
 
-function lookOf({ number, wide, extra }) {
-  return [number && "number", wide && "wide", extra && "extra"].filter(Boolean).join(" ");
+function lookOf({ number, wide, extra, short }) {
+  return [number && "number", wide && "wide", extra && "extra", short && "short"].filter(Boolean).join(" ");
 }
 
 /** How much of a task is done. A `total` of 0 is not known yet. */

@@ -1,7 +1,7 @@
 // What is kept: the questions of a tome with how they were answered, and experiments with their tables and plots.
-import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
+import { Button, Dialog, Empty, ErrorNotice, Field, Fold, Head, Loading, Missing, Money, Table, Tag, Time, count, formatCount, html, link, useEffect, useGet, useKeys, useState } from "./parts.js";
 import { get, send, tomePath } from "./api.js";
-import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks } from "./trace.js";
+import { AnswerActions, AnswerView, TraceView, UsageLine, Understood, listMarks, listPieces } from "./trace.js";
 
 const PAGE = 20;
 const QUESTIONS = 50;
@@ -32,7 +32,7 @@ function TraceList({ tome, navigate, info }) {
     info.read_only ? null : { key: "delete", label: html`<span class="hidden">Delete</span>`, cell: (row) => html`<${Button} small kind="quiet" aria-label=${`Delete question ${row.number}`} onClick=${() => setLeaving(row)}>×</${Button}>` },
   ].filter(Boolean);
   return html`
-    <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.</${Head}>
+    <${Head} title="History" actions=${rows?.length > 1 ? html`<${Button} disabled=${chosen.length < 2} onClick=${compare}>Compare two</${Button}>` : null}>Every question is kept with the way it was answered.${rows?.length > 1 ? " Tick two to compare them." : ""}</${Head}>
     <${ErrorNotice} error=${error} retry=${read} />
     ${rows || error ? null : html`<${Loading} />`}
     ${rows && !rows.length && !next ? html`<${Empty} title="No questions yet" actions=${html`<${Button} kind="primary" href=${link(tome, "ask")}>Ask</${Button}>`}>Questions and their answers appear here as soon as one is asked.</${Empty}>` : null}
@@ -68,6 +68,12 @@ function DeleteTrace({ tome, trace, onClose, onDone }) {
     <p dir="auto">${trace.question}</p><p class="soft">Its answer and its trace go with it. The documents stay as they are.</p><${ErrorNotice} error=${error} /></${Dialog}>`;
 }
 
+/** What a question was narrowed to, in one line. */
+function describeScope({ documents, where, entities, without_entities: without }) {
+  const list = (words, names) => (names?.length ? [`${words}${names.join(", ")}`] : []);
+  return [...list("", documents), ...where.map(({ field, operator, value }) => `${field} ${operator} ${value}`), ...list("with ", entities), ...list("without ", without)].join("; ");
+}
+
 /** The address at which the form of a stored question is filled in again. */
 export function linkAgain(tome, { question, options, instructions, system }) {
   const { name, settings } = readSystem(system);
@@ -94,31 +100,39 @@ function StoredTrace({ tome, number, navigate, info }) {
   const [leaves, setLeaves] = useState(false);
   const { data: trace, error } = useGet(tomePath(tome, "traces", number));
   const again = trace ? linkAgain(tome, trace) : "";
+  const lost = (trace?.cut ?? []).filter((what) => !what.startsWith("texts of evidence")); // the tome itself has those
   useKeys("Stored question", [["a", "ask again", () => again && navigate(again)]]);
-  if (!trace) return html`<${Head} title=${`Question ${number}`} />${error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} />`}`;
+  if (!trace) return html`<${Head} title=${`Question ${number}`} />${error ? html`<${NoTrace} error=${error} tome=${tome} />` : html`<${Loading} />`}`;
   return html`
     <${Head} title=${trace.question} actions=${html`<${Button} href=${again}>Ask again</${Button}>
       ${info.read_only ? null : html`<${Button} kind="danger" onClick=${() => setLeaves(true)}>Delete</${Button}>`}`}>
       Question ${number}, answered by ${trace.system} · ${trace.model}, <${Time} value=${trace.asked} /></${Head}>
     ${trace.options.length ? html`<ol class="options">${trace.options.map((option, place) => html`<li key=${place}><b>${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place]}</b> <span dir="auto">${option}</span></li>`)}</ol>` : null}
     <${Understood} answer=${trace} asked=${trace.question} />
+    ${trace.within ? html`<p class="soft">Looked only into: <span dir="auto">${describeScope(trace.within)}</span>. Asked again here, it is asked of all documents.</p>` : null}
     <${AnswerView} answer=${trace} tome=${tome} />
     <p class="between"><${UsageLine} usage=${trace.usage} /><${AnswerActions} answer=${trace} tome=${tome} question=${trace.question} /></p>
-    ${trace.cut.length ? html`<p class="soft">To stay small, the stored trace left out: ${trace.cut.join(", ")}.</p>` : null}
-    <${TraceView} events=${trace.events} open />
+    ${lost.length ? html`<p class="soft">To stay small, the stored trace left out: ${lost.join(", ")}.</p>` : null}
+    <${TraceView} events=${trace.events} tome=${tome} number=${number} open />
     ${leaves ? html`<${DeleteTrace} tome=${tome} trace=${trace} onClose=${() => setLeaves(false)} onDone=${() => navigate(link(tome, "history"))} />` : null}`;
+}
+
+function NoTrace({ error, tome }) {
+  return html`<${Missing} error=${error} title="No question of this number is kept" back=${link(tome, "history")} words="See the history">It may have been deleted, or it was asked of another tome.</${Missing}>`;
 }
 
 function TwoTraces({ tome, numbers }) {
   const sides = numbers.map((number) => useGet(tomePath(tome, "traces", number)));
-  const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap((event) => (event.detail.evidence ?? []).map((piece) => piece.node))));
+  const shown = sides.map(({ data }) => new Set((data?.events ?? []).flatMap(listPieces).map((piece) => piece.node)));
   const both = [...shown[0]].filter((node) => shown[1].has(node)).length;
+  const [first, second] = sides.map(({ data }) => data);
+  const isSame = Boolean(first && first.question === second?.question);
   return html`
-    <${Head} title="Two answers">Of the evidence, ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.</${Head}>
+    <${Head} title=${isSame ? first.question : "Two answers"}>${first && second ? `Evidence: ${count(both, "piece")} in common; ${formatCount(shown[0].size - both)} and ${formatCount(shown[1].size - both)} found by one alone.` : null}</${Head}>
     <div class="twin">${sides.map(({ data, error }, place) => html`<section key=${numbers[place]} class="stack">
-      <${ErrorNotice} error=${error} />
-      ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${data.question}</a></h2><p class="soft">${data.system} · ${data.model}</p>
-        <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} />` : null}
+      <${NoTrace} error=${error} tome=${tome} />
+      ${data ? html`<h2 dir="auto"><a href=${link(tome, "history", {}, numbers[place])}>${isSame ? data.system : data.question}</a></h2><p class="soft">${[`Question ${numbers[place]}`, !isSame && data.system, data.model].filter(Boolean).join(" · ")}</p>
+        <${AnswerView} answer=${data} tome=${tome} /><p><${UsageLine} usage=${data.usage} /></p><${TraceView} events=${data.events} tome=${tome} number=${numbers[place]} />` : null}
     </section>`)}</div>`;
 }
 
@@ -135,8 +149,8 @@ function EvaluationList() {
   const { data, error, reload } = useGet("api/evaluations");
   const columns = [
     { key: "name", label: "Experiment", wide: true, cell: (row) => html`<a href=${link(null, "evaluations", {}, row.name)}>${row.name}</a>` },
-    { key: "dataset", label: "Data" }, { key: "model", label: "Model" }, { key: "embedder", label: "Embedder" },
-    { key: "systems", label: "Systems", number: true, cell: (row) => row.systems.length },
+    { key: "dataset", label: "Data" }, { key: "model", label: "Model", short: true }, { key: "embedder", label: "Embedder", short: true, extra: true },
+    { key: "systems", label: "Systems", number: true, extra: true, cell: (row) => row.systems.length },
     { key: "run", label: "Last run", cell: (row) => html`<${Time} value=${row.run} />` },
   ];
   return html`
@@ -151,7 +165,7 @@ function Evaluation({ name, query, navigate }) {
   const { data, error } = useGet(path, { limit: 0, baseline: query.baseline, by: query.by });
   const [picked, setPicked] = useState("");
   const change = (more) => navigate(link(null, "evaluations", { baseline: query.baseline, by: query.by, ...more }, name));
-  if (!data) return html`<${Head} title=${name} />${error ? html`<${ErrorNotice} error=${error} />` : html`<${Loading} what="Computing the table" />`}`;
+  if (!data) return html`<${Head} title=${name} />${error ? html`<${NoExperiment} error=${error} />` : html`<${Loading} what="Computing the table" />`}`;
   const { table } = data;
   const metric = picked || table.metrics[0];
   const systems = table.rows.map((row) => row.system);
@@ -173,6 +187,10 @@ function Evaluation({ name, query, navigate }) {
     <${Costs} rows=${table.rows} />
     <ul class="soft footnotes">${table.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>
     <${Questions} name=${name} path=${path} />`;
+}
+
+function NoExperiment({ error }) {
+  return html`<${Missing} error=${error} title="No experiment of this name is here" back=${link(null, "evaluations")} words="See all experiments">The server reads those of the folder that it was started with.</${Missing}>`;
 }
 
 function Choice({ value, values, none, onChange }) {
@@ -274,7 +292,10 @@ function RiskPlot({ rows, metric }) {
 
 const [WIDE, HIGH, LEFT, BELOW] = [340, 220, 36, 40];
 
-/** Points, joined where a system has several, over an axis from 0; logarithmic where the costs differ by ten times or more. */
+/**
+ * Points, joined where a system has several, over an axis from 0; logarithmic where the costs differ by ten times or more. What is drawn first is
+ * larger, so that it is seen behind what covers it.
+ */
 function Plot({ title, label, series, format, most }) {
   const values = series.flatMap(({ points }) => points.map(([x]) => x));
   if (!values.length) return null;
@@ -283,6 +304,7 @@ function Plot({ title, label, series, format, most }) {
   const isLog = !most && least > 0 && top / least >= 10;
   const across = (x) => LEFT + (WIDE - LEFT - 12) * (isLog ? 0.04 + (0.96 * Math.log(x / least)) / Math.log(top / least) : x / top);
   const up = (y) => HIGH - BELOW - (HIGH - BELOW - 12) * y;
+  const widen = (place) => Math.min(3, series.length - 1 - place);
   const ticks = isLog ? [least, Math.sqrt(least * top), top] : [0, top / 2, top];
   return html`<figure class="plot"><figcaption>${title}</figcaption>
     <svg viewBox=${`0 0 ${WIDE} ${HIGH}`} width=${WIDE} height=${HIGH} role="img" aria-label=${`${title}: ${series.map(({ name, points }) => `${name} ${points.map(([x, y]) => `${format(x)} ${percent(y)}`).join("; ")}`).join(". ")}`}>
@@ -290,8 +312,8 @@ function Plot({ title, label, series, format, most }) {
       ${ticks.map((x, place) => html`<text key=${x} x=${across(x)} y=${HIGH - BELOW + 18} text-anchor=${place === 2 ? "end" : place ? "middle" : isLog ? "middle" : "start"}>${format(x)}</text>`)}
       <text x=${(LEFT + WIDE) / 2} y=${HIGH - 4} text-anchor="middle">${label}</text>
       ${series.map(({ name, points }, place) => html`<g key=${name} class=${`series-${place % 6}`}>
-        ${points.length > 1 ? html`<polyline class="line" points=${points.map(([x, y]) => `${across(x)},${up(y)}`).join(" ")} />` : null}
-        ${points.map(([x, y]) => html`<circle key=${`${x} ${y}`} class="dot" cx=${across(x)} cy=${up(y)} r="5"><title>${`${name}: ${format(x)}, ${percent(y)}`}</title></circle>`)}</g>`)}
+        ${points.length > 1 ? html`<polyline class="line" stroke-width=${1.5 + widen(place)} points=${points.map(([x, y]) => `${across(x)},${up(y)}`).join(" ")} />` : null}
+        ${points.map(([x, y]) => html`<circle key=${`${x} ${y}`} class="dot" cx=${across(x)} cy=${up(y)} r=${4.5 + 2 * widen(place)}><title>${`${name}: ${format(x)}, ${percent(y)}`}</title></circle>`)}</g>`)}
     </svg>
     <p class="series-names">${series.map(({ name }, place) => html`<span key=${name} class=${`series-${place % 6}`}><i></i>${name}</span>`)}</p></figure>`;
 }

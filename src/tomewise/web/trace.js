@@ -1,29 +1,30 @@
 // How a question was answered: its events, live or stored, the answer with its quotations, and what it cost.
 // Events are shown by the fields that all of them share, so that those of a system from outside are shown too.
 import {
-  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, nameDocument, useErrorBoundary, useState,
+  Button, Fold, Quote, Table, Tag, count, formatCount, formatMoney, formatPlace, formatSeconds, html, link, linkSpan, nameDocument, useEffect, useErrorBoundary, useState,
 } from "./parts.js";
+import { get, tomePath } from "./api.js";
 
-const SHORT = 140; // characters of a text in one line
+const SHORT = 200; // characters of a text in one line
 const LISTS = ["evidence", "notes", "pool"]; // of a detail, which are drawn in ways of their own
 
 /**
  * The trace as a list that can be folded. `events` are `{name, step, summary, detail}`; `live` while more come.
  * `waiting` stands in the place of events that are not there yet. A detail is drawn when it is opened, so that long
- * traces stay light.
+ * traces stay light. Of a stored trace, `tome` and `number` lead from its evidence into the documents.
  */
-export function TraceView({ events, live, open, waiting, onToggle, label = live ? "Answering" : "How it was answered" }) {
+export function TraceView({ events, live, open, waiting, onToggle, tome, number, label = live ? "Answering" : "How it was answered" }) {
   const steps = [...new Set(events.map((event) => event.step))];
   const last = events.at(-1);
   return html`<${Fold} class="trace" open=${open} onToggle=${onToggle} summary=${html`<span class="trace-label">${label}</span>
       <span class="trace-last">${live && last ? html`<b>${last.name}</b> ${last.summary}` : events.length ? [steps.length > 1 && count(steps.length, "step"), count(events.length, "event")].filter(Boolean).join(", ") : live ? "waiting for the first event" : waiting === undefined ? "no events" : ""}</span>`}>
     ${waiting}<ol class="events">${events.map((event, place) => html`
       ${steps.length > 1 && event.step !== events[place - 1]?.step ? html`<li class="step" key=${`s${place}`}>${event.step ? `Step ${event.step}` : place ? "At the end" : "At first"}</li>` : null}
-      <${EventRow} key=${place} event=${event} />`)}</ol>
+      <${EventRow} key=${place} event=${event} tome=${tome} number=${number} />`)}</ol>
   </${Fold}>`;
 }
 
-function EventRow({ event }) {
+function EventRow({ event, tome, number }) {
   const [open, setOpen] = useState(false);
   const detail = isRecord(event.detail) ? event.detail : {};
   const pieces = listPieces(event).length;
@@ -32,7 +33,7 @@ function EventRow({ event }) {
     ${pieces ? html`<span class="event-count">${count(pieces, "piece")}</span>` : null}`;
   if (!hasDetail) return html`<li class="event"><div class="event-plain">${line}</div></li>`;
   return html`<li class="event"><details onToggle=${(toggle) => setOpen(toggle.target.open)}><summary>${line}</summary>
-    ${open ? html`<div class="event-detail"><${Detail} detail=${detail} /></div>` : null}</details></li>`;
+    ${open ? html`<div class="event-detail"><${Detail} detail=${detail} tome=${tome} number=${number} /></div>` : null}</details></li>`;
 }
 
 function isRecord(value) {
@@ -50,12 +51,12 @@ export function listPieces(event) {
 }
 
 /** A detail that cannot be drawn is shown as its JSON, and leaves the rest of the page as it is. */
-function Detail({ detail }) {
+function Detail({ detail, ...stored }) {
   const [fault] = useErrorBoundary();
-  return fault ? html`<pre dir="auto">${JSON.stringify(detail, null, 2)}</pre>` : html`<${DrawnDetail} detail=${detail} />`;
+  return fault ? html`<pre dir="auto">${JSON.stringify(detail, null, 2)}</pre>` : html`<${DrawnDetail} detail=${detail} ...${stored} />`;
 }
 
-function DrawnDetail({ detail }) {
+function DrawnDetail({ detail, tome, number }) {
   const { found, cut, ...rest } = detail;
   const isList = (name) => LISTS.includes(name) && Array.isArray(rest[name]);
   const [evidence, notes, pool] = LISTS.map((name) => (isList(name) ? rest[name].filter(holdsSomething) : []));
@@ -65,7 +66,7 @@ function DrawnDetail({ detail }) {
     ${typeof cut === "number" ? html`<p class="soft">${describeCut(found, cut)}</p>` : null}
     ${notes.length ? html`<h4>Notes</h4><ul class="notes">${notes.map((note, place) => html`<li key=${place} dir="auto">${typeof note === "string" ? note : html`<${Value} value=${note} />`}</li>`)}</ul>` : null}
     ${pool.length ? html`<h4>Working memory</h4><${Value} value=${pool} />` : null}
-    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} />` : null}`;
+    ${evidence.length ? html`<h4>Evidence</h4><${EvidenceList} evidence=${evidence.filter(isRecord)} tome=${tome} number=${number} />` : null}`;
 }
 
 function describeCut(found, cut) {
@@ -94,14 +95,33 @@ function Rows({ rows, caption }) {
   return html`<${Table} caption=${caption} columns=${columns} rows=${rows} />`;
 }
 
-/** Pieces of evidence: score, layer and place in one line; the text when it is opened. */
-export function EvidenceList({ evidence }) {
+const sources = new Map(); // by path: the evidence of a stored trace
+
+/** The evidence of a stored trace by node, with the texts and places that the tome has now; null while it comes. */
+function useSources(tome, number) {
+  const path = number ? tomePath(tome, "traces", String(number), "evidence") : "";
+  const [found, setFound] = useState(path ? null : {});
+  useEffect(() => {
+    if (!path) return undefined;
+    let isWanted = true;
+    if (!sources.has(path)) sources.set(path, get(path).catch(() => { sources.delete(path); return { evidence: {} }; }));
+    sources.get(path).then(({ evidence }) => isWanted && setFound(evidence));
+    return () => { isWanted = false; };
+  }, [path]);
+  return found;
+}
+
+/** Pieces of evidence: score, layer and place in one line; the text, and the way to it in its document, when it is opened. */
+export function EvidenceList({ evidence, tome, number }) {
+  const found = useSources(tome, number);
   return html`<ol class="evidence">${evidence.map((piece, place) => {
     const source = [piece.layer, piece.title, formatPlace(piece.place)].filter(Boolean).join(" · ");
-    const words = String(piece.text ?? "").replaceAll(/\s+/g, " ");
+    const { text = piece.text, document, start, end } = found?.[piece.node] ?? {};
+    const words = String(text ?? "").replaceAll(/\s+/g, " ");
     return html`<li key=${place}><details><summary><span class="number score">${piece.score?.toFixed?.(3) ?? ""}</span>
-      <span class="source">${source}</span><span class="words" dir="auto">${words ? words.slice(0, SHORT) : "(its text was not kept)"}</span></summary>
-      ${piece.text ? html`<blockquote dir="auto">${piece.text}</blockquote>` : null}</details></li>`;
+      <span class="source">${source}</span><span class="words" dir="auto">${words ? shorten(words, SHORT) : found ? "(its text is not here any more)" : "…"}</span></summary>
+      ${text ? html`<blockquote dir="auto">${text}</blockquote>` : null}
+      ${document ? html`<p class="evidence-place"><a href=${linkSpan(tome, document, start, end)}>Open in <span dir="auto">${nameDocument(document, piece.title)}</span></a></p>` : null}</details></li>`;
   })}</ol>`;
 }
 
@@ -158,14 +178,14 @@ export function UsageLine({ usage }) {
   if (!usage) return null;
   const seconds = usage.model_seconds === undefined ? null : usage.model_seconds + usage.own_seconds;
   return html`<span class="usage number">${[
-    usage.calls ? count(usage.calls, "call") : "no new call", `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`,
-    formatMoney(usage.cost), seconds === null ? null : formatSeconds(seconds),
+    ...(usage.calls ? [count(usage.calls, "call"), `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out`, formatMoney(usage.cost)] : ["no new call"]),
+    seconds === null ? null : formatSeconds(seconds),
   ].filter(Boolean).join(" · ")}</span>`;
 }
 
 /** What the model has written so far. Its quotations are checked when it is complete. */
-export function Draft({ text }) {
-  return html`<div class="draft" aria-live="off"><p class="marks"><${Tag} kind="warn">not verified yet</${Tag}></p><p class="answer-text" dir="auto">${text}</p></div>`;
+export function Draft({ text, live }) {
+  return html`<div class="draft" aria-live="off"><p class="marks"><${Tag} kind="warn">${live ? "not verified yet" : "not verified"}</${Tag}></p><p class="answer-text" dir="auto">${text}</p></div>`;
 }
 
 /** The question behind an answer as it was understood, where a session made it stand alone. */
