@@ -6,6 +6,7 @@ from tests.stories import put_texts
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UnknownName, UsageError
 from tomewise.language.scripted import ScriptedModel
+from tomewise.loops.evolve import Evolve
 from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
 from tomewise.recall.diffusion import Diffusion
@@ -35,6 +36,8 @@ def kit(tmp_path):
         ("cogitorag+probe source=passages carrier=passages cycles=2", Probe, ["graph:passages-triples"]),
         ("raptor+once search=traversal limit=3", Once, ["tree"]),
         ("naive+probe", Probe, []),
+        ("cam+probe", Probe, ["schemata"]),
+        ("cam+evolve rounds=2 selections=3", Evolve, ["schemata"]),
     ],
 )
 def test_the_recall_of_one_system_in_a_loop(kit, text, loop, layers):

@@ -32,16 +32,17 @@ def cam(
     foundations: Literal["passages", "passages and entities"] = "passages",
     retrieval: Retrieval = "prune and grow",
     seeds: Positive = 5,
-    rounds: Count = 5,
+    selections: Count = 5,
     limit: Count = 20,
     context: Count = CONTEXT,
 ) -> System:
     """Group passages in overlapping clusters that grow with every batch; prune and grow along their links, then answer.
 
     CAM: `recall.prune_and_grow` over `memory.schemata`. A passage is linked with at most `k` others whose score
-    (equation 2, with `alpha` and `sigma`) is at least `theta`. Without `theta`, the similarities of the first build set
-    it once, so that 9 of 10 passages have a link. With `levels` "links" there are no summaries; with the foundations
-    "passages and entities" passages that see the same rare entity are linked too.
+    (equation 2, with `alpha` and `sigma`) is at least `theta`. Without `theta`, the similarities of the passages set it
+    so that 9 of 10 have a link, and set it again when there are 4 times as many. A model selects at most `selections`
+    times. With `levels` "links" there are no summaries; with the foundations "passages and entities" passages that see
+    the same rare entity are linked too.
 
     Deviations: across documents the score is the cosine alone; `theta` is set from the passages, not by hand; two
     linked passages without a common neighbour, each in a triangle, make no cluster; a pool holds at most 4,000 tokens,
@@ -61,7 +62,7 @@ def cam(
     )
     nodes = SchemataNodes(kit.store, kit.embedder, schemata.names)
     retrievals: Mapping[str, Retriever] = {
-        "prune and grow": PruneAndGrow(nodes, kit.model, seeds=seeds, rounds=rounds),
+        "prune and grow": PruneAndGrow(nodes, kit.model, seeds=seeds, rounds=selections),
         "hierarchical": HierarchicalSchemata(nodes, top_k=seeds),
         "global": GlobalSchemata(nodes),
     }

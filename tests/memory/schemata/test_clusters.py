@@ -6,6 +6,7 @@ import itertools
 from collections import Counter, defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory.schemata.slow_reading import cluster, find_bridges
@@ -25,6 +26,22 @@ def links_of(pairs) -> Links:
 
 def clique_pairs():
     return {(a, b) for members in CLIQUES for a in members for b in members if a < b}
+
+
+def plant_communities(seed, mixing):
+    """A benchmark graph in the way of Lancichinetti and Fortunato (2009), simpler; returns its size and its pairs.
+
+    Communities of 8 to 15 vertices, each pair linked with probability 0.6; a tenth of the vertices is in two of them; a
+    share `mixing` of the links joins random vertices.
+    """
+    random = np.random.default_rng(seed)
+    places = random.permutation(np.concatenate((np.arange(120), random.choice(120, 12, replace=False))))
+    pairs, start = set(), 0
+    while start < len(places):
+        members = sorted(set(places[start : (start := start + int(random.integers(8, 16)))].tolist()))
+        pairs |= {pair for pair in itertools.combinations(members, 2) if random.random() < 0.6}
+    noise = random.integers(0, 120, (int(mixing / (1 - mixing) * len(pairs)), 2)).tolist()
+    return 120, pairs | {(min(a, b), max(a, b)) for a, b in noise if a != b}
 
 
 def graph_of(vertices, pairs):
@@ -72,6 +89,16 @@ def test_new_clusters_are_those_of_the_slow_reading(graph) -> None:
     _, clusters = cluster_offline(vertices, pairs)
     slow = graph_of(vertices, pairs)
     assert sets_of(clusters) == cluster(slow) - find_bridges(slow)
+
+
+@pytest.mark.parametrize("mixing", [0, 0.1, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_planted_communities_are_clustered_as_in_the_slow_reading(seed, mixing) -> None:
+    vertices, pairs = plant_communities(seed, mixing)
+    _, clusters = cluster_offline(vertices, pairs)
+    slow = graph_of(vertices, pairs)
+    assert sets_of(clusters) == cluster(slow) - find_bridges(slow)
+    assert len(clusters.member_vertices) > len(set(clusters.member_vertices.tolist())), "some are in several clusters"
 
 
 def test_a_bridge_between_two_triangles_is_no_cluster() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.memory.schemata.slow_reading import link_passages
 
 from tomewise.memory.schemata import network as module
-from tomewise.memory.schemata.network import LinkRules, Links, Passages, find_links
+from tomewise.memory.schemata.levels import FIRST_LABEL
+from tomewise.memory.schemata.network import LinkRules, Links, Passages, find_links, match_pairs
 
 EMPTY = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
@@ -63,6 +64,18 @@ def test_small_blocks_find_the_same_links(monkeypatch: pytest.MonkeyPatch) -> No
     whole = find_links(passages, EMPTY, np.arange(40), LinkRules(theta=0.1))[0]
     monkeypatch.setattr(module, "_BLOCK", 7)
     assert pairs_of(find_links(passages, EMPTY, np.arange(40), LinkRules(theta=0.1))[0]) == pairs_of(whole)
+
+
+ENDS = st.one_of(st.integers(0, 5), st.integers(FIRST_LABEL, FIRST_LABEL + 3))  # keys, and labels of new clusters
+
+
+@settings(deadline=None)
+@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))), st.lists(st.tuples(ENDS, ENDS)))
+def test_pairs_are_matched_as_a_dictionary_matches_them(known, wanted) -> None:
+    places = {pair: place for place, pair in enumerate(known)}
+    columns = [np.array(pairs, np.int64).reshape(-1, 2) for pairs in (list(known), wanted)]
+    found = match_pairs(*columns[0].T, *columns[1].T)
+    assert found.tolist() == [places.get(pair, -1) for pair in wanted]
 
 
 def test_the_threshold_links_nine_of_ten_passages() -> None:

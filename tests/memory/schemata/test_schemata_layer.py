@@ -165,8 +165,42 @@ def test_the_threshold_is_set_once_from_enough_passages(tmp_path) -> None:
     assert store.builds()["schemata"]["network"]["theta"] == theta
 
 
+def list_lowest(store):
+    """The ids of the passages of each cluster of level 1."""
+    ids = {key: passage.id for key, passage in store.passages().items()}
+    clusters = [key for key, node in store.nodes("schemata").items() if node.level == 1]
+    return sorted(sorted(ids[key] for key in keys) for keys in store.sources(clusters, "schemata").values())
+
+
+def test_a_tome_that_has_outgrown_its_threshold_is_built_as_a_new_one(tmp_path) -> None:
+    grown, new = (SqliteStore.open(tmp_path / name) for name in ("a.tome", "b.tome"))
+    fill(grown, 55)
+    assert not build_layer(grown, make_model(), rules=LinkRules()).notes
+    first = grown.builds()["schemata"]["network"]
+    fill(grown, 219 - 55, start=55)
+    build_layer(grown, make_model(), rules=LinkRules())
+    kept = grown.builds()["schemata"]["network"]
+    assert (kept["theta"], kept["theta_passages"], kept["passages"]) == (first["theta"], 55, 219)
+    fill(grown, 1, start=219)
+    model = make_model()
+    layer = SchemataLayer(grown, model, EMBEDDER, rules=LinkRules())
+    (planned,) = asyncio.run(estimate([layer], grown))
+    (note,) = build_layer(grown, model, rules=LinkRules()).notes
+    assert planned.calls == len(model.calls), "the estimate counts the calls for all passages"
+    assert_sound(grown)
+    fill(new, 220)
+    build_layer(new, make_model(), rules=LinkRules())
+    network, expected = (store.builds()["schemata"]["network"] for store in (grown, new))
+    assert {**network, "calls": 0} == {**expected, "calls": 0}, "where a large cluster is cut depends on keys"
+    assert network["theta_passages"] == 220
+    assert f"theta was {first['theta']:g} and is now {network['theta']:g}" in note
+    assert list_lowest(grown) == list_lowest(new) != []
+
+
 def test_without_links_it_says_so(tmp_path) -> None:
     store = SqliteStore.open(tmp_path / "a.tome")
     fill(store, 2)
     report = build_layer(store, make_model(), rules=LinkRules(theta=0.99))
-    assert report.notes == ("no two passages are alike enough to be linked",)
+    assert report.notes == ("no two of 2 passages are alike enough to be linked: theta is 0.99",)
+    report = build_layer(store, make_model(), hierarchy=False)
+    assert report.notes == ("1 links between 2 passages, no summaries",)

@@ -160,25 +160,18 @@ def match_pairs(
     known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """For each pair, the place of the equal known pair, or -1. Known pairs are distinct; no number is negative."""
+    places = np.full(len(a), -1, np.int64)
     if not len(known_a) or not len(a):
-        return np.full(len(a), -1, np.int64)
-    known, wanted = _number_pairs(known_a, known_b, a, b)
-    order = np.argsort(known, kind="stable")
-    at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    return np.where(known[at] == wanted, at, -1)
-
-
-def _number_pairs(
-    known_a: NDArray[np.int64], known_b: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One number for each pair: equal pairs have equal numbers."""
-    width = 1 + int(max(known_b.max(), b.max()))
-    if (1 + int(max(known_a.max(), a.max()))) * width >= 1 << 63:
-        every, places = np.unique(np.concatenate((known_a, known_b, a, b)), return_inverse=True)
-        ends = [len(known_a), 2 * len(known_a), 2 * len(known_a) + len(a)]
-        known_a, known_b, a, b = np.split(places.astype(np.int64), ends)
-        width = len(every)
-    return known_a * width + known_b, a * width + b
+        return places
+    width = 1 + int(known_b.max())
+    # Only pairs that may be known get a number: labels of new clusters are so large that the numbers would not fit.
+    asked = np.flatnonzero((a <= known_a.max()) & (b < width))
+    known, wanted = known_a * width + known_b, a[asked] * width + b[asked]
+    order = np.argsort(known, kind="stable")  # takes sorted runs as they are: pairs are stored in a few of them
+    known = known[order]
+    found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    places[asked] = np.where(known[found] == wanted, order[found], -1)
+    return places
 
 
 def find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from tomewise.store.write import Write
 
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
-_ENOUGH = 50  # passages whose similarities set the threshold
+_ENOUGH = 50  # passages whose similarities set a threshold that later batches keep
+_GROWTH = 4  # a tome with so many times the passages that set the threshold sets it again
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """`theta`, or None if all passages have to set it; how many passages set it; and the theta that is outgrown."""
+
+    theta: float | None
+    passages: int
+    outgrown: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,7 @@ class _Plan:
 
     ground: Ground
     theta: float
+    threshold: _Threshold
     levels: list[Level]
     levels_before: int
     catalog: Catalog
@@ -62,6 +73,8 @@ class SchemataLayer:
     threshold as their score.
 
     Unlike the other layers, the result depends on the order in which passages came; equal histories give equal results.
+    Without a threshold in `rules`, the passages set it once there are 50, and again when there are 4 times as many as
+    set it. Then all is linked and clustered again, and all nodes are new.
     """
 
     extra = GRAPH
@@ -171,31 +184,48 @@ class SchemataLayer:
     def _plan(self, batch: Sequence[int]) -> _Plan:
         record = self._store.builds().get(self.name, {})
         intake = self._store.intake(self.name)
-        rules = self._rules
         known = intake.done | intake.failed.keys()
         fresh = frozenset(batch)
         if self._entities:
             passages = frozenset(self._store.node_keys("passages"))
             known, fresh = known & passages, fresh & passages
-        if rules.theta is None and len(known) >= _ENOUGH:
-            rules = replace(rules, theta=record["network"]["theta"])
-        elif rules.theta is None:
-            known, fresh = frozenset(), fresh | known  # too few passages to have set the threshold: link all again
+        threshold = self._keep_threshold(record.get("network", {}), len(known), len(known | fresh))
+        if threshold.theta is None:
+            known, fresh = frozenset(), known | fresh  # all are linked again
         ground = load_ground(self._store, self.names, known, fresh)
-        added, theta = find_links(ground.passages, ground.links, ground.fresh, rules)
+        added, theta = find_links(
+            ground.passages, ground.links, ground.fresh, replace(self._rules, theta=threshold.theta)
+        )
         links = _join(ground.links, added)
         if self._entities:
-            shared = load_shared(self._store, self._entities, ground.keys, rules.k)
+            shared = load_shared(self._store, self._entities, ground.keys, self._rules.k)
             links = _join(links, replace(shared, weights=np.full(len(shared.a), theta)))
-        before = load_labels(self._store, self.names, record.get("levels", 0))
+        levels_before = record.get("levels", 0)
+        # Labels from links that are gone would hold clusters together, so they do not outlive the threshold.
+        before = load_labels(self._store, self.names, levels_before if threshold.outgrown is None else 0)
         if self._hierarchy:
-            levels = grow_levels(ground.keys, links, before, rules.k, split=self._split)
+            levels = grow_levels(ground.keys, links, before, self._rules.k, split=self._split)
         else:
             levels = keep_unclustered(ground.keys, links)
         catalog = Catalog.from_levels(levels, ground.passages.positions)
         stamps = self._store.node_field(self.name, "stamp")
+        stale = catalog.list_stale(stamps)
         failed = frozenset(intake.failed)
-        return _Plan(ground, theta, levels, len(before), catalog, frozenset(stamps), catalog.list_stale(stamps), failed)
+        return _Plan(ground, theta, threshold, levels, levels_before, catalog, frozenset(stamps), stale, failed)
+
+    def _keep_threshold(self, network: Mapping[str, Any], known: int, passages: int) -> _Threshold:
+        """The threshold that is given, or that earlier batches set, unless the tome has outgrown it.
+
+        The more passages there are, the more alike is the nearest one, and the higher is the threshold.
+        """
+        if self._rules.theta is not None:
+            return _Threshold(self._rules.theta, 0)
+        if known < _ENOUGH:
+            return _Threshold(None, passages)
+        theta, theta_passages = network["theta"], network.get("theta_passages", network["passages"])
+        if passages >= _GROWTH * theta_passages:
+            return _Threshold(None, passages, outgrown=theta)
+        return _Threshold(theta, theta_passages)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
         """The texts of what the stale clusters are made of, as far as it exists."""
@@ -221,8 +251,21 @@ class SchemataLayer:
             write_levels(change, self._store, self.names, plan.levels, plan.levels_before, keys)
             change.record_intake(self.name, taken, leaves)
             change.record_build(self.name, self._make_record(plan, born, calls))
-        notes = () if plan.levels or not len(plan.ground.keys) else ("no two passages are alike enough to be linked",)
-        return LayerReport(layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=notes)
+        return LayerReport(
+            layer=self.name, added=len(made), removed=len(obsolete), failed=leaves, notes=tuple(self._list_notes(plan))
+        )
+
+    def _list_notes(self, plan: _Plan) -> Iterator[str]:
+        passages = len(plan.ground.keys)
+        if passages and not plan.levels:
+            yield f"no two of {passages:,} passages are alike enough to be linked: theta is {plan.theta:g}"
+        elif plan.levels and not self._hierarchy:
+            yield f"{len(plan.levels[0].links.a):,} links between {passages:,} passages, no summaries"
+        if plan.threshold.outgrown is not None:
+            yield (
+                f"theta was {plan.threshold.outgrown:g} and is now {plan.theta:g}: the tome has grown, so all "
+                f"{passages:,} passages were linked and clustered again"
+            )
 
     def _put_nodes(
         self, change: Write, plan: _Plan, ids: Mapping[int, NodeId], made: Mapping[int, str]
@@ -258,6 +301,7 @@ class SchemataLayer:
             "sigma": self._rules.sigma,
             "k": self._rules.k,
             "theta": plan.theta,
+            "theta_passages": plan.threshold.passages,
             "passages": len(plan.ground.keys),
             "isolated": len(plan.ground.keys) - linked,
             "clusters": np.bincount(plan.catalog.levels)[1:].tolist(),

@@ -85,7 +85,7 @@ class Columns:
             places = None if self.live is None else np.flatnonzero(self.live)
             keys = self.stored_keys if places is None else self.stored_keys[places]
             if not (keys[1:] > keys[:-1]).all():
-                order = np.argsort(keys)
+                order = np.argsort(keys, kind="stable")  # takes sorted runs as they are: keys are appended in a few
                 places = order if places is None else places[order]
                 keys = keys[order]
             self._cache.append((keys, places))
