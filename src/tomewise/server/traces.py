@@ -51,7 +51,7 @@ async def list_evidence(tome: str, number: int, service: Wanted) -> dict[str, An
     What was removed is left out, and so is what is more than 2,000,000 characters in all.
     """
     opened = await service.library.open(tome)
-    return await asyncio.to_thread(_list_evidence, opened, bound_number(number))
+    return await asyncio.to_thread(_list_evidence, opened, check_number(number))
 
 
 @router.delete("/traces/{number}")
