@@ -224,8 +224,8 @@ def passages_alone(full: Ran, ablated: Ran) -> None:
 
 def what_gists_add(full: Ran, ablated: Ran) -> None:
     assert full.layers == ablated.layers
-    assert {*texts(full)} == {f"{text}\n\n{text}\n\n{ADDED}" for text in TEXTS}
-    assert {*texts(ablated)} == {f"{text}\n\n{ADDED}" for text in TEXTS}
+    assert {*texts(full)} == {f"{text}\n\nGist of this passage:\n{text}\n\n{ADDED}" for text in TEXTS}
+    assert {*texts(ablated)} == {f"{text}\n\nGist of this passage:\n{ADDED}" for text in TEXTS}
 
 
 def facts_alone(full: Ran, ablated: Ran) -> None:

@@ -61,13 +61,13 @@ def test_a_request_without_a_system_takes_the_one_of_the_settings(here):
     from tests.server.conftest import make_tome
 
     make_tome(here / "novel.tome")
-    with serve(here, "novel.tome", TOMEWISE_SYSTEM="comorag") as own:
-        assert own.post("/api/tomes/novel/estimate", {}).json()["system"] == "comorag"
+    with serve(here, "novel.tome", TOMEWISE_SYSTEM="raptor") as own:
+        assert own.post("/api/tomes/novel/estimate", {}).json()["system"] == "raptor"
         assert own.post("/api/tomes/novel/ask", {"question": QUESTION}).status_code == 409  # it is not built
         assert own.post("/api/tomes/novel/ask", {"question": QUESTION, "system": "naive"}).status_code == 200
         assert own.post("/api/tomes/novel/search", {"query": QUESTION}).status_code == 409
         accepted = {"accept": {"calls": 1000}}
-        assert own.post("/api/tomes/novel/builds", accepted).json()["system"] == "comorag"
+        assert own.post("/api/tomes/novel/builds", accepted).json()["system"] == "raptor"
 
 
 def test_a_question_gives_what_the_command_prints(served: Served, command, here):

@@ -97,7 +97,7 @@ def test_unknown_names(served: Served, method: str, path: str, body: object, sta
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/api/tomes/novel/search", {"query": "x", "system": "comorag"}),
+        ("/api/tomes/novel/search", {"query": "x", "system": "raptor"}),
         ("/v1/chat/completions", {"model": "novel/comorag", "messages": [{"role": "user", "content": "x"}]}),
     ],
 )

@@ -118,7 +118,7 @@ def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Cal
     with Tome.open(tmp_path / "lib" / "novel.tome", embedder="hash", trace_bytes=4_000) as tome:
         tome.add(Document(id="keeper.txt", text=" ".join(f"Night {night}. {KEEPER}" for night in range(60))))
         tome.ask("Who forged the letter?", system="naive")
-        assert "texts of evidence" in tome.trace(1).cut
+        assert tome.trace(1).cut[0].startswith("texts of evidence")
     with serve(tmp_path, "--root", "lib") as running:
         page = visitor(running.url).enter(link("novel", "history/1"))
         expect(page.get_by_text("left out")).to_have_count(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -265,7 +266,7 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
     """What `tome show` prints."""
     passages = f"passages of {contents['passage_tokens']} tokens, overlap {contents['overlap']}"
     out.print(
-        f"[bold]{escape(contents['tome'])}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB and "
+        f"[bold]{escape(_shorten_path(contents['tome']))}[/bold] [dim]{contents['bytes'] / 1e6:.1f} MB and "
         f"{contents['cache_bytes'] / 1e6:.1f} MB of caches · embedder "
         f"{escape(contents['embedder'])} · {passages}[/dim]"
     )
@@ -298,6 +299,12 @@ def print_contents(contents: dict[str, Any], out: Console) -> None:
     out.print(documents)
     if len(contents["documents"]) > 50:
         out.print(f"[dim]… and {len(contents['documents']) - 50:,} more: tome show --json lists all[/dim]")
+
+
+def _shorten_path(path: str) -> str:
+    """The path as seen from the current folder, where it lies inside."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def _join_values(value: object) -> str:
