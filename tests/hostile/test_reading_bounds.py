@@ -195,11 +195,8 @@ def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     (here / "a.html").write_text(ENDLESS)
     words = [sys.executable, "-m", "tomewise", "add", "a.html", "--embedder", "hash"]
     tome = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    pids: set[int] = set()
-    while not pids and tome.poll() is None:
-        pids = {int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == tome.pid}
-        time.sleep(0.02)
-    (reader,) = pids
+    wait_until(lambda: list_children(tome.pid))
+    (reader,) = list_children(tome.pid)
     time.sleep(1)
     tome.send_signal(end)
     _, err = tome.communicate(timeout=SOON)
@@ -207,6 +204,10 @@ def test_ctrl_c_and_a_kill_end_the_process_too(here, end):
     if end == signal.SIGINT:
         assert tome.returncode == 130
         assert "interrupted" in err
+
+
+def list_children(pid: int) -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent(path) == pid]
 
 
 def parent(process: Path) -> int:

@@ -198,16 +198,18 @@ class OpenAIServer:
         """Wait as long as the behaviour says, and note whether the client hangs up meanwhile."""
         leaving = asyncio.create_task(reader.read(1))
         end = self._loop.time() + behaviour.delay
-        while not leaving.done() and (rest := end - self._loop.time()) > 0:
-            if behaviour.until is not None and behaviour.until.is_set():
-                break
-            await asyncio.wait([leaving], timeout=rest if behaviour.until is None else 0.05)
-        if leaving.done():
-            self.left.set()
-            return True
-        leaving.cancel()
-        await asyncio.gather(leaving, return_exceptions=True)
-        return False
+        try:
+            while not leaving.done() and (rest := end - self._loop.time()) > 0:
+                if behaviour.until is not None and behaviour.until.is_set():
+                    break
+                await asyncio.wait([leaving], timeout=rest if behaviour.until is None else 0.05)
+            if leaving.done():
+                self.left.set()
+                return True
+            return False
+        finally:
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
 
     async def _stream(
         self,

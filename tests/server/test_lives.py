@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import OpenAIServer, in_turn, reply_with
 from tests.patience import NEVER, SOON, wait_until
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, serve
@@ -42,6 +44,13 @@ def words_for(model: OpenAIServer) -> tuple[str, ...]:
     return ("novel.tome", "--model", "openai:test", "--base-url", model.url)
 
 
+def count_calls(path: Path) -> int:
+    """How many replies of the model the tome keeps."""
+    with closing(sqlite3.connect(path)) as connection:
+        (number,) = connection.execute("SELECT count(*) FROM calls").fetchone()
+    return int(number)
+
+
 def make_long_tome(path: Path, documents: int = 40) -> None:
     with Tome.open(path, embedder="hash") as tome:
         tome.add(*(Document(id=f"d{n:02}", text=f"On day {n} Ada Marsh met the keeper.") for n in range(documents)))
@@ -67,16 +76,16 @@ def test_a_client_that_leaves_ends_its_question(tmp_path: Path, model: SlowModel
 def test_a_cancelled_build_ends_and_repeats_no_call(tmp_path: Path, model: SlowModel):
     make_long_tome(tmp_path / "novel.tome")
     with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k", TOMEWISE_LIMIT="2") as served:
+        model.handler = in_turn(*[reply_with(GIST)] * 4, reply_with(GIST, delay=NEVER))
         job = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
-        wait_until(lambda: len(model.sent) >= 4)
-        model.handler = lambda _: reply_with(GIST, delay=NEVER)
-        wait_until(lambda: len(model.requests) == len(model.sent) + 2)  # what was replied to is kept
+        wait_until(lambda: len(model.requests) == 6)  # two are under way, so four have ended
+        wait_until(lambda: count_calls(tmp_path / "novel.tome") == 4)
         finished = [request["messages"][-1]["content"] for request in model.sent]
         assert served.http.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"
         assert model.left.wait(SOON)
         time.sleep(0.5)
         before = len(model.requests)
-        assert before == len(finished) + 2
+        assert (before, len(finished)) == (6, 4)
         model.handler = lambda _: reply_with(GIST, delay=0.3)
         again = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
         wait_until(lambda: len(model.requests) >= before + 4)

@@ -21,6 +21,9 @@ from tests.server.served import TOKEN, serve
         (("--model", "openai:x", "--base-url", "ftp://x"), {}, "ftp://x"),
         (("--evaluations", "nowhere"), {}, "the folder nowhere does not exist"),
         (("--allow-host", "http://tomes.example/"), {}, "give a name alone"),
+        (("--root-path", "https://site.example/books"), {}, "give a path alone"),
+        (("--root-path", "/bücher"), {}, "give a path alone"),
+        (("--root-path", "/api"), {}, "/api is a path of this server"),
         (("--host", "192.0.2.1"), {}, "choose another --host"),
         (("--root", "nowhere"), {}, "does not exist"),
         ((), {"TOMEWISE_SYSTEM": "hybird"}, "did you mean 'hybrid'"),
@@ -48,6 +51,9 @@ def test_a_proxy_may_keep_or_take_off_the_path_at_which_it_serves(tmp_path: Path
                 reply = browser.get(entry, params={"token": TOKEN})
                 assert (reply.status_code, reply.headers["location"]) == (303, "/books/tomes/")
                 assert "Path=/books/tomes" in reply.headers["set-cookie"]
+            bare = browser.get("/books/tomes?a=1", headers={"accept": "text/html"})  # the page is at its slash
+            assert (bare.status_code, bare.headers["location"]) == (307, "/books/tomes/?a=1")
+            assert "<script" in browser.get("/books/tomes/", headers={"accept": "text/html"}).text
             assert browser.get("/books/tomes/api/tomes").json()["tomes"] == ["novel"]
             assert browser.get("/api/tomes").status_code == 401  # the cookie belongs to the path
             for prefix in ("", "/books/tomes"):

@@ -6,11 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.patience import SOON
 
 from tomewise.server import streaming
 from tomewise.server.streaming import PING, Emit, EventStream
-
-SECONDS = 60.0  # a limit, far above what is needed
 
 
 async def read(stream: EventStream, sent: asyncio.Queue[bytes]) -> list[bytes]:
@@ -25,12 +24,12 @@ async def read(stream: EventStream, sent: asyncio.Queue[bytes]) -> list[bytes]:
     async def receive() -> Any:
         await asyncio.Event().wait()  # the client stays
 
-    await asyncio.wait_for(stream({"type": "http"}, receive, send), SECONDS)
+    await asyncio.wait_for(stream({"type": "http"}, receive, send), SOON)
     return pieces
 
 
 async def wait_for_piece(sent: asyncio.Queue[bytes], wanted: bytes) -> None:
-    while await asyncio.wait_for(sent.get(), SECONDS) != wanted:
+    while await asyncio.wait_for(sent.get(), SOON) != wanted:
         pass
 
 

@@ -68,6 +68,11 @@ def test_texts_of_evidence_are_cut_first(most_bytes, length, cut):
     assert len(encoded["cue"]) == cut
 
 
+def test_a_cut_that_changes_nothing_is_not_named():
+    record = make_record(Question(text="Who?"), make_answer(10, 2000, cue="short"), 9_500)
+    assert record["cut"] == ["texts of evidence after 80 characters"]
+
+
 def test_summaries_and_the_answer_outlast_details():
     answer = make_answer(1000, 300, cue="c" * 90_000)
     support = [f"p-{number}" for number in range(2_000)]

@@ -12,6 +12,8 @@ from tomewise.errors import UsageError
 
 Number = TypeVar("Number", int, float)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d+)?")
+_ROOT_PATH = re.compile(r"[A-Za-z0-9._~/-]*")
+_OWN_PATHS = frozenset({"api", "assets", "mcp", "v1"})
 MAX_UPLOAD = 100_000_000  # bytes
 
 
@@ -65,9 +67,16 @@ class ServerOptions:
         for name in self.allow_hosts:
             if not _HOST.fullmatch(name):
                 raise UsageError(f"--allow-host {name}: give a name alone, such as tomes.example or tomes.example:8443")
+        self._check_root_path()
         if self.evaluations is not None and not self.evaluations.is_dir():
             raise UsageError(f"the folder {self.evaluations} does not exist: name one that `tome eval run` has written")
         return self
+
+    def _check_root_path(self) -> None:
+        if not _ROOT_PATH.fullmatch(self.root_path):
+            raise UsageError(f"--root-path {self.root_path}: give a path alone, such as /tomes, of letters and digits")
+        if (first := self.prefix.split("/")[1:2]) and first[0] in _OWN_PATHS:
+            raise UsageError(f"--root-path {self.root_path}: /{first[0]} is a path of this server: choose another")
 
     @property
     def prefix(self) -> str:

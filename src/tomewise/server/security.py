@@ -54,6 +54,7 @@ class Security:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # a WebSocket is closed: nothing here speaks it
+        is_bare = bool(self._prefix) and scope["path"] == self._prefix
         scope = self._take_off_prefix(scope)
 
         async def send_with_headers(message: Message) -> None:
@@ -70,6 +71,9 @@ class Security:
             return
         if entry is not None:
             await self._trade(scope, entry, send_with_headers)
+            return
+        if is_bare:  # the addresses in the page are relative, so they need the slash
+            await self._add_slash(scope, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
@@ -120,15 +124,24 @@ class Security:
         if method not in _READING and "origin" not in headers and "sec-fetch-site" not in headers:
             raise HttpError(403, "origin", "a cookie alone changes nothing: send the token as Authorization: Bearer")
 
+    async def _add_slash(self, scope: Scope, send: Send) -> None:
+        query: bytes = scope["query_string"]
+        address = f"{self._prefix}/".encode("ascii") + (b"?" + query if query else b"")
+        await _redirect(307, address, send)
+
     async def _trade(self, scope: Scope, token: str, send: Send) -> None:
         """Set the cookie, and send the browser to the same address without the token."""
         rest = [(name, value) for name, value in _read_query(scope).items() if name != "token"]
         address = f"{self._prefix}/" + (f"?{urlencode(rest)}" if rest else "")
         path = self._prefix or "/"
         cookie = f"{self._cookie}={_make_cookie(token)}; HttpOnly; SameSite=Strict; Path={path}"
-        headers = [(b"location", address.encode("ascii")), (b"set-cookie", cookie.encode("ascii"))]
-        await send({"type": "http.response.start", "status": 303, "headers": [*headers, (b"content-length", b"0")]})
-        await send({"type": "http.response.body", "body": b""})
+        await _redirect(303, address.encode("ascii"), send, (b"set-cookie", cookie.encode("ascii")))
+
+
+async def _redirect(status: int, address: bytes, send: Send, *headers: tuple[bytes, bytes]) -> None:
+    own = [(b"location", address), (b"content-length", b"0"), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": own})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _is_page(headers: Headers, *, is_entry: bool) -> bool:

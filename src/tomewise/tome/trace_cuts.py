@@ -52,8 +52,10 @@ def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
     for what, how, shorten in _CUTS:
         if len(json.dumps({**record, "cut": describe()})) <= most_bytes:
             break
+        before = json.dumps(record)
         shorten(record)
-        cut[what] = how
+        if json.dumps(record) != before:
+            cut[what] = how
     return describe()
 
 

@@ -172,7 +172,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
   const total = costs?.total;
   const accept = async () => {
     setState({ costs, started: true });
-    const body = { system: system.name, accept: { calls: total.calls, ...(total.cost ? { cost: total.cost } : {}) } };
+    const body = { system: system.name, accept: { calls: total.calls, ...(total.cost === null ? {} : { cost: total.cost }) } };
     try {
       onJob(await send("POST", tomePath(tome, "builds"), body));
       setState({ costs });

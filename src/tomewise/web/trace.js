@@ -95,7 +95,7 @@ function Rows({ rows, caption }) {
   return html`<${Table} caption=${caption} columns=${columns} rows=${rows} />`;
 }
 
-const sources = new Map(); // by path: the evidence of a stored trace
+const sources = new Map(); // by path: the evidence of a stored trace while some event shows it, and how many do
 
 /** The evidence of a stored trace by node, with the texts and places that the tome has now; null while it comes. */
 function useSources(tome, number) {
@@ -104,9 +104,15 @@ function useSources(tome, number) {
   useEffect(() => {
     if (!path) return undefined;
     let isWanted = true;
-    if (!sources.has(path)) sources.set(path, get(path).catch(() => { sources.delete(path); return { evidence: {} }; }));
-    sources.get(path).then(({ evidence }) => isWanted && setFound(evidence));
-    return () => { isWanted = false; };
+    if (!sources.has(path)) sources.set(path, { users: 0, coming: get(path).catch(() => ({ evidence: {} })) });
+    const source = sources.get(path);
+    source.users += 1;
+    source.coming.then(({ evidence }) => isWanted && setFound(evidence));
+    return () => {
+      isWanted = false;
+      source.users -= 1;
+      if (!source.users) sources.delete(path); // the tome may change before it is opened again
+    };
   }, [path]);
   return found;
 }
