@@ -107,7 +107,7 @@ def test_what_the_last_events_say_outlasts_the_evidence():
     assert record["events"][2]["detail"] == planned.detail
     events = (*answer.events, planned, planned, answered, closing, closing)
     record = make_record(Question(text="Who?"), replace(answer, events=events), 5_000)
-    assert record["cut"][-1] == "details of events but the last 3"
+    assert record["cut"][-1] == "details of events, except the last 3"
     assert record["events"][-3]["detail"] == answered.detail
 
 

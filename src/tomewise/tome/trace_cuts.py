@@ -135,7 +135,7 @@ _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
     ("texts of evidence", f" after {_SHORT} characters", _shorten_evidence_more),
     ("texts of evidence", "", _drop_evidence_texts),
     ("evidence of events", "", _drop_evidence),
-    ("details of events", f" but the last {_LAST}", _drop_first_details),
+    ("details of events", f", except the last {_LAST}", _drop_first_details),
     ("details of events", "", _drop_details),
     ("events", "", _drop_events),
     ("citations", "", _drop_citations),
