@@ -111,6 +111,14 @@ def test_what_the_last_events_say_outlasts_the_evidence():
     assert record["events"][-3]["detail"] == answered.detail
 
 
+def test_what_was_cut_is_gone():
+    whole = make_answer(900, 0)
+    answer = replace(whole, text="a" * 9000, events=whole.events * 50)
+    record = make_record(Question(text="Who?"), answer, LEAST_TRACE_BYTES)
+    assert (record["pieces"], record["events"], len(record["answer"])) == ([], [], 200)
+    assert record["cut"][-1] == "the answer after 200 characters"
+
+
 @given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST_TRACE_BYTES, 60_000))
 def test_no_record_is_larger_than_the_bound(pieces, length, cue, most_bytes):
     record = make_record(Question(text="Who?"), make_answer(pieces, length, "c" * cue), most_bytes)

@@ -58,7 +58,8 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     within = scope_json(question.within)
     record: dict[str, Any] = {**as_json(answer), "events": [event_json(event) for event in answer.events]}
     share_pieces(record)
-    return {**record, "cut": cut_to_fit(record, most_bytes), **asked, "within": within}
+    cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
+    return {**record, "cut": cut, **asked, "within": within}
 
 
 def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
