@@ -180,7 +180,7 @@ def print_event(event: Event, out: Console) -> None:
 
 
 def _read_list(event: Event, name: str) -> Sequence[Any]:
-    """A list of the detail; empty for another shape, which an event of a loop from outside may have."""
+    """A list of the detail; none for another shape, which an event of a loop from outside may have."""
     value = event.detail.get(name)
     return value if isinstance(value, list | tuple) else ()
 
