@@ -115,7 +115,9 @@ def test_null_and_capitals_are_forgiven(text: str) -> None:
     assert decode(roles.ANSWER, text) == roles.AnswerOut(answer="a")
 
 
-@pytest.mark.parametrize("quotes", ['"x y"', '["x y"]', '[{"quote": "x y"}]', '{"label": "", "quote": "x y"}'])
+@pytest.mark.parametrize(
+    "quotes", ['"x y"', '["x y"]', '[{"quote": "x y"}]', '[{"label": null, "quote": "x y"}]', '{"quote": "x y"}']
+)
 def test_a_quotation_may_come_alone(quotes: str) -> None:
     assert decode(roles.ANSWER, f'{{"answer": 1911, "quotes": {quotes}}}') == roles.AnswerOut(
         answer="1911", quotes=[roles.Quote(label="", quote="x y")]

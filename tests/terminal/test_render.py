@@ -100,3 +100,5 @@ def test_an_answer_that_was_forced_and_not_given_is_not_called_forced():
 def test_an_event_of_a_loop_from_outside_may_have_any_shape():
     detail = {"evidence": ["a text", {"text": "only a text"}], "notes": 3, "pool": "words"}
     assert print_lines(Event(name="odd", detail=detail)) == ["0 odd", "    0.000  only a text"]
+    pieces = [{"score": "0.5", "layer": 1, "place": "here", "text": 2}, {"score": None, "layer": None, "text": None}]
+    assert print_lines(Event(name="odd", detail={"evidence": pieces})) == ["0 odd", "    0.000 1 2", "    0.000"]

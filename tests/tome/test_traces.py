@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from threading import Lock
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -54,8 +56,24 @@ def test_a_record_of_an_earlier_version_is_read():
 
 def test_an_event_that_json_cannot_hold_does_not_cost_the_answer():
     events = (Event(name="odd", detail={"evidence": [{"no": "piece"}], "value": {1, 2}}),)
-    (detail,) = read_details(make_record(Question(text="Who?"), replace(make_answer(0, 0), events=events), 50_000))
-    assert detail == {"evidence": [{"no": "piece"}], "value": "{1, 2}"}
+    assert keep(*events) == [{"evidence": [{"no": "piece"}], "value": "{1, 2}"}]
+    lock = Lock()  # not even a copy can be made of it
+    holds_itself: list[object] = []
+    holds_itself.append(holds_itself)
+    odd = {"lock": lock, (1, 2): 3}, {"value": holds_itself}, MappingProxyType({"value": 1})
+    assert keep(*(Event(name="odd", detail=detail) for detail in odd)) == [{"lock": repr(lock)}, {}, {"value": 1}]
+
+
+def test_evidence_of_any_form_comes_back():
+    for evidence in ([], {"pieces": ["a"]}, {"pieces": [[0, 1.0]]}, "text", [{"node": "n"}]):
+        assert keep(Event(name="odd", detail={"evidence": evidence, "shared": 1})) == [
+            {"evidence": evidence, "shared": 1}
+        ]
+
+
+def keep(*events: Event) -> list[dict[str, object]]:
+    """The details of these events after they were stored and read."""
+    return read_details(make_record(Question(text="Who?"), replace(make_answer(0, 0), events=events), 50_000))
 
 
 @pytest.mark.parametrize(("most_bytes", "length", "cut"), [(20_000, 200, 300), (9_500, 80, 200), (4_000, 0, 200)])
@@ -94,8 +112,16 @@ def test_what_the_last_events_say_outlasts_the_evidence():
     assert record["events"][2]["detail"] == planned.detail
     events = (*answer.events, planned, planned, answered, closing, closing)
     record = make_record(Question(text="Who?"), replace(answer, events=events), 5_000)
-    assert record["cut"][-1] == "details of events but the last 3"
+    assert record["cut"][-1] == "details of events, except the last 3"
     assert record["events"][-3]["detail"] == answered.detail
+
+
+def test_what_was_cut_is_gone():
+    whole = make_answer(900, 0)
+    answer = replace(whole, text="a" * 9000, events=whole.events * 50)
+    record = make_record(Question(text="Who?"), answer, LEAST_TRACE_BYTES)
+    assert (record["pieces"], record["events"], len(record["answer"])) == ([], [], 200)
+    assert record["cut"][-1] == "the answer after 200 characters"
 
 
 @given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST_TRACE_BYTES, 60_000))

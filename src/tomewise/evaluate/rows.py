@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.judges import Judgement
-from tomewise.tome.reports import usage_json
+from tomewise.tome.reports import event_json, usage_json
 from tomewise.types import Answer, Citation, Event, Evidence, Question, Support, Usage
 
 JsonObject = Mapping[str, Any]
@@ -160,14 +160,14 @@ def _passages(places: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
 
 def _event(event: Event, texts: dict[str, str]) -> dict[str, Any]:
     """The event; the texts of the evidence in its detail move to `texts`, which all events of a row share."""
-    detail = dict(event.detail)
-    if isinstance(pieces := detail.get("evidence"), Sequence):
-        detail["evidence"] = [_without_text(piece, texts) for piece in pieces]
-    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
+    plain = event_json(event)
+    if isinstance(pieces := plain["detail"].get("evidence"), list):
+        plain["detail"]["evidence"] = [_without_text(piece, texts) for piece in pieces]
+    return plain
 
 
 def _without_text(piece: Any, texts: dict[str, str]) -> Any:
-    if not isinstance(piece, Mapping) or "node" not in piece or "text" not in piece:
+    if not isinstance(piece, dict) or not isinstance(piece.get("node"), str) or "text" not in piece:
         return piece
     texts[piece["node"]] = piece["text"]
     return {name: value for name, value in piece.items() if name != "text"}

@@ -209,18 +209,21 @@ class Evolve:
         yield answer
 
     async def _rank_passages(self, course: _Course) -> list[Evidence]:
-        """What the points rest on and the passages of their vertices in turn, then what else was found; each once."""
+        """What the points rest on and the nearest passages in turn, then what else was found; each once.
+
+        The nearest are those of the points' vertices, or of all passages where the graph knows no vertex.
+        """
         memory = course.memory
         vertices = find_in_graph(memory, [point.id for point in memory.points])
         within = narrow(course.question.within, vertices or None, frozenset())
-        of_vertices = await self._recall.retrieve(course.question.text, self._limits.shown, within=within)
+        nearest = await self._recall.retrieve(course.question.text, self._limits.shown, within=within)
         grounds = [memory.find_grounds(point) for point in memory.rank()]
         if course.has_past:
             missing = [node for nodes in grounds for node in nodes if node not in course.found]
             known = await asyncio.to_thread(self._shelf.fetch, list(dict.fromkeys(missing)), course.question.within)
             course.found |= _by_node(known)
         of_points = [[course.found[node] for node in nodes if node in course.found] for nodes in grounds]
-        best = take_turns([list(take_turns(of_points)), of_vertices])
+        best = take_turns([list(take_turns(of_points)), nearest])
         return drop_repeats([*best, *course.found.values()])[: self._limits.shown]
 
     def _make_context(self, course: _Course, ranked: Sequence[Evidence]) -> Context:

@@ -280,10 +280,10 @@ def show_entity(name: str, tome: str | None, as_json: bool) -> None:
 
 
 def _print_answer_json(answer: Answer, nearest: Sequence[Passage], scope: Scope | None, *, trace: bool) -> None:
-    from tomewise.tome.reports import as_json, nearest_json
+    from tomewise.tome.reports import as_json, event_json, nearest_json
     from tomewise.tome.scopes import scope_json
 
-    events = {"trace": [asdict(event) for event in answer.events]} if trace else {}
+    events = {"trace": [event_json(event) for event in answer.events]} if trace else {}
     print_json({**as_json(answer), "within": scope_json(scope), "nearest": nearest_json(nearest), **events})
 
 

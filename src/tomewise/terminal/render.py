@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from numbers import Real
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -173,18 +174,23 @@ def print_event(event: Event, out: Console) -> None:
         out.print(f"    {escape(_describe_row(row))}")
     evidence: Sequence[dict[str, Any]] = list(filter(_is_dict, _read_list(event, "evidence")))
     for piece in evidence[:_PIECES]:
-        place = describe_place(read_plain_data(piece.get("place", {})))  # traces of earlier versions have none
-        kind = ", ".join(filter(None, (piece.get("layer"), place)))
-        score = f"{piece.get('score', 0):.3f}"
-        out.print(f"    [dim]{score} {escape(kind)}[/dim] {escape(_brief(piece.get('text', ''), 100))}")
+        score, kind = _describe_piece(piece)
+        out.print(f"    [dim]{score:.3f} {escape(kind)}[/dim] {escape(_brief(piece.get('text') or '', 100))}")
     if len(evidence) > _PIECES:
         out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
 
 
 def _read_list(event: Event, name: str) -> Sequence[Any]:
-    """A list of the detail; empty for another shape, which an event of a loop from outside may have."""
+    """A list of the detail; none for another shape, which an event of a loop from outside may have."""
     value = event.detail.get(name)
     return value if isinstance(value, list | tuple) else ()
+
+
+def _describe_piece(piece: dict[str, Any]) -> tuple[float, str]:
+    """The score of a piece, its layer and its place, as far as they have the shape that `Event` says."""
+    score, layer, place = piece.get("score"), piece.get("layer"), piece.get("place")
+    words = str(layer or ""), describe_place(read_plain_data(place)) if isinstance(place, dict) else ""
+    return float(score) if isinstance(score, Real) else 0.0, ", ".join(filter(None, words))
 
 
 def _is_dict(value: object) -> bool:

@@ -18,11 +18,11 @@ from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.metadata import find_unstorable, select_plain
 from tomewise.reading.read import NamedFile, Source, SourceReader
-from tomewise.store.records import DocumentRecord
 from tomewise.types import Document, DocumentId, Question
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -189,8 +189,8 @@ def find_document(name: str, store: Store) -> DocumentRecord:
     if not name.strip():
         raise UsageError("the name of the document is empty: `tome show` lists the documents")
     path = os.path.realpath(name)
-    if record := _read_record(name, store) if path == name or store.digest(path) is None else None:
-        return record  # most callers know the id: without reading the records of all documents
+    if store.digest(name) is not None and (path == name or store.digest(path) is None):
+        return store.record(name)  # most callers know the id: without reading the records of all documents
     records = store.documents()
     for matches in (
         [record for record in records if record.id in (name, path)],
@@ -205,23 +205,6 @@ def find_document(name: str, store: Store) -> DocumentRecord:
             examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
             raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
     raise UnknownName(f"no document {name!r} in {store.address}: {suggest_document(name, store)}")
-
-
-def _read_record(document: DocumentId, store: Store) -> DocumentRecord | None:
-    """The record of the document with exactly this id, None without one."""
-    digest = store.digest(document)
-    if digest is None:
-        return None
-    found = store.document(document)
-    return DocumentRecord(
-        id=document,
-        title=found.title,
-        source=found.source,
-        digest=digest,
-        characters=len(found.text),
-        passages=store.count_passages([document]).get(document, 0),
-        metadata=found.metadata,
-    )
 
 
 def find_documents(names: Iterable[str], store: Store) -> list[DocumentRecord]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,7 @@ from tomewise.language.price import price
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.place import as_plain_data
-from tomewise.types import Answer, Estimate, Evidence, FromSession, LayerReport, Passage, Usage
+from tomewise.types import Answer, Estimate, Event, Evidence, FromSession, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
     from tomewise.memory.passages import TakenDocument
@@ -96,6 +97,18 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "usage": usage_json(answer.usage),
         "session": session_json(answer.session),
     }
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """An event as plain data, whatever a loop from outside put into it.
+
+    What JSON has no form for becomes its `repr`. Keys that are no text are left out, as is a detail that holds itself.
+    """
+    try:
+        detail = json.loads(json.dumps(dict(event.detail), default=repr, skipkeys=True))
+    except (ValueError, RecursionError):
+        detail = {}
+    return {"name": event.name, "step": event.step, "summary": event.summary, "detail": detail}
 
 
 def session_json(origin: FromSession | None) -> dict[str, Any] | None:

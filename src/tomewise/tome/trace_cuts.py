@@ -18,25 +18,27 @@ _LAST = 3  # events whose details stay longest: the answer with the working memo
 def share_pieces(record: Record) -> None:
     """Move the pieces of evidence of all events to the list `pieces`, each once.
 
-    The `evidence` of an event becomes `{"pieces": [[index, score], ...]}`; evidence of another form stays.
+    The `evidence` of an event becomes empty, and the event gets `shared`: an index and a score for each of its pieces.
+    Evidence of another form stays.
     """
     indices: dict[str, int] = {}
     record["pieces"] = []
     for event in record["events"]:
         evidence = event["detail"].get("evidence")
         if isinstance(evidence, list) and all(map(_is_piece, evidence)):
-            event["detail"]["evidence"] = {"pieces": [_share(piece, record["pieces"], indices) for piece in evidence]}
+            event["shared"] = [_share(piece, record["pieces"], indices) for piece in evidence]
+            event["detail"]["evidence"] = []
 
 
 def restore_events(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The events with their evidence, also of records of earlier versions, which share no pieces."""
     pieces = record.get("pieces", ())
     for event in record["events"]:
-        evidence = event["detail"].get("evidence")
-        if isinstance(evidence, dict) and "pieces" in evidence:
-            whole = [{**pieces[index], "score": score} for index, score in evidence["pieces"]]
-            event = {**event, "detail": {**event["detail"], "evidence": whole}}
-        yield event
+        fields = {name: value for name, value in event.items() if name != "shared"}
+        if "shared" in event:
+            evidence = [{**pieces[index], "score": score} for index, score in event["shared"]]
+            fields["detail"] = {**event["detail"], "evidence": evidence}
+        yield fields
 
 
 def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
@@ -95,6 +97,7 @@ def _drop_evidence(record: Record) -> None:
     record["pieces"] = []
     for event in record["events"]:
         event["detail"].pop("evidence", None)
+        event.pop("shared", None)
 
 
 def _drop_first_details(record: Record) -> None:
@@ -134,7 +137,7 @@ _CUTS: tuple[tuple[str, str, _Shorten], ...] = (
     ("texts of evidence", f" after {_SHORT} characters", _shorten_evidence_more),
     ("texts of evidence", "", _drop_evidence_texts),
     ("evidence of events", "", _drop_evidence),
-    ("details of events", f" but the last {_LAST}", _drop_first_details),
+    ("details of events", f", except the last {_LAST}", _drop_first_details),
     ("details of events", "", _drop_details),
     ("events", "", _drop_events),
     ("citations", "", _drop_citations),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UnknownName, UsageError
 from tomewise.place import read_plain_data
-from tomewise.tome.reports import as_json
+from tomewise.tome.reports import as_json, event_json
 from tomewise.tome.scopes import read_scope, scope_json
 from tomewise.tome.trace_cuts import cut_to_fit, restore_events, share_pieces
 from tomewise.types import Answer, Citation, Event, FromSession, Question, Spent, Usage
@@ -37,7 +36,7 @@ class Trace:
     def as_json(self) -> dict[str, Any]:
         """The object that `tome log N --json` prints."""
         question = asdict(self.question) | {"within": scope_json(self.question.within)}
-        events = [asdict(event) for event in self.answer.events]
+        events = [event_json(event) for event in self.answer.events]
         asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
         return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
 
@@ -57,11 +56,10 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
     within = scope_json(question.within)
-    whole = {**as_json(answer), "events": [asdict(event) for event in answer.events]}
-    # An event of a loop from outside may hold what JSON cannot: the answer is worth more than its trace.
-    record: dict[str, Any] = json.loads(json.dumps(whole, default=repr))
+    record: dict[str, Any] = {**as_json(answer), "events": [event_json(event) for event in answer.events]}
     share_pieces(record)
-    return {**record, "cut": cut_to_fit(record, most_bytes), **asked, "within": within}
+    cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
+    return {**record, "cut": cut, **asked, "within": within}
 
 
 def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:

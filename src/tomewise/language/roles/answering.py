@@ -34,7 +34,7 @@ class Quote(BaseModel):
         """A quotation may come alone: without its label it is looked for in all evidence."""
         if isinstance(value, str):
             return {"label": "", "quote": value}
-        return {"label": "", **value} if isinstance(value, dict) else value
+        return {**value, "label": value.get("label") or ""} if isinstance(value, dict) else value
 
 
 class AnswerOut(BaseModel):
