@@ -17,7 +17,7 @@ from tomewise.server.choosing import choose_bounded
 from tomewise.server.errors import HttpError, explain_error, make_body
 from tomewise.server.service import Service, Wanted, find_variant
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
-from tomewise.tome.reports import evidence_json
+from tomewise.tome.reports import event_json, evidence_json
 from tomewise.types import Event, Spent
 
 _MOST_ESTIMATED = 5000  # passages
@@ -92,7 +92,8 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
         if event.name == ANSWER_PART:
             emit(write_event(ANSWER_PART, event.detail))
             return
-        emit(write_event(event.name, {"step": event.step, "summary": event.summary, "detail": event.detail}))
+        record = event_json(event)
+        emit(write_event(record.pop("name"), record))
         emit(write_event("usage", asdict(spent)))
 
     try:
