@@ -20,7 +20,16 @@ from tests.texts import MEETINGS, NOVEL, needs_shared, prose
 
 from tomewise import Document, Tome
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.errors import Locked, ModelError, NotBuilt, ReadingError, StoreError, UnknownName, UsageError
+from tomewise.errors import (
+    Locked,
+    ModelError,
+    NotBuilt,
+    ReadingError,
+    StoreError,
+    TomewiseError,
+    UnknownName,
+    UsageError,
+)
 from tomewise.language.scripted import ScriptedModel
 from tomewise.types import Progress, Question
 
@@ -249,6 +258,18 @@ def test_a_tome_without_documents_may_be_made_anew(here):
         tome.add(LOG, *documents(3))
         assert tome.store.vectors("passages").rows.shape[1] == 96
         assert "Ada" in tome.ask("Who put out the light?", system="naive").text
+
+
+@pytest.mark.parametrize("wrong", [{"embedder": "nonsense:x"}, {"passage_tokens": 99_999}])
+def test_a_tome_that_cannot_be_made_leaves_no_file(here, wrong):
+    with pytest.raises(TomewiseError):
+        Tome.open(here / "a.tome", **{"embedder": "hash", **wrong})
+    assert list(here.iterdir()) == []
+    with Tome.open(here / "a.tome", embedder="hash"):
+        pass
+    with pytest.raises(TomewiseError):
+        Tome.open(here / "a.tome", **{"embedder": "hash", **wrong})
+    assert (here / "a.tome").exists(), "only a file that the call made goes"
 
 
 def test_two_that_settle_on_different_embedders_do_not_mix(here):

@@ -21,7 +21,7 @@ from tomewise.server.options import Bounds
 from tomewise.server.readiness import Readiness
 from tomewise.settings import Settings
 from tomewise.tome.arguments import check_settings
-from tomewise.tome.open_store import delete_empty_store, recall_embedder
+from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_folder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
@@ -193,11 +193,7 @@ class Library:
     def _make_tome(self, path: Path, embedder: str | None, passage_tokens: int | None) -> Tome:
         if os.path.lexists(path):  # a link, which is not served
             raise UsageError(f"there is a file {path.name} already: choose another name")
-        try:
-            return self._open_tome(path, embedder, passage_tokens, create=True)
-        except BaseException:
-            delete_empty_store(path)
-            raise
+        return self._open_tome(path, embedder, passage_tokens, create=True)
 
     def _open_tome(
         self, path: Path, embedder: str | None = None, passage_tokens: int | None = None, *, create: bool = False

@@ -36,7 +36,7 @@ from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
 from tomewise.tome.moved_files import MovedFiles
-from tomewise.tome.open_store import open_store
+from tomewise.tome.open_store import delete_empty_store, open_store
 from tomewise.tome.overview import write_overview
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.session_memory import forget_in_all
@@ -144,6 +144,7 @@ class Tome(Drawings):
             session_limit=session_limit,
             system=system,
         )
+        existed = Path(path).exists()
         store = open_store(Path(path), create=create and not read_only, read_only=read_only)
         try:
             embedder = find_embedder(store, embedder, embedder_base_url)
@@ -151,6 +152,8 @@ class Tome(Drawings):
             model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
         except BaseException:
             store.close()
+            if not existed:
+                delete_empty_store(Path(path))
             raise
         return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit, system)
 
