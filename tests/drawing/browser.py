@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.patience import SOON
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37, "ArrowDown": 40, "ArrowUp": 38}
 _OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe")
@@ -52,7 +54,7 @@ class Browser:
         self.complaints.clear()
         self.requests.clear()
         self._call("Page.navigate", url=file.as_uri())
-        end = time.monotonic() + 30
+        end = time.monotonic() + SOON
         while time.monotonic() < end:
             if self.run("document.readyState === 'complete' && !!document.querySelector('.tp-tools')"):
                 return

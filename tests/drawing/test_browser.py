@@ -11,6 +11,7 @@ import igraph
 import pytest
 from tests.drawing.browser import Browser, find_browser
 from tests.drawing.pictures import IMAGE, SCRIPT, make_graph, make_hostile
+from tests.patience import SOON
 
 from tomewise.drawing.page import write_page
 from tomewise.pictures import Group, Picture, PictureLink, PictureNode
@@ -113,7 +114,7 @@ SAVE = """(() => {
 def save_all(shown: Browser) -> list[str]:
     """What the buttons save: SVG, JSON, GraphML."""
     shown.run(SAVE)
-    end = time.monotonic() + 5
+    end = time.monotonic() + SOON
     while not (saved := shown.run("saved.length && saved")) and time.monotonic() < end:
         time.sleep(0.02)
     return saved

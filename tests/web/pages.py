@@ -22,7 +22,7 @@ if find_browser() is None:
 expect = pytest.importorskip("playwright.sync_api", reason="install the dependency group browser").expect
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 WIDE, NARROW = (1280, 860), (360, 740)
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=60_000)
 
 
 def launch(playwright: Playwright) -> Browser:
