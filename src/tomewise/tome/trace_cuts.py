@@ -51,12 +51,13 @@ def cut_to_fit(record: Record, most_bytes: int) -> list[str]:
     def describe() -> list[str]:
         return [f"{what}{how}" for what, how in cut.items()]
 
+    text = json.dumps(record)
     for what, how, shorten in _CUTS:
-        if len(json.dumps({**record, "cut": describe()})) <= most_bytes:
+        if len(text) + len(json.dumps({"cut": describe()})) <= most_bytes:
             break
-        before = json.dumps(record)
         shorten(record)
-        if json.dumps(record) != before:
+        before, text = text, json.dumps(record)
+        if text != before:
             cut[what] = how
     return describe()
 
