@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from tests.patience import SOON
+
 
 @dataclass(frozen=True)
 class Behaviour:
@@ -93,6 +95,16 @@ def in_turn(*behaviours: Behaviour) -> Callable[[dict[str, Any]], Behaviour]:
     """A handler with one behaviour for each request, in order; the last one stays for all later requests."""
     left = list(behaviours)
     return lambda request: left.pop(0) if len(left) > 1 else left[0]
+
+
+async def cancel_when_asked(asking: asyncio.Task[Any], server: OpenAIServer) -> None:
+    """Cancel what asks the model once its request has arrived: then it hangs up, and sends no further request."""
+    assert await asyncio.to_thread(server.arrived.wait, SOON)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert await asyncio.to_thread(server.left.wait, SOON)
+    await asyncio.sleep(0.5)
+    assert len(server.requests) == 1
 
 
 class OpenAIServer:

@@ -16,6 +16,7 @@ from mcp import Client
 from starlette.applications import Starlette
 from starlette.routing import Route
 from tests.conftest import Ran
+from tests.language.openai_server import cancel_when_asked
 from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage
 from tests.patience import SOON
 
@@ -82,12 +83,7 @@ async def test_a_cancelled_question_asks_the_model_no_more(
             Client(address, mode=mode) as client,
         ):
             asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-            assert await asyncio.to_thread(model.arrived.wait, SOON)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-            assert await asyncio.to_thread(model.left.wait, SOON)
-            await asyncio.sleep(0.5)
-            assert len(model.requests) == 1
+            await cancel_when_asked(asking, model)
             assert (await client.call_tool("ask", {"question": QUESTION})).is_error
             assert len(model.requests) > 2
 

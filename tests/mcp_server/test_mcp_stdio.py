@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import stdio_client
 from tests.conftest import Ran
-from tests.language.openai_server import OpenAIServer
+from tests.language.openai_server import OpenAIServer, cancel_when_asked
 from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage, start_command
 from tests.patience import SOON
 
@@ -52,12 +52,7 @@ async def test_a_cancelled_question_asks_the_model_no_more(story: Path, mode: st
         parameters = start_command(story, *name_model(server), OPENAI_API_KEY="test")
         async with Client(stdio_client(parameters), mode=mode) as client:
             asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-            assert await asyncio.to_thread(server.arrived.wait, SOON)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-            assert await asyncio.to_thread(server.left.wait, SOON)
-            await asyncio.sleep(0.5)
-            assert len(server.requests) == 1
+            await cancel_when_asked(asking, server)
             assert (await call(client, "overview"))["documents"] == 1  # the server still serves
             failed = await client.call_tool("ask", {"question": QUESTION})
     assert failed.is_error

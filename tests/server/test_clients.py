@@ -19,7 +19,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.conftest import Ran
-from tests.language.openai_server import OpenAIServer, reply_with
+from tests.language.openai_server import OpenAIServer, cancel_when_asked, reply_with
 from tests.patience import NEVER, SOON
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, Served, serve
@@ -74,12 +74,7 @@ async def test_an_agent_that_cancels_asks_the_model_no_more(slow: tuple[Served, 
     served, model = slow
     async with connect(served, mode) as client:
         asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-        assert await asyncio.to_thread(model.arrived.wait, SOON)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-        assert await asyncio.to_thread(model.left.wait, SOON)
-        await asyncio.sleep(0.5)
-        assert len(model.requests) == 1
+        await cancel_when_asked(asking, model)
         assert (await client.call_tool("overview", {})).structured_content
 
 
