@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from tomewise.credentials import know_credentials
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.names import suggest
-from tomewise.trust import TrustedFolders, refuse_folder
+from tomewise.trust import TrustedFolders, refuse_embedder
 
 FILE = "tomewise.toml"
 _MINIMUMS = {
@@ -233,7 +233,7 @@ def refuse_unsafe(values: Mapping[str, Any], path: Path) -> None:
                 f"{path}: a project's file may not set {name}, because your key would be sent there: "
                 f"set TOMEWISE_{name.upper()}, or write it in your own configuration folder"
             )
-    refuse_folder(values.get("embedder", ""), str(path))
+    refuse_embedder(values.get("embedder", ""), str(path))
 
 
 def read_file(path: Path) -> bytes:

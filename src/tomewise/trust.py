@@ -1,4 +1,4 @@
-"""Which input from other people is trusted: settings of confirmed folders are, a folder as an embedder is not.
+"""Which input from other people is trusted: settings of confirmed folders are, an embedder's folder or address is not.
 
 Confirmations are kept in the user's configuration folder. Each one is for one folder and the exact bytes of its
 `tomewise.toml`: after a change of the file the user must confirm again.
@@ -69,15 +69,19 @@ def _full_path(folder: Path) -> str:
     return str(folder.resolve())
 
 
-def refuse_folder(embedder: str, source: str) -> None:
-    """Raise UsageError if `source`, which the user did not write, names a folder as its embedder.
+def refuse_embedder(embedder: str, source: str) -> None:
+    """Raise UsageError if `source`, which the user did not write, names a folder or an address as its embedder.
 
     The folder of a model may contain code, and weights other than it claims. A name on the model hub that is also a
-    local folder is refused too, because the folder would be loaded instead.
+    local folder is refused too, because the folder would be loaded instead. An address, which an embedder of a plugin
+    may take, would be sent what is asked.
     """
     kind, _, model = embedder.partition(":")
+    what = "an address" if "://" in model else ""
     if kind == "sentence-transformers" and (not _HUB_NAME.fullmatch(model) or os.path.lexists(model)):
+        what = "a folder"
+    if what:
         raise UsageError(
-            f"{source} names a folder as its embedder, {embedder!r}, and only you may name one: "
-            f"if you know that folder, set TOMEWISE_EMBEDDER to this name"
+            f"{source} names {what} as its embedder, {embedder!r}, and only you may name one: "
+            f"if you know it, set TOMEWISE_EMBEDDER to this name"
         )

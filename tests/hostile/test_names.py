@@ -12,7 +12,7 @@ from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedde
 from tomewise.errors import MissingDependency, UnknownName, UsageError
 from tomewise.settings import load
 from tomewise.tome.tome import Tome
-from tomewise.trust import TrustedFolders, refuse_folder
+from tomewise.trust import TrustedFolders, refuse_embedder
 
 FOLDERS = [
     "./model", "../model", "/model", "~/model", "model/", "a/b/c", "a\\b", "C:\\model", "C:model", "a/..", ".", "..",
@@ -106,7 +106,7 @@ def test_a_folder_that_the_user_names_is_loaded_without_its_code(make_received, 
 
 @pytest.mark.parametrize("name", ["all-mpnet-base-v2", "BAAI/bge-small-en-v1.5", "intfloat/e5_large.v2"])
 def test_names_of_the_hub_pass(make_received, name):
-    refuse_folder(f"sentence-transformers:{name}", "a.tome")
+    refuse_embedder(f"sentence-transformers:{name}", "a.tome")
     with Tome.open(make_received(f"sentence-transformers:{name}")) as tome:
         assert tome.kit.embedder.name == f"sentence-transformers:{name}"
 

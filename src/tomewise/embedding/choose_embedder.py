@@ -14,11 +14,10 @@ NAMES = (*BUNDLED, "hash", "fastembed:MODEL", "sentence-transformers:MODEL", "op
 _DIMENSIONS = re.compile(r"[0-9]{1,6}")
 
 
-def choose_embedder(name: str, *, base_url: str | None = None, api_key: str | None = None) -> Embedder:
+def choose_embedder(name: str, *, base_url: str | None = None, loopback_only: bool = False) -> Embedder:
     """The embedder of a name in `NAMES`; "hash:N" and "openai:MODEL@N" choose N dimensions.
 
-    `base_url` and `api_key` are for the OpenAI embedder, which otherwise reads the environment. Nothing is loaded or
-    fetched yet. The returned embedder's own `name` gives an equal embedder when passed here again. Raises UnknownName,
+    `base_url` and `loopback_only` are for the OpenAI embedder (see there). Nothing is loaded or fetched yet. The returned embedder's own `name` gives an equal embedder when passed here again. Raises UnknownName,
     which suggests the nearest names.
     """
     kind, _, model = name.partition(":")
@@ -42,7 +41,7 @@ def choose_embedder(name: str, *, base_url: str | None = None, api_key: str | No
         from tomewise.embedding.openai import OpenAIEmbedder
 
         model, dimensions = _split_dimensions(model)
-        return OpenAIEmbedder(model, base_url=base_url, api_key=api_key, dimensions=dimensions)
+        return OpenAIEmbedder(model, base_url=base_url, dimensions=dimensions, loopback_only=loopback_only)
     if (make := find_plugin("embedders", kind)) is not None:
         if not callable(make) or not isinstance(embedder := make(model), Embedder):
             raise UsageError(f"the plugin {kind!r} is not a function that returns an Embedder: it is {make!r}")

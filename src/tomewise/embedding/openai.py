@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -38,25 +36,33 @@ class OpenAIEmbedder:
     Without `base_url`, the address is OPENAI_BASE_URL, or else OpenAI's own. Without `api_key`, the key is
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
-    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises ModelUnavailable (no key for an
-    address that is not local, no connection, key refused, all retries failed), ModelError (request refused), BadReply
-    (wrong number of vectors or of dimensions).
+    With `loopback_only`, no server is asked but one on this machine, and that without a key (see `embedding.loopback`).
+    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that is
+    none, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries failed),
+    ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
     """
 
     max_tokens = 512  # as the approximate `tokenizer` counts them; a passage is never longer
 
     def __init__(
-        self, model: str, base_url: str | None = None, api_key: str | None = None, dimensions: int | None = None
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        *,
+        loopback_only: bool = False,
     ) -> None:
         if dimensions is not None and dimensions < 1:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
-        if base_url:
-            check_address(base_url)
-        know_credentials(api_key, base_url or read_variable("OPENAI_BASE_URL"))
+        if address := base_url or read_variable("OPENAI_BASE_URL"):
+            check_address(address)
+        know_credentials(api_key, address)
         self._model = model
         self._base_url = base_url
         self._api_key = api_key
         self._asked_dimensions = dimensions
+        self._loopback_only = loopback_only
 
     @property
     def name(self) -> str:
@@ -121,7 +127,7 @@ class OpenAIEmbedder:
             )
         except (openai.APIConnectionError, openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ModelUnavailable(
-                f"{source} could not be reached ({error}): check the address, the network and {KEY_VARIABLE}"
+                f"{source} could not be reached ({error.__cause__ or error}): check the address, the network and {KEY_VARIABLE}"
             ) from error
         except (openai.RateLimitError, openai.InternalServerError, openai.NotFoundError) as error:
             raise ModelUnavailable(f"{source} does not answer ({error}): check the name, or try again later") from error
@@ -138,23 +144,21 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> OpenAI:
-        key = read_key(KEY_VARIABLE, given=self._api_key)
-        if not key and not is_local(self.address):
+        key = None if self._loopback_only else read_key(KEY_VARIABLE, given=self._api_key)
+        if not key and self.address.rstrip("/") == ADDRESS:
             raise ModelUnavailable(f"no key for {self._model!r} at {self.address}: set the variable {KEY_VARIABLE}")
         try:
             from openai import OpenAI
         except ImportError as error:
             raise MissingDependency("the openai client is not installed: run `pip install openai`") from error
-        return OpenAI(api_key=key or "none", base_url=self.address, max_retries=RETRIES, timeout=TIMEOUT)
+        options: dict[str, Any] = {"base_url": self.address, "max_retries": RETRIES, "timeout": TIMEOUT}
+        if self._loopback_only:
+            from httpx2 import Client
 
+            from tomewise.embedding.loopback import LoopbackTransport
 
-def is_local(address: str) -> bool:
-    """Whether the address is on this machine or in a private network, where servers usually need no key."""
-    host = urlsplit(address).hostname or ""
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".internal", ".localhost"))
+            options["http_client"] = Client(transport=LoopbackTransport(), follow_redirects=False)
+        return OpenAI(api_key=key or "none", **options)
 
 
 def _read_vectors(reply: Any, text_count: int, source: str) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tomewise.addresses import is_never_asked
 from tomewise.errors import ModelUnavailable, UsageError
 from tomewise.settings import read_key, read_variable
 
@@ -115,7 +116,7 @@ def _suggest_provider(model: str) -> str:
 
 
 def check_address(address: str) -> None:
-    """Raise `UsageError` if this is not the address of a server."""
+    """Raise `UsageError` if this is not the address of a server, or of one that is never asked."""
     refusal = f"{address!r} is not the address of a model server: write http://HOST:PORT/v1 or https://HOST/v1"
     if not address.startswith(("http://", "https://")) or any(sign.isspace() for sign in address):
         raise UsageError(refusal)
@@ -126,3 +127,8 @@ def check_address(address: str) -> None:
         raise UsageError(refusal) from error
     if not is_valid:
         raise UsageError(refusal)
+    if is_never_asked(parts.hostname or ""):
+        raise UsageError(
+            f"{address!r} is link-local, or hands out the secrets of a machine in a cloud, and is never asked: name the "
+            "server by another of its addresses"
+        )

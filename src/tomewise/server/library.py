@@ -23,7 +23,7 @@ from tomewise.settings import Settings
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome
-from tomewise.trust import refuse_folder
+from tomewise.trust import refuse_embedder
 from tomewise.types import Closable, Embedder, LanguageModel, Spent
 
 SUFFIX = ".tome"
@@ -144,7 +144,7 @@ class Library:
         if not _NEW_NAME.fullmatch(name):
             raise UsageError(f"{name[:100]!a} cannot name a tome: give up to 64 letters, digits, - and _")
         if embedder is not None:
-            refuse_folder(embedder, "the request")
+            refuse_embedder(embedder, "the request")
         async with self._opening[name]:
             if name in self.paths():
                 raise UsageError(f"there is a tome {name!a} already: choose another name")

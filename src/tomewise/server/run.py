@@ -63,6 +63,7 @@ def serve(library: Library, options: ServerOptions, announce: Callable[[str], No
         http=Connection,
         ws="none",
         log_level="warning",
+        use_colors=False,  # the stream for messages takes no sequences
         access_log=False,  # an address may hold the token
         server_header=False,
         proxy_headers=False,

@@ -12,6 +12,7 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
+from tomewise.terminal.cleaning import clean_json, find_raw
 from tomewise.terminal.commands import app, open_tome
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
 from tomewise.terminal.options import TomeFile
@@ -35,6 +36,7 @@ def mcp(
 
     from tomewise.server.mcp_stdio import serve_stdio
 
+    sys.stdout = find_raw(sys.stdout)  # it carries the protocol, also where a person tries it on a terminal
     with open_tome(str(path), create=write, models=models) as book:
         asyncio.run(serve_stdio(path.stem, book, write=write))
 
@@ -47,4 +49,4 @@ def _print_config(path: Path, write: bool, models: ModelOptions) -> None:
     command = shutil.which("tome")
     start = [command] if command else [sys.executable, "-m", "tomewise"]
     entry = {"command": start[0], "args": [*start[1:], *words]}
-    typer.echo(json.dumps({"mcpServers": {path.stem: entry}}, indent=2, ensure_ascii=False))
+    typer.echo(clean_json(json.dumps({"mcpServers": {path.stem: entry}}, indent=2, ensure_ascii=False)))

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from rich import markup
 
-_CONTROLS = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), 65533)
+from tomewise.terminal.cleaning import clean
 
 
 def escape(text: str) -> str:
-    """Text of a document for the terminal: its markup and control characters have no effect."""
-    return markup.escape(neutralise(text))
-
-
-def neutralise(text: str) -> str:
-    """Text whose control characters have no effect."""
-    return text.translate(_CONTROLS)
+    """Text of a document for the terminal: its markup has no effect. Clean already here, so that its width is known."""
+    return markup.escape(clean(text))
 
 
 def name_document(document: str) -> str:

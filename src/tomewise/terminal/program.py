@@ -29,6 +29,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     systems,
     weights,
 )
+from tomewise.terminal.cleaning import clean_streams
 from tomewise.terminal.commands import app
 from tomewise.terminal.log import log
 from tomewise.terminal.screen import print_message
@@ -74,7 +75,15 @@ def _fill_streams() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code. An error prints one line on standard error."""
+    """Run one command and return its exit code. An error prints one line on standard error.
+
+    Whatever it prints, nothing in it is obeyed by a terminal (see `cleaning`).
+    """
+    with clean_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
         with warnings.catch_warnings():

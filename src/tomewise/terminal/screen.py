@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tomewise.terminal.cleaning import clean, clean_json, find_raw
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,16 +24,19 @@ def console(*, stderr: bool = False) -> Console:
 
     On a terminal lines are wrapped between words. Programs and files get each line as it is.
     """
-    from rich.console import Console
+    from tomewise.terminal.clean_console import CleanConsole
 
-    stream = sys.stderr if stderr else sys.stdout
+    stream = find_raw(sys.stderr if stderr else sys.stdout)
     is_terminal = stream.isatty()
     width = None if is_terminal else _WIDE
-    return Console(stderr=stderr, soft_wrap=not is_terminal, highlight=False, emoji=False, width=width)
+    return CleanConsole(
+        file=stream, stderr=stderr, soft_wrap=not is_terminal, highlight=False, emoji=False, width=width
+    )
 
 
 def print_message(line: str) -> None:
-    """Print one line of plain text on standard error; on a terminal it is wrapped between words."""
+    """Print one line of plain text on standard error, cleaned; on a terminal it is wrapped between words."""
+    line = clean(line)
     if sys.stderr.isatty():
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL
         line = textwrap.fill(line, columns, break_long_words=False, break_on_hyphens=False)
@@ -39,5 +44,5 @@ def print_message(line: str) -> None:
 
 
 def print_json(data: object) -> None:
-    """Print one line of JSON."""
-    typer.echo(json.dumps(data, ensure_ascii=False))
+    """Print one line of JSON. What a terminal would obey is escaped in it, also for a pipe: it means the same."""
+    typer.echo(clean_json(json.dumps(data, ensure_ascii=False)))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tomewise.terminal.plain import neutralise
+from tomewise.terminal.cleaning import clean, clean_streams
 from tomewise.terminal.screen import console
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Work:
 
     def __init__(self, label: str, out: Console | None) -> None:
         self.is_shown = out is not None
-        self._label = neutralise(label)
+        self._label = clean(label)
         self._began = time.monotonic()
         self._out = out
         self._tasks: dict[str, Any] = {}
@@ -82,11 +82,11 @@ class Work:
         self._spinner.update(text=Text(f"{self._label} · {_describe_seconds(seconds)}"))
         lines: list[RenderableType] = [self._spinner]
         if self._notice and time.monotonic() < self._notice_ends:
-            lines.append(Text(f"  {neutralise(self._notice)}", style="yellow"))
+            lines.append(Text(f"  {clean(self._notice)}", style="yellow"))
         if self._tasks:
             lines.append(self._bars)
         if self._answer:
-            text = Text(neutralise(self._answer), style="bold")
+            text = Text(clean(self._answer), style="bold")
             wrapped = text.wrap(self._out, self._out.width)
             lines += wrapped[-max(1, self._out.height - _AROUND) :]
         return Group(*lines)
@@ -110,7 +110,8 @@ def show_work(label: str) -> Iterator[Work]:
         transient=True,
         redirect_stdout=sys.stdout.isatty(),
     )
-    with _pass_notices(work.notice), live:
+    # What goes above the live lines is read by Rich, which would take sequences in it for its own: clean it before.
+    with _pass_notices(work.notice), live, clean_streams():
         _shown.append(live)
         try:
             yield work

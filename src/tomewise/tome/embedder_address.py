@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.errors import StoreError
+from tomewise.errors import StoreError, UsageError
+from tomewise.language.spec import check_address
 from tomewise.settings import read_variable
-from tomewise.trust import refuse_folder
+from tomewise.trust import refuse_embedder
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.types import Embedder
 
 _KEY = "embedder_base_url"
-_NO_KEY = "none"
 
 
 def remember_address(store: Store, embedder: Embedder) -> None:
@@ -34,13 +34,14 @@ def remember_address(store: Store, embedder: Embedder) -> None:
 def find_embedder(store: Store, named: str | Embedder | None, base_url: str | None) -> Embedder:
     """The embedder that is given or named, else the one that the tome was made with, else the bundled one.
 
-    A folder that only the tome names is refused, because a tome may come from anyone. Raises UsageError, StoreError.
+    A folder or an address in the name is refused if only the tome names it, because a tome may come from anyone. Raises
+    UsageError, StoreError.
     """
     if named is not None and not isinstance(named, str):
         return named
     recorded = store.meta("embedder")
     if recorded and named is None:
-        refuse_folder(recorded, store.address)
+        refuse_embedder(recorded, store.address)
     if recorded and named in (None, recorded):
         return _reopen_embedder(store, recorded, base_url)
     return choose_embedder(named or "bundled", base_url=base_url)
@@ -49,19 +50,26 @@ def find_embedder(store: Store, named: str | Embedder | None, base_url: str | No
 def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
     """The embedder that a tome was made with: at `base_url`, else at OPENAI_BASE_URL, else where the tome says.
 
-    A tome may come from anyone. So an address of its own is used only on this machine or in its private network, and no
-    key is sent there. Raises StoreError that names any other address.
+    A tome may come from anyone. So an address of its own is used only on this machine: the embedder then asks nothing
+    else, and sends no key. OpenAI's own address is asked with the user's key. Raises StoreError that names any other.
     """
     recorded = store.meta(_KEY) if name.startswith("openai:") else None
     if base_url or recorded is None or read_variable("OPENAI_BASE_URL"):
         return choose_embedder(name, base_url=base_url)
-    from tomewise.embedding.openai import ADDRESS, is_local
+    from tomewise.embedding.openai import ADDRESS
 
     if recorded == ADDRESS:
         return choose_embedder(name, base_url=recorded)
-    if not is_local(recorded):
+    from tomewise.embedding.loopback import is_loopback
+
+    try:
+        check_address(recorded)
+    except UsageError as error:
+        raise StoreError(f"{store.address} names a server for its embedder, and {error}") from error
+    if not is_loopback(recorded):
         raise StoreError(
-            f"{store.address} was made with {name} at {recorded}, where your questions would be sent: "
-            "if you know that server, set TOMEWISE_EMBEDDER_BASE_URL to it"
+            f"{store.address} was made with {name} at {recorded}, which is not on this machine, and your questions would "
+            "be sent there: if you know that server, set TOMEWISE_EMBEDDER_BASE_URL to this address, or keep it with "
+            "`tome config set embedder_base_url ADDRESS` (`embedder_base_url=` from Python)"
         )
-    return choose_embedder(name, base_url=recorded, api_key=_NO_KEY)
+    return choose_embedder(name, base_url=recorded, loopback_only=True)
