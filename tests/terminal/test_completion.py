@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -69,3 +71,10 @@ def test_without_a_tome_there_is_nothing_to_complete(complete, here, line):
 def test_settings_that_cannot_be_read_complete_nothing(complete, here):
     (here / "tomewise.toml").write_text("limit = ")
     assert complete("tome show lo") == []
+
+
+def test_a_name_that_a_shell_would_obey_is_not_offered(command, complete, here):
+    names = ["x$(touch made)", "x`touch made`", "x;touch made", "x\u202egpj", "x\x1b]52;c;eA==", "xylophone"]
+    (here / "rows.jsonl").write_text("\n".join(json.dumps({"id": name, "text": LOG + name}) for name in names))
+    command("add", "rows.jsonl")
+    assert complete("tome show x") == complete("tome remove x") == ["xylophone"]

@@ -5,6 +5,7 @@ A completion never fails and asks no model: where the tome cannot be read, there
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 _MOST = 100  # names that a shell is given
+_OBEYED = re.compile(r"[$`;&|<>!]")  # by a shell, which puts a name into the line as it is
 
 
 def complete_systems(incomplete: str) -> list[str]:
@@ -33,6 +35,11 @@ def complete_documents(context: typer.Context, incomplete: str) -> list[str]:
     ids = _read_tome(context, lambda store: [record.id for record in store.documents()])
     names = [part for name in ids for part in ([name] if "://" in name else [name.rsplit("/", 1)[-1], name])]
     return _keep_fitting(incomplete, names)
+
+
+def complete_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """Ids of the documents of the tome, whole: parts of ids remove nothing."""
+    return _keep_fitting(incomplete, _read_tome(context, lambda store: [record.id for record in store.documents()]))
 
 
 def complete_layers(context: typer.Context, incomplete: str) -> list[str]:
@@ -60,7 +67,8 @@ def complete_values(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _keep_fitting(incomplete: str, names: Iterable[str]) -> list[str]:
-    return sorted({name for name in names if name.startswith(incomplete)})[:_MOST]
+    fitting = {name for name in names if name.startswith(incomplete)}
+    return sorted(name for name in fitting if name.isprintable() and not _OBEYED.search(name))[:_MOST]
 
 
 def _read_tome(context: typer.Context, read: Callable[[Store], Iterable[str]]) -> list[str]:
