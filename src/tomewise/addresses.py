@@ -17,8 +17,9 @@ _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-d
 def find_loopback(host: str, resolve: Resolve | None = None) -> tuple[str, ...]:
     """The loopback addresses that a host stands for, as numbers; none for any host but this machine.
 
-    A number is read as a connection would read it, in whatever notation, but without a scope. Of names only `localhost` and those below it
-    are resolved: to resolve another would tell its owner that somebody looked. All answers must be loopback.
+    A number is read as a connection would read it, in whatever notation, but without a scope. Of names only `localhost`
+    and those below it are resolved: to resolve another would tell its owner that somebody looked. All answers must be
+    loopback.
     """
     is_name = _strip(host) == "localhost" or _strip(host).endswith(".localhost")
     addresses = _resolve(host, resolve, 0 if is_name else socket.AI_NUMERICHOST)

@@ -45,7 +45,12 @@ def server():
     "address",
     [
         *("http://user@127.0.0.1/v1", "http://u:p@localhost/v1", "http://127.0.0.1@models.example/v1"),
-        *("http://models.example\\@127.0.0.1/v1", "http://[::1%25lo]/v1", "http://[::1%lo]/v1", "http://[fe80::1%2]/v1"),
+        *(
+            "http://models.example\\@127.0.0.1/v1",
+            "http://[::1%25lo]/v1",
+            "http://[::1%lo]/v1",
+            "http://[fe80::1%2]/v1",
+        ),
         *("http://models.example/127.0.0.1", "http://[::1", "http://127.0.0.1:port/v1", "http:///v1", "127.0.0.1"),
         *("http://134744072/v1", "http://0x08080808/v1", "http://01002004010/v1", "http://[::ffff:8.8.8.8]/v1"),
     ],
@@ -93,7 +98,7 @@ def test_no_redirect_is_followed(server, location, monkeypatch):
     monkeypatch.setattr("tomewise.embedding.openai.RETRIES", 0)
     server.location = location
     embedder = OpenAIEmbedder("m", f"http://127.0.0.1:{server.server_port}/v1", dimensions=3, loopback_only=True)
-    with pytest.raises(ModelError, match="307|[Rr]edirect"):
+    with pytest.raises(ModelError, match=r"307|[Rr]edirect"):
         embedder.embed(["a secret question"])
     embedder._client.close()
     assert len(server.hosts) == 1

@@ -61,7 +61,7 @@ def test_a_server_elsewhere_is_not_asked_because_a_tome_names_it(make_received, 
         Tome.open(path)
     assert address in str(refused.value) or "@" in address
     with pytest.raises(StoreError, match="TOMEWISE_EMBEDDER_BASE_URL"):
-        Tome.open(path, embedder="openai:m@3")  # the name alone is no word for the address
+        Tome.open(path, embedder="openai:m@3")  # to name the embedder does not allow its address
 
 
 @pytest.mark.parametrize("address", NEVER)
@@ -81,7 +81,7 @@ def test_a_private_network_needs_the_word_of_the_user(make_received, command, he
     assert ran.code == 4
     assert ran.err.count("\n") == 1
     assert address in ran.err
-    # A folder's file is no such word, also if the user has confirmed it.
+    # A folder's file cannot give it, even after the user has confirmed it.
     (here / "tomewise.toml").write_text(f'embedder_base_url = "{address}"')
     assert command(*words).code == 2
     assert "may not set embedder_base_url" in command("trust").err

@@ -16,6 +16,7 @@ from mcp import MCPError
 from mcp.types import CallToolResult, ResourceTemplateReference
 from tests.conftest import Ran
 from tests.mcp_server.mcp_tomes import QUESTION, call, connect, fail, make_tome, name_document, read_text
+from tests.tome.paid_tome import pretend_paid
 
 from tomewise.errors import UsageError
 from tomewise.sample import STORY
@@ -198,7 +199,29 @@ async def test_add_replace_and_remove_a_text(story: Path) -> None:
         assert outcomes == ["added", "unchanged", "replaced"]
         assert "'notes/a'" in await fail(client, "remove_document", document="notes")
         removed = await call(client, "remove_document", document="notes/a")
-        assert (removed["document"], removed["passages"]) == ("notes/a", 1)
+        assert (removed["document"], removed["passages"], removed["removed"]) == ("notes/a", 1, True)
+        assert (await call(client, "list_documents"))["total"] == 1
+
+
+async def test_a_removal_says_what_was_paid_for_and_waits(story: Path) -> None:
+    with Tome.open(story) as tome:
+        tome.add(Document(id="notes/b", title="The boat", text="Tom Reed met Ada Marsh at the boat in May."))
+        tome.build("associative")
+    pretend_paid(story)
+    async with connect(story, write=True) as client:
+        foreseen = await call(client, "remove_document", document="The boat")
+        paid = sum(foreseen["paid"].values())
+        assert (foreseen["removed"], foreseen["document"], list(foreseen["paid"])) == (
+            False,
+            "notes/b",
+            ["openai:test"],
+        )
+        assert 0 < paid <= foreseen["derived"] == sum(foreseen["layers"].values())
+        assert f"accept_paid={paid}" in foreseen["rest"]
+        assert (await call(client, "list_documents"))["total"] == 2
+        removed = await call(client, "remove_document", document="The boat", accept_paid=paid)
+        assert (removed["removed"], removed["derived"]) == (True, foreseen["derived"])
+        assert "'The boat'" not in await fail(client, "remove_document", document="boat")
         assert (await call(client, "list_documents"))["total"] == 1
 
 

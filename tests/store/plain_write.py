@@ -201,6 +201,8 @@ class PlainWrite:
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
         before = self._content.builds.get(layer, {})
         kept = {name: before[name] for name in ("replies", "writes") if name in before}
+        if former := {*before.get("former_models", ()), before.get("model", "")} - {"", record.get("model", "")}:
+            kept["former_models"] = sorted(former)
         self._content.builds[layer] = {**record, **kept}
         self._content.removals.pop(layer, None)
 

@@ -176,7 +176,8 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     assert json.loads(command("show", "more.txt", "--json").out)["text"].startswith("Tom Hale")
     assert all(json.loads(line)["kind"] for line in command("export").out.splitlines())
     removed = json.loads(command("remove", "more.txt", "--json").out)
-    assert removed == {"document": str(here / "more.txt"), "passages": 1, "derived": 0}
+    more = str(here / "more.txt")
+    assert removed == {"document": more, "passages": 1, "derived": 0, "documents": [more]}
     systems = json.loads(command("systems", "--json").out)
     assert {"naive", "hybrid", "full_context"} <= {row["name"] for row in systems}
     assert [row["name"] for row in systems if row["default"]] == ["hybrid"]
@@ -443,7 +444,8 @@ def test_names_that_fit_no_document_or_several(command, log_in_tome, here):
         (here / folder).mkdir()
         (here / folder / "same.txt").write_text(prose(ord(folder), 3))
         command("add", here / folder / "same.txt")
-    assert_one_line(command("remove", "same.txt"), 2, "fits 2 documents", "whole id")
+    assert_one_line(command("remove", "same.txt"), 2, "did you mean 'a/same.txt' or 'b/same.txt'?")
+    assert_one_line(command("show", "same.txt"), 2, "fits 2 documents", "whole id")
     assert_one_line(command("remove", "nobody"), 2, "no document 'nobody'", "tome show")
     assert_one_line(command("show", "nobody"), 2, "no document 'nobody'")
     assert_one_line(command("remove", ""), 2, "empty")

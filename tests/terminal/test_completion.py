@@ -47,8 +47,9 @@ def test_settings_and_roles(complete):
     assert complete("tome config unset models.ans") == ["models.answer"]
 
 
-def test_what_the_named_tome_holds(complete, story):
-    assert complete("tome -m b.tome remove lo") == ["log.txt"]
+def test_what_the_named_tome_holds(complete, story, here):
+    assert complete("tome -m b.tome remove lo") == [], "a part of an id removes nothing"
+    assert complete(f"tome -m b.tome remove {here}/l") == [f"{here}/log.txt"]
     assert complete("tome show -m b.tome https://exam") == ["https://example.org/row"]
     assert complete("tome ask -m b.tome --document log") == ["log.txt"]
     assert complete("tome build -m b.tome --again gr") == ["graph:passages-triples"]

@@ -1,4 +1,4 @@
-"""`tome add` and `tome remove` with several sources and documents, and `tome clean`."""
+"""`tome add` with several sources, and `tome clean`."""
 
 from __future__ import annotations
 
@@ -49,33 +49,6 @@ def test_a_first_add_that_fails_leaves_no_file(command, files, words):
     command("remove", "a.txt")
     assert command("add", *words).code in (2, 3, 4)
     assert (files / "memory.tome").exists(), "a tome that was there stays"
-
-
-def test_several_are_removed_by_name_pattern_and_folder(command, files):
-    (files / "notes").mkdir()
-    for name in ("x.txt", "y.txt"):
-        (files / "notes" / name).write_text(LOG)
-    command("add", "a.txt", "b.txt", "c.md", "notes")
-    refused = command("remove", "*.txt")
-    assert (refused.code, refused.out) == (2, "")
-    assert "4 documents: give --yes" in refused.err
-    removed = command("remove", "notes", "c.md", "--yes", "--json")
-    rows = [json.loads(line)["document"].rsplit("/", 1)[-1] for line in removed.out.splitlines()]
-    assert (removed.code, rows) == (0, ["x.txt", "y.txt", "c.md"])
-    assert command("remove", "[a]*", "a.txt").code == 0, "one document, named twice, needs no --yes"
-    assert "no document '*.pdf'" in command("remove", "*.pdf").err
-    assert len(json.loads(command("show", "--json").out)["documents"]) == 1
-
-
-@pytest.mark.parametrize(("reply", "left"), [("y\n", 0), ("n\n", 2)])
-def test_a_person_is_asked_before_several_are_removed(command, files, monkeypatch, reply, left):
-    command("add", "a.txt", "b.txt")
-    answers = io.StringIO(reply)
-    monkeypatch.setattr("sys.stdin", answers)
-    monkeypatch.setattr(answers, "isatty", lambda: True, raising=False)
-    ran = command("remove", "*.txt")
-    assert "Remove these 2 documents?" in ran.err + ran.out
-    assert len(json.loads(command("show", "--json").out)["documents"]) == left
 
 
 def test_sync_says_what_moved_and_what_is_gone(command, files):

@@ -17,8 +17,9 @@ _DIMENSIONS = re.compile(r"[0-9]{1,6}")
 def choose_embedder(name: str, *, base_url: str | None = None, loopback_only: bool = False) -> Embedder:
     """The embedder of a name in `NAMES`; "hash:N" and "openai:MODEL@N" choose N dimensions.
 
-    `base_url` and `loopback_only` are for the OpenAI embedder (see there). Nothing is loaded or fetched yet. The returned embedder's own `name` gives an equal embedder when passed here again. Raises UnknownName,
-    which suggests the nearest names.
+    `base_url` and `loopback_only` are for the OpenAI embedder (see there). Nothing is loaded or fetched yet. The
+    returned embedder's own `name` gives an equal embedder when passed here again. Raises UnknownName, which suggests
+    the nearest names.
     """
     kind, _, model = name.partition(":")
     if name in BUNDLED:

@@ -37,9 +37,9 @@ class OpenAIEmbedder:
     OPENAI_API_KEY. `dimensions` asks the model for shorter vectors and becomes part of the name ("openai:MODEL@256").
     Without it, the vectors have the model's own dimensions. If these are not known, one word is embedded to find out.
     With `loopback_only`, no server is asked but one on this machine, and that without a key (see `embedding.loopback`).
-    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that is
-    none, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries failed),
-    ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
+    Time-outs and the status codes 429 and 5xx are retried with growing pauses. Raises UsageError (an address that
+    cannot be read, or is never asked), ModelUnavailable (no key for OpenAI, no connection, key refused, all retries
+    failed), ModelError (request refused), BadReply (wrong number of vectors or of dimensions).
     """
 
     max_tokens = 512  # as the approximate `tokenizer` counts them; a passage is never longer
@@ -127,7 +127,8 @@ class OpenAIEmbedder:
             )
         except (openai.APIConnectionError, openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ModelUnavailable(
-                f"{source} could not be reached ({error.__cause__ or error}): check the address, the network and {KEY_VARIABLE}"
+                f"{source} could not be reached ({error.__cause__ or error}): "
+                f"check the address, the network and {KEY_VARIABLE}"
             ) from error
         except (openai.RateLimitError, openai.InternalServerError, openai.NotFoundError) as error:
             raise ModelUnavailable(f"{source} does not answer ({error}): check the name, or try again later") from error

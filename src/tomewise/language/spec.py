@@ -129,6 +129,6 @@ def check_address(address: str) -> None:
         raise UsageError(refusal)
     if is_never_asked(parts.hostname or ""):
         raise UsageError(
-            f"{address!r} is link-local, or hands out the secrets of a machine in a cloud, and is never asked: name the "
-            "server by another of its addresses"
+            f"{address!r} is link-local, or hands out the secrets of a machine in a cloud, and is never asked: "
+            "name the server by another of its addresses"
         )

@@ -159,11 +159,14 @@ class AddResult(Result):
 
 
 class RemoveResult(Result):
-    """The result of `remove_document`."""
+    """The result of `remove_document`: what went, or would go."""
 
     document: str
+    removed: bool
     passages: int
     derived: int
+    layers: dict[str, int] = Field(description="Derived memories by layer.")
+    paid: dict[str, int] = Field(description="Those of them that a model was asked for, by its name.")
 
 
 class BuildResult(Result):

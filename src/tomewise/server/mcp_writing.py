@@ -20,6 +20,7 @@ from tomewise.server.mcp_replies import make_reply
 from tomewise.server.mcp_results import AddResult, BuildResult, RemoveResult
 from tomewise.server.mcp_sizes import MOST_ADDED
 from tomewise.server.mcp_tools import Name, TomeName, report_errors
+from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import build_json, costs_json
 from tomewise.types import Document
 
@@ -55,16 +56,40 @@ class WritingTools:
 
     @report_errors
     async def remove_document(
-        self, document: Annotated[Name, Field(description="The whole id.")], tome: TomeName = ""
+        self,
+        document: Annotated[Name, Field(description="The whole id or title.")],
+        accept_paid: Annotated[
+            int, Field(ge=0, description="Remove if at most so many memories go that a model was paid for.")
+        ] = 0,
+        tome: TomeName = "",
     ) -> Annotated[CallToolResult, RemoveResult]:
-        """Forget a document and everything that was derived from it alone. This cannot be undone."""
+        """Forget a document and everything that was derived from it alone. This cannot be undone.
+
+        Where memory would go that a model was paid for, nothing is removed until that is accepted; the result says
+        what.
+        """
         _, book = find_tome(tome, self.library)
         found = await asyncio.to_thread(find_document, document, book.store)
-        if document not in (found.id, show_name(found.id)):
+        names = (found.id, found.title)
+        if document not in (*names, *map(show_name, names)):
             raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(found.id)!r}?")
-        report = await book.aremove(found.id)
-        result = RemoveResult(document=show_name(found.id), passages=report.passages, derived=report.derived, rest="")
-        return make_reply(result, f"removed: {result.document}, {report.passages} passages, {report.derived} derived")
+        foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
+        paid = sum(foresight.paid.values())
+        result = RemoveResult(
+            document=show_name(found.id),
+            removed=paid <= accept_paid,
+            passages=foresight.passages,
+            derived=foresight.derived,
+            layers=show_plain(foresight.layers),
+            paid=show_plain(foresight.paid),
+            rest="",
+        )
+        what = f"{result.document}, {result.passages} passages, {result.derived} derived"
+        if not result.removed:
+            result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
+            return make_reply(result, f"This would remove {what}, {paid} of them made by {', '.join(result.paid)}")
+        await book.aremove(found)
+        return make_reply(result, f"removed: {what}")
 
     @report_errors
     async def build(

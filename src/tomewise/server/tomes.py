@@ -68,8 +68,8 @@ async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, li
 async def remove_document(tome: str, id: Id, service: Wanted) -> dict[str, Any]:
     """Forget a document, by its exact id, and everything that rests on it alone."""
     opened = await service.library.open(tome)
-    await asyncio.to_thread(find_record, id, opened.store)
-    return asdict(await opened.aremove(id))
+    record = await asyncio.to_thread(find_record, id, opened.store)
+    return asdict(await opened.aremove(record))
 
 
 @router.get("/{tome}/text")

@@ -1,8 +1,8 @@
 """Text from others on its way to a terminal: no sequence that a terminal obeys, no direction that stays turned.
 
-`run` of the program puts a `CleanStream` around the standard streams, so that whatever prints is safe: errors, file names,
-warnings, logs, tracebacks. Rich writes colours itself: its consoles write past that stream, and `CleanConsole` cleans the
-text of each segment instead. What goes to a pipe or a file is explained at `clean_streams`.
+`run` of the program puts a `CleanStream` around the standard streams, so that whatever prints is safe: errors, file
+names, warnings, logs, tracebacks. Rich writes colours itself: its consoles write past that stream, and `CleanConsole`
+cleans the text of each segment instead. What goes to a pipe or a file is explained at `clean_streams`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-# Embeddings, overrides and isolates turn the letters that follow until they are closed. They are left out in pairs too: a
-# line that is wrapped, or a cell of a table, would open one and not close it. Marks of one letter's direction stay.
+# Embeddings, overrides and isolates turn the letters that follow until they are closed. They are left out in pairs too:
+# a line that is wrapped, or a cell of a table, would open one and not close it. Marks of one letter's direction stay.
 _TURNS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = (*range(9), *range(11, 32), *range(127, 160))
 _CLEANED = {**dict.fromkeys(_CONTROLS, "\ufffd"), **dict.fromkeys(_TURNS, "")}
@@ -87,8 +87,8 @@ def find_raw(stream: TextIO) -> TextIO:
 def clean_streams() -> Iterator[None]:
     """Clean what is written inside: to standard error always, to standard output where it is a terminal.
 
-    A pipe gets the data as it is stored, such as the text of a document from `tome show NAME`, or JSON lines. What is
-    written for people (answers, lists, messages) is clean there too: it goes through a `CleanConsole` or standard error.
+    A pipe gets the text of a document (`tome show NAME`) as it is stored; JSON is clean by itself. What is written for
+    people (answers, lists, messages) is clean there too: it goes through a `CleanConsole` or standard error.
     """
     before = sys.stdout, sys.stderr
     if sys.stdout.isatty():

@@ -14,6 +14,7 @@ import typer
 from tomewise import settings as configuration
 from tomewise.credentials import hide_credentials
 from tomewise.errors import UsageError
+from tomewise.terminal.cleaning import clean_json
 from tomewise.terminal.completion import complete_documents, complete_layers
 from tomewise.terminal.eval import app as evaluation
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
@@ -198,7 +199,8 @@ def show(
     with open_tome(tome, create=False) as book:
         if document is not None:
             whole = book.document(document)
-            print_json(asdict(whole)) if as_json else typer.echo(whole.text)
+            # Not through typer, which leaves out of a pipe what looks like a colour.
+            print_json(asdict(whole)) if as_json else print(whole.text)
             return
         contents = reports.contents_json(book)
     print_json(contents) if as_json else render.print_contents(contents, console())
@@ -209,7 +211,7 @@ def export(tome: TomeFile = None) -> None:
     """Print the whole memory as JSON lines in one order: equal memories print equal lines."""
     with open_tome(tome, create=False) as book:
         for line in book.export():
-            typer.echo(line)
+            typer.echo(clean_json(line))
 
 
 @app.command(epilog="Example: tome trust .")

@@ -1,8 +1,7 @@
-"""The commands `tome add` and `tome remove`."""
+"""The command `tome add`."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +13,8 @@ import typer
 
 from tomewise.errors import ReadingError, UsageError
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
-from tomewise.terminal.completion import complete_documents
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.plain import escape, name_document
+from tomewise.terminal.plain import count_noun, escape, name_document
 from tomewise.terminal.screen import console, print_json
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work
@@ -72,7 +70,7 @@ def add(
     made_with: dict[str, Any] = {"embedder": embedder, "passage_tokens": passage_tokens, "overlap": overlap}
     options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": len(paths) > 1}
     with (
-        show_work(f"adding {_count(len(paths), 'source')}") as work,
+        show_work(f"adding {count_noun(len(paths), 'source')}") as work,
         _leave_no_empty_tome(tome),
         open_tome(tome, **made_with) as book,
     ):
@@ -86,37 +84,6 @@ def add(
     if report.failed:
         _print_failures(report, len(paths))
         raise typer.Exit(ReadingError.exit_code)
-
-
-@app.command(epilog="Example: tome remove old.txt notes/ '*.draft.md'")
-def remove(
-    documents: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DOCUMENT",
-            help="Ids, paths, titles, unique parts of ids, folders, or patterns such as '*.md'.",
-            autocompletion=complete_documents,
-        ),
-    ],
-    tome: TomeFile = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before more than one is removed.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Forget documents and everything that rests on them alone."""
-    from tomewise.tome.inputs import find_documents
-
-    with open_tome(tome, create=False) as book:
-        records = find_documents(documents, book.store)
-        if len(records) > 1 and not yes:
-            _confirm([record.id for record in records])
-        for record in records:
-            report = book.remove(record.id)
-            if as_json:
-                print_json(asdict(report))
-                continue
-            derived = f" and {_count(report.derived, 'derived memory', 'derived memories')}" if report.derived else ""
-            passages = _count(report.passages, "passage")
-            console().print(f"[bold]removed[/bold] {escape(report.document)}: {passages}{derived}")
 
 
 @contextmanager
@@ -145,11 +112,11 @@ def print_add_report(report: AddReport, sources: int, seconds: float, out: Conso
             names = ", ".join(map(name_document, documents[:most])) + (", …" if len(documents) > most else "")
             why = ", no longer there" if word == "removed" else ""
             out.print(
-                f"[bold]{word}[/bold] {_count(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
+                f"[bold]{word}[/bold] {count_noun(len(documents), 'document')}{why}: {escape(_put_on_one_line(names))}"
             )
     for path, reason in (report.skipped or {}).items():
         out.print(f"[yellow]passed over[/yellow] {escape(_put_on_one_line(f'{name_document(path)}: {reason}'))}")
-    out.print(f"[dim]{_count(report.passages, 'new passage')} in {seconds:.1f} s[/dim]")
+    out.print(f"[dim]{count_noun(report.passages, 'new passage')} in {seconds:.1f} s[/dim]")
 
 
 def _print_failures(report: AddReport, sources: int) -> None:
@@ -160,16 +127,3 @@ def _print_failures(report: AddReport, sources: int) -> None:
         err.print(f"tome: all {sources} sources failed; nothing was added")
     else:
         err.print(f"tome: {len(report.failed)} of {sources} sources failed; the others are added")
-
-
-def _confirm(documents: list[str]) -> None:
-    """Ask on the terminal. Raises UsageError where nobody can reply, and ends the command after a no."""
-    if not sys.stdin.isatty():
-        raise UsageError(f"this would remove {len(documents):,} documents: give --yes if all of them are meant")
-    for document in documents:
-        console(stderr=True).print(f"  {escape(document)}")
-    typer.confirm(f"Remove these {len(documents):,} documents?", abort=True, err=True)
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

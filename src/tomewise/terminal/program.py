@@ -23,6 +23,7 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     keeping,
     mcp,
     models,
+    remove,
     search,
     serve,
     sessions,

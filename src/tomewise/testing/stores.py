@@ -189,7 +189,7 @@ def check_records(store: Store) -> None:
     with store.write() as change:
         change.count_replies("gists", {"mended": 2})
         change.record_build("gists", {"model": "n"})
-    assert store.builds()["gists"] == {"model": "n", "replies": {"mended": 3}}
+    assert store.builds()["gists"] == {"model": "n", "replies": {"mended": 3}, "former_models": ["m"]}
     with store.write() as change:
         change.forget_layer("gists")
     assert (store.builds(), store.count_intake("gists")) == ({}, 0)

@@ -68,8 +68,8 @@ def _reopen_embedder(store: Store, name: str, base_url: str | None) -> Embedder:
         raise StoreError(f"{store.address} names a server for its embedder, and {error}") from error
     if not is_loopback(recorded):
         raise StoreError(
-            f"{store.address} was made with {name} at {recorded}, which is not on this machine, and your questions would "
-            "be sent there: if you know that server, set TOMEWISE_EMBEDDER_BASE_URL to this address, or keep it with "
-            "`tome config set embedder_base_url ADDRESS` (`embedder_base_url=` from Python)"
+            f"{store.address} was made with {name} at {recorded}, where your questions would be sent, and that is not "
+            "this machine: if you know that server, set TOMEWISE_EMBEDDER_BASE_URL to its address, or keep it with "
+            "`tome config set embedder_base_url ADDRESS`"
         )
     return choose_embedder(name, base_url=recorded, loopback_only=True)

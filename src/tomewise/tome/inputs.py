@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_PATTERN = re.compile(r"[*?\[]")
 _MOST_OPTIONS = 26  # each option has a letter, A to Z
 
 
@@ -205,36 +203,6 @@ def find_document(name: str, store: Store) -> DocumentRecord:
             examples = ", ".join(repr(record.id) for record in matches[:3]) + (", ..." if len(matches) > 3 else "")
             raise UnknownName(f"{name!r} fits {len(matches)} documents ({examples}): give the whole id")
     raise UnknownName(f"no document {name!r} in {store.address}: {suggest_document(name, store)}")
-
-
-def find_documents(names: Iterable[str], store: Store) -> list[DocumentRecord]:
-    """The documents that these names stand for, each once, in the order of the names.
-
-    A name is one that `find_document` understands, a folder from which documents came, or a pattern with `*`, `?` or
-    `[...]` for ids, titles or file names. Raises UnknownName.
-    """
-    found: dict[DocumentId, DocumentRecord] = {}
-    for name in names:
-        matches = _find_in_folder(name, store) or _find_by_pattern(name, store) or [find_document(name, store)]
-        found.update((record.id, record) for record in matches)
-    return list(found.values())
-
-
-def _find_in_folder(name: str, store: Store) -> list[DocumentRecord]:
-    folder = os.path.realpath(name).rstrip("/") + "/"
-    return [record for record in store.documents() if name.strip() and record.source.startswith(folder)]
-
-
-def _find_by_pattern(name: str, store: Store) -> list[DocumentRecord]:
-    if not _PATTERN.search(name):
-        return []
-    records = store.documents()
-    exact = [record for record in records if name in (record.id, record.title)]  # a name may hold such signs
-    return exact or [
-        record
-        for record in records
-        if any(fnmatchcase(text, name) for text in (record.id, record.title, record.id.rsplit("/", 1)[-1]))
-    ]
 
 
 def suggest_document(name: str, store: Store) -> str:

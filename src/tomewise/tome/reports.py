@@ -73,11 +73,15 @@ class BuildReport:
 
 @dataclass(frozen=True, slots=True)
 class RemoveReport:
-    """The result of `remove`: the document, and how many passages and derived nodes were removed with it."""
+    """The result of `remove`: the ids of the documents, and how many passages and derived nodes went with them.
+
+    `document` is the id, or for several documents the name that was given.
+    """
 
     document: str
     passages: int
     derived: int
+    documents: tuple[str, ...] = ()
 
 
 def as_json(answer: Answer) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from tomewise.tome.arguments import check_arguments
 from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import find_embedder, remember_address
 from tomewise.tome.entities import FoundEntity, read_entity
+from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
@@ -254,24 +255,31 @@ class Tome(Drawings):
             await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.taken, skipped, files.moved, failed)
 
-    def remove(self, document: str) -> RemoveReport:
-        """Forget a document and everything derived from it alone.
+    def remove(self, document: str | DocumentRecord) -> RemoveReport:
+        """Forget a document, or several, and everything derived from them alone.
 
-        `document` is its id, path, title, or a part of its id that no other id has.
+        `document` is a whole id, path or title, a folder, or a pattern (see `tome.exact_names`), or one of
+        `documents()`. A part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names;
+        UsageError, Locked.
         """
         return self._wait(self.aremove(document))
 
-    async def aremove(self, document: str) -> RemoveReport:
+    async def aremove(self, document: str | DocumentRecord) -> RemoveReport:
         """See `remove`."""
         with self._store.alone("remove"):
             return await run_in_thread(self._remove, document)
 
-    def _remove(self, document: str) -> RemoveReport:
-        record = find_document(document, self._store)
+    def _remove(self, document: str | DocumentRecord) -> RemoveReport:
+        if isinstance(document, str):
+            records: Sequence[DocumentRecord] = find_exactly(document, self._store).records
+        else:
+            records = (self._store.record(document.id),)
         with self._store.write() as change:
-            removed = change.remove_document(record.id)
+            removed = sum(len(change.remove_document(record.id)) for record in records)
         forget_in_all(self._kit)
-        return RemoveReport(record.id, record.passages, len(removed) - record.passages)
+        passages = sum(record.passages for record in records)
+        ids = tuple(record.id for record in records)
+        return RemoveReport(ids[0] if len(ids) == 1 else str(document), passages, removed - passages, ids)
 
     def clean(self) -> int:
         """Delete the caches beside the tome. Returns the bytes that are free now. Raises Locked."""

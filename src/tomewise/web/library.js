@@ -396,6 +396,7 @@ function Removal({ tome, document, onClose, onDone }) {
     ${data ? html`<p>With it go:</p><ul class="going">
       <li>${count(data.passages, "passage")}</li>
       ${layers.map(([layer, number]) => html`<li key=${layer}>${formatCount(number)} of ${layer}</li>`)}
+      ${Object.entries(data.paid).map(([model, number]) => html`<li key=${model}>${formatCount(number)} of these made by ${model}, and paid for</li>`)}
       ${data.session_answers ? html`<li>${count(data.session_answers, "answer")} in sessions, with the notes that rest on it</li>` : null}
     </ul><p class="soft">The file that it came from is not touched. To get the memory back, add it again and build.</p>` : error ? null : html`<${Loading} what="Looking what rests on it" />`}
     <${ErrorNotice} error=${error ?? state.error} />

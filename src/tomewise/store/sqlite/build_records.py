@@ -41,10 +41,15 @@ class BuildRecords:
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
         """Record the last build of a layer. It has followed all removals, so their log is emptied.
 
-        What `count_replies` and `record_writes` recorded is kept; a mark to ask for replies again is removed, since
-        that is done. A layer that commits once a batch calls it with the first batch that follows the removals.
+        What `count_replies` and `record_writes` recorded is kept, and so are the other models of earlier builds, as
+        `former_models`; a mark to ask for replies again is removed, since that is done. A layer that commits once a
+        batch calls it with the first batch that follows the removals.
         """
-        kept = {name: value for name, value in self._build(layer).items() if name in _KEPT}
+        before = self._build(layer)
+        kept = {name: value for name, value in before.items() if name in _KEPT}
+        former = {*before.get("former_models", ()), str(before.get("model", ""))} - {"", str(record.get("model", ""))}
+        if former:
+            kept["former_models"] = sorted(former)
         self._put_build(layer, {**record, **kept})
         clear_removals(self._connection, layer)
 

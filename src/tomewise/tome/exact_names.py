@@ -1,0 +1,88 @@
+"""Documents by exact names, as a removal needs them: what fits a name only in part is suggested, and not found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import escape, has_magic
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from tomewise.errors import UnknownName, UsageError
+from tomewise.tome.inputs import suggest_document
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+    from tomewise.store.records import DocumentRecord
+
+_LISTED = 10  # documents that an error names
+_SUGGESTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocuments:
+    """The documents that a name stands for. `single` says that it is the id, the path or the title of one."""
+
+    records: tuple[DocumentRecord, ...]
+    single: bool
+
+
+def find_exactly(name: str, store: Store) -> NamedDocuments:
+    """The documents with this id, path or title, from this file or folder, or that fit this pattern.
+
+    A path, a folder or a pattern may be relative to the current folder. A pattern holds `*`, `?` or `[...]`, which
+    stand for `/` too, and fits ids, titles, file names and paths. Raises UsageError for an empty name, and UnknownName
+    for a title that several documents have, for a name that means two things, and for one that fits nothing, or a part.
+    """
+    if not name.strip():
+        raise UsageError("the name of the document is empty: `tome show` lists the documents")
+    path = os.path.realpath(name)
+    if store.digest(name) is not None and (path == name or store.digest(path) is None):
+        return NamedDocuments((store.record(name),), single=True)  # without reading the records of all documents
+    records = store.documents()
+    files = [record for record in records if path in (record.id, record.source) or record.source == name]
+    files = files or [record for record in records if record.source.startswith(path.rstrip("/") + "/")]
+    titled = [record for record in records if name in (record.id, record.title)]
+    if len(titled) > 1 or (titled and files and titled != files):
+        raise UnknownName(f"{name!r} fits {_list_ids(titled + files)}: give the whole id of one")
+    if found := titled or files:
+        is_whole = found == titled or not {name, path}.isdisjoint(_names(found[0]))
+        return NamedDocuments(tuple(found), single=len(found) == 1 and is_whole)
+    if has_magic(name) and (found := _fit_pattern(name, records)):
+        return NamedDocuments(tuple(found), single=False)
+    raise UnknownName(f"no document {name!r} in {store.address}: {_suggest(name, records, store)}")
+
+
+def _names(record: DocumentRecord) -> tuple[str, str]:
+    return record.id, record.source
+
+
+def _fit_pattern(pattern: str, records: Sequence[DocumentRecord]) -> list[DocumentRecord]:
+    parts = pattern.split("/")
+    fixed = list(takewhile(lambda part: not has_magic(part), parts))
+    here = os.path.realpath("/".join(fixed) + "/" if fixed else ".").rstrip("/")
+    whole = "/".join([escape(here), *parts[len(fixed) :]])
+    return [
+        record
+        for record in records
+        if any(fnmatchcase(text, pattern) for text in (record.id, record.title, record.id.rsplit("/", 1)[-1]))
+        or any(fnmatchcase(text, whole) for text in _names(record))
+    ]
+
+
+def _suggest(name: str, records: Sequence[DocumentRecord], store: Store) -> str:
+    """What may be meant: ids that hold the name, as a removal takes them, or the nearest name."""
+    near = [record.id for record in records if name in record.id][:_SUGGESTED]
+    if not near:
+        return suggest_document(name, store)
+    here = os.path.realpath(".") + "/"
+    words = " or ".join(repr(id.removeprefix(here)) for id in near)
+    return f"did you mean {words}? a part of a name removes nothing"
+
+
+def _list_ids(records: Sequence[DocumentRecord]) -> str:
+    ids = sorted({record.id for record in records})
+    more = ", ..." if len(ids) > _LISTED else ""
+    return f"{len(ids)} documents ({', '.join(map(repr, ids[:_LISTED]))}{more})"
