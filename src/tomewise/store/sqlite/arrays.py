@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, func, select
 
+from tomewise.beside import FolderBeside
 from tomewise.errors import StoreError
 from tomewise.store.sqlite.mirror import Columns, Delta, Keys, Mirror, Rows
 from tomewise.store.sqlite.schema import meta, spaces, vectors
@@ -25,7 +25,7 @@ class Arrays:
     have to wait: the files may only be changed inside a write transaction.
     """
 
-    def __init__(self, folder: Path, tome: str, begin_read: Begin, begin_repair: Begin) -> None:
+    def __init__(self, folder: FolderBeside, tome: str, begin_read: Begin, begin_repair: Begin) -> None:
         self._folder = folder
         self._tome = tome
         self._begin_read = begin_read

@@ -33,7 +33,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         super().__init__(path, engine)
         if read_only:
             self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
-        self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
+        self._arrays = Arrays(self._cache, identity, self.read, lambda: self._begin_write(wait=False))
         self._scopes = ScopeKeys(self.read, self.edges)
         self.calls = StoredCalls(self.read, None if self.read_only else self._begin_write)
 
