@@ -15,7 +15,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
@@ -41,6 +41,13 @@ class FolderBeside:
         self.path = tome.with_name(tome.name + suffix)
         self._tome = tome
         self._names = re.compile(f"(?:{names})(?:{_TEMPORARY})?", re.ASCII)
+        self._above: FolderBeside | None = None
+
+    def find_folder(self, name: str, names: str) -> FolderBeside:
+        """A folder in this one; `names` as above."""
+        inner = FolderBeside(self._tome, "", names)
+        inner.path, inner._above = self.path / name, self
+        return inner
 
     def find_fault(self) -> str:
         """Why the folder is refused; empty if it is not, or does not exist."""
@@ -141,10 +148,12 @@ class FolderBeside:
 
     @contextmanager
     def _enter(self) -> Iterator[int]:
-        try:
-            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _BESIDE)
-        except OSError as error:
-            raise self._explain(error) from None
+        with self._above._enter() if self._above else nullcontext() as above:
+            try:
+                place = self.path.name if self._above else self.path
+                folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | _BESIDE, dir_fd=above)
+            except OSError as error:
+                raise self._explain(error) from None
         try:
             self._check_owner(os.fstat(folder), "")
             yield folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from tomewise.store.sqlite.spaces import StoredSpaces
 from tomewise.store.sqlite.texts import StoredTexts
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Scope
+
+_IDENTITY = re.compile("[0-9a-f]{32}")
 
 
 class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
@@ -88,4 +91,9 @@ def _identity(engine: Engine, path: Path) -> str:
             row = {"key": "identity", "value": uuid4().hex}
             connection.execute(insert(meta).values(row).on_conflict_do_nothing())
             identity = connection.scalar(query)
-    return str(identity)
+    if not isinstance(identity, str) or _IDENTITY.fullmatch(identity) is None:
+        raise StoreError(
+            f"{path} is damaged: the row 'identity' of the table meta is {str(identity)[:40]!a}, not 32 hexadecimal "
+            f"digits; {RESTORE}"
+        )
+    return identity
