@@ -55,7 +55,7 @@ class FolderBeside:
             with self._enter():
                 return ""
         except UnsafeFile as error:
-            return error.strerror
+            return str(error.strerror)
         except OSError:
             return ""
 

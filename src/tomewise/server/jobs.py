@@ -221,11 +221,11 @@ class JobList:
 
     def _save(self, job: Job) -> None:
         text = json.dumps(asdict(job), ensure_ascii=False)
-        with suppress(OSError):  # a full disk must not end the job itself
-            with find_job(self._folders[job.id]).write(_FILE) as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
+        # A full disk must not end the job itself.
+        with suppress(OSError), find_job(self._folders[job.id]).write(_FILE) as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
 
     def _forget_oldest(self, tome: str) -> None:
         ended = [job for job in self.list_all() if job.tome == tome and job.state not in (*_OPEN, "interrupted")]

@@ -41,9 +41,7 @@ async def work_on(
 
 
 async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnProgress) -> Report:
-    sources: list[NamedFile | Document] = [
-        NamedFile(find_upload(folder, file), name) for file, name in task["files"]
-    ]
+    sources: list[NamedFile | Document] = [NamedFile(find_upload(folder, file), name) for file, name in task["files"]]
     if text_file := task.get("document"):
         fields = await asyncio.to_thread(_read_json, find_upload(folder, text_file))
         sources.append(Document(**fields))

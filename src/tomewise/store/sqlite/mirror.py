@@ -257,7 +257,7 @@ class Mirror:
                 rows = self._map_rows(files["rows"], (len(keys), header.width))
         except (OSError, ValueError):  # a file is missing, too short or refused, or a writer is replacing it
             return None
-        if len(dead) and not (0 <= dead.min() and dead.max() < len(keys)):
+        if len(dead) and not (dead.min() >= 0 and dead.max() < len(keys)):
             return None
         live = None
         if len(dead):

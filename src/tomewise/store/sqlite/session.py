@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine
 
 from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
+from tomewise.store.sqlite.damage import name_damage
 from tomewise.store.sqlite.database import begin_write, is_read_only, read_version, refuse_newer, translate_errors
 from tomewise.store.sqlite.mirror import FILE_NAMES
 
@@ -127,7 +128,7 @@ class Session:
     def read(self) -> Iterator[Connection]:
         """A consistent view of the tome. Raises StoreError."""
         self._check_open()
-        with translate_errors(self.path), self._engine.connect() as connection:
+        with translate_errors(self.path), self._engine.connect() as connection, name_damage(connection, self.path):
             yield connection
 
     @contextmanager
@@ -179,7 +180,10 @@ class Session:
         if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
             raise Locked(f"{self.path} is being written by another thread of this program: try again later")
         try:
-            with begin_write(self._engine, self.path, wait=wait) as connection:
+            with (
+                begin_write(self._engine, self.path, wait=wait) as connection,
+                name_damage(connection, self.path),
+            ):
                 yield connection
         finally:
             self._turn.release()
