@@ -78,13 +78,12 @@ class FolderBeside:
                 file = os.open(name, flags | _BESIDE, dir_fd=folder)
             except OSError as error:
                 raise self._explain(error, name) from None
-            opened = os.fdopen(file, "r+b" if to_change else "rb")
         try:
             self._check_file(os.fstat(file), name)
         except BaseException:
-            opened.close()
+            os.close(file)
             raise
-        return opened
+        return os.fdopen(file, "r+b" if to_change else "rb")
 
     @contextmanager
     def write(self, name: str) -> Iterator[BinaryIO]:

@@ -50,7 +50,7 @@ def names_damage(
     """The method, with `explain_damage` around it."""
 
     @wraps(work)
-    async def explained(self: Owner, *given: P.args, **named: P.kwargs) -> T:
+    async def explained(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
         with explain_damage(self.store):
             return await work(self, *given, **named)
 

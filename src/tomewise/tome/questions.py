@@ -298,7 +298,7 @@ class Questions:
         return Session(name, tools)
 
     def sessions(self) -> list[SessionRecord]:
-        """What the tome keeps of each session, in the order of their names; damaged ones are left out with a warning."""
+        """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a note."""
         return skip_damaged(self._store.session_names(), lambda name: self.session(name).read())
 
     def delete_session(self, name: str) -> None:

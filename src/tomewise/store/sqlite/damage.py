@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tomewise.errors import StoreError
 from tomewise.store.sqlite.decode import RESTORE, Misfit
@@ -93,6 +93,20 @@ def find_contradiction(connection: Connection) -> str:
     return ""
 
 
+def find_damaged_index(connection: Connection) -> str:
+    """What is wrong with the file and with its full-text index, in SQLite's own words; empty if nothing is."""
+    try:
+        problem = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+        if problem != "ok":
+            return f"{problem}; {RESTORE}"
+        connection.exec_driver_sql("INSERT INTO lexical (lexical) VALUES ('integrity-check')")
+    except DBAPIError as error:
+        if isinstance(error, OperationalError):
+            return ""  # the file may only be read, or another program writes it
+        return f"the table lexical, the full-text index, does not fit in itself ({error.orig}); {RESTORE}"
+    return ""
+
+
 def find_damaged_row(connection: Connection, tables: Iterable[Table]) -> str:
     """The first row with a value that does not fit its column, with its remedy; empty if there is none."""
     for table in tables:
@@ -116,12 +130,10 @@ def _describe_row(table: str, keys: list[Any], column: str, problem: str) -> str
 
 def _rebuild(kind: str, content: bytes) -> Any:
     """The value of which SQLite gave the type and the bytes; bytes for a text that is not UTF-8."""
-    try:
-        return {"null": lambda _: None, "integer": int, "real": float, "text": bytes.decode, "blob": bytes}[kind](
-            content
-        )
-    except ValueError:
-        return content
+    if kind == "text":
+        with suppress(UnicodeDecodeError):
+            return content.decode()
+    return None if kind == "null" else _NUMBERS.get(kind, bytes)(content)
 
 
 def _find_misfit(column: Column[Any], value: Any) -> str:

@@ -76,7 +76,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.OperationalError):
             raise _as_store_error(path, str(cause)) from error
-        if type(cause) is sqlite3.DatabaseError:
+        # Of a table, this error names the column; without a name it comes from the full-text index.
+        if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
             raise StoreError(
                 f"{path} is damaged or not a tome ({cause}): restore it from a copy, or add the documents to a new file"
             ) from error

@@ -16,7 +16,13 @@ from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import Arrays
 from tomewise.store.sqlite.calls import StoredCalls
-from tomewise.store.sqlite.damage import describe_damage, find_contradiction, find_damaged_row, name_damage
+from tomewise.store.sqlite.damage import (
+    describe_damage,
+    find_contradiction,
+    find_damaged_index,
+    find_damaged_row,
+    name_damage,
+)
 from tomewise.store.sqlite.database import begin_write, connect, translate_errors
 from tomewise.store.sqlite.decode import RESTORE, describe_value
 from tomewise.store.sqlite.mirror import Keys
@@ -92,7 +98,11 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         Cached arrays that do not belong to the tome are deleted and made again.
         """
         with self.read() as connection:
-            found = find_damaged_row(connection, TABLES.tables.values()) or find_contradiction(connection)
+            found = (
+                find_damaged_row(connection, TABLES.tables.values())
+                or find_contradiction(connection)
+                or find_damaged_index(connection)
+            )
             if found:
                 return describe_damage(self.path, found)
             is_stale = self._arrays.find_strange(connection)
