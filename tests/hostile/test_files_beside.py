@@ -285,8 +285,9 @@ def make_job(path: Path, **fields: object) -> Path:
     """The folder of a job as a stranger ships it."""
     folder = path.with_name("memory.tome-jobs") / f"{'a' * 8}-{'b' * 16}"
     (folder / "files").mkdir(parents=True)
-    job = {"id": "b" * 16, "tome": "memory", "kind": "add", "state": "running", "task": {"files": []}, **fields}
-    (folder / "job.json").write_text(json.dumps(job))
+    job = {"id": "b" * 16, "tome": "memory", "kind": "add", "state": "running", "task": {"files": []}}
+    job |= {"progress": {}, "usage": None, "report": None, "error": None, "created": "", "started": None, "ended": None}
+    (folder / "job.json").write_text(json.dumps({**job, **fields}))
     return folder
 
 
