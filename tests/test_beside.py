@@ -20,9 +20,8 @@ def test_a_file_is_whole_under_its_name_or_not_there(folder: FolderBeside) -> No
     folder.make()
     with folder.write("a.own") as file:
         file.write(b"first")
-    with pytest.raises(RuntimeError), folder.write("a.own") as file:
-        file.write(b"second")
-        raise RuntimeError("stopped")
+    with pytest.raises(OSError, match="Invalid argument"), folder.write("a.own") as file:
+        file.write(b"second") and file.seek(-1)
     with folder.open("a.own") as file:
         assert file.read() == b"first"
     assert [each.name for each in folder.path.iterdir()] == ["a.own"]
@@ -91,7 +90,7 @@ def test_a_folder_that_is_a_link_is_refused_and_so_is_what_is_below_it(folder: F
     assert folder.find_fault() == "is a link"
     deep = folder.find_folder("deep", "x")
     for use in (folder.make, folder.list_names, folder.delete_all, deep.list_names, lambda: deep.open("x")):
-        with pytest.raises(UnsafeFile, match="a.tome-cache is a link"):
+        with pytest.raises(UnsafeFile, match=r"a\.tome-cache is a link"):
             use()
     folder.path.unlink()
     folder.path.write_text("a file")

@@ -30,7 +30,9 @@ FITS: list[tuple[Any, list[Any], list[Any]]] = [
     (RowNumber("t"), [0, 1.5], [None, float("nan"), float("inf"), "1"]),
     (RowVector("t"), [b"", np.ones(3, np.float32).tobytes()], [b"abc", None, "text", b"\xff" * 8]),
     (RowObject("t"), ["{}", '{"a": [1]}', '{"a": "\\u00e9"}'], ["[]", "5", "", "{", None, b"{}", '{"a": "\\ud800"}']),
-    (RowObject("t", (("again", str),)), ["{}", '{"again": "x"}', '{"more": 5}'], ['{"again": 5}', '{"again": null}']),
+    (RowObject("t", (("again", str, str),)), ["{}", '{"again": "x"}', '{"b": 5}'], ['{"again": 5}', '{"again": null}']),
+    (RowObject("t", (("writes", list, str),)), ['{"writes": ["x"]}'], ['{"writes": [5]}', '{"writes": "x"}']),
+    (RowObject("t", (("replies", dict, int),)), ['{"replies": {"a": 1}}'], ['{"replies": {"a": "x"}}']),
 ]
 
 

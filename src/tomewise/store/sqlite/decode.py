@@ -97,21 +97,24 @@ class RowVector(TypeDecorator[bytes]):
 class RowObject(TypeDecorator[Mapping[str, Any]]):
     """A JSON object, stored as text. It is written as text too, since `encode_json` decides how.
 
-    `kinds` are the types of fields that are known; other fields are left to those who wrote them.
+    `kinds` are the fields that are known, each with its type and that of its items; other fields are left to those who
+    wrote them.
     """
 
     impl = Text
     cache_ok = True
 
-    def __init__(self, table: str, kinds: tuple[tuple[str, type], ...] = ()) -> None:
+    def __init__(self, table: str, kinds: tuple[tuple[str, type, type], ...] = ()) -> None:
         super().__init__()
         self.table = table
         self.kinds = kinds
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         fields = decode_object(value, self.table)
-        for name, kind in self.kinds:
-            if not isinstance(fields.get(name, kind()), kind):
+        for name, kind, item_kind in self.kinds:
+            found = fields.get(name, kind())
+            items = found.values() if isinstance(found, dict) else found
+            if not isinstance(found, kind) or not all(isinstance(item, item_kind) for item in items):
                 raise Misfit(self.table, f"{describe_value(fields[name])} as its {name!r}")
         return fields
 

@@ -14,7 +14,13 @@ APPLICATION_ID = 0x746F6D65  # "tome"
 
 TABLES = MetaData()
 
-_BUILD = (("writes", list), ("model", str), ("again", str), ("replies", dict), ("fallbacks", dict))
+_BUILD = (
+    ("writes", list, str),
+    ("model", str, str),
+    ("again", str, str),
+    ("replies", dict, int),
+    ("fallbacks", dict, int),
+)
 
 meta = Table(
     "meta", TABLES, Column("key", RowText("meta"), primary_key=True), Column("value", RowText("meta"), nullable=False)
