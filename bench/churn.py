@@ -1,8 +1,8 @@
 """Random histories of a tome, a third of whose passages are equal: is the memory that of a fresh build?
 
-`python bench/churn.py [--seeds 300] [--first 0]` takes seed after seed through `tests.churn` and prints every difference
-from the export of a fresh tome with the last files, and everything that the model was asked twice. Ends with 1 if there
-is any.
+`python bench/churn.py [--seeds 300] [--first 0]` takes seed after seed through `tests.churn`. It prints every
+difference from the export of a fresh tome with the last files, and everything that the model was asked twice. Ends with
+1 if it finds any.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ def main() -> None:
             for line in differences[:_SHOWN]:
                 print(f"  {line[:_WIDTH]}", flush=True)
     print(f"{options.seeds} histories: {', '.join(f'{count} {name}' for name, count in sorted(steps.items()))}")
-    print(
-        f"{len(differing)} differ {differing}; {calls} calls; {time.process_time() - started:.0f} s of processor time"
-    )
+    seconds = time.process_time() - started
+    print(f"{len(differing)} differ {differing}; {calls} calls; {seconds:.0f} s of processor time")
     sys.exit(bool(differing))
 
 

@@ -105,6 +105,9 @@ class Churn:
             tome.add(self._files, sync=True)
             for _ in range(steps):
                 self._step(tome)
+            if "rename" in self.steps:
+                # A moved file keeps its memory. So a tree stays as it is, in the former order, until a passage changes.
+                self._make_name().write_text(self._write_text(), encoding="utf-8")
             tome.add(self._files, sync=True)
             for system in self.systems:
                 tome.build(system)

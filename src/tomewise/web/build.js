@@ -66,6 +66,7 @@ export function JobCard({ job, put, readOnly }) {
       </span>
     </header>
     ${isOpen(job) ? job.progress.map((each) => html`<${Progress} key=${each.label} ...${each} />`) : null}
+    ${isOpen(job) && job.note ? html`<p class="soft">${job.note}</p>` : null}
     ${canResume ? html`<p class="soft">The server ended before this was done. To resume repeats no finished call of the model.</p>` : null}
     ${job.state === "cancelled" ? html`<p class="soft">What was finished stays.</p>` : null}
     <${ErrorNotice} error=${job.error ?? error} />

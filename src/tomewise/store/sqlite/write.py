@@ -85,7 +85,8 @@ class Write(BuildRecords):
 
         The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
         ids that they would have under the new id, and what was made from them gets new ids too, since a document that
-        later has the old id may bring nodes of the old ids again. The new id replaces the old one in `data["document"]`.
+        later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
+        id as well.
         """
         row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
         values = {"id": document.id, "source": document.source, "digest": digest}
