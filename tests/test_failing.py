@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.building import LAYERS, mark, play_role, read_marks, role
-from tests.language.openai_server import OpenAIServer, fail_with, reply_with
+from tests.language.openai_server import Behaviour, OpenAIServer, fail_with, reply_with
 from tests.texts import prose
 
 from tomewise.tome.tome import Tome
@@ -132,3 +133,78 @@ def test_a_passage_that_keeps_failing_is_named_and_the_rest_is_built(library, he
     assert json.loads(command("show", "--json").out)["failed"] == []
     assert read_export("memory.tome") == read_export(whole)
     assert shop.run("build", "-s", "comorag")[1] == []
+
+
+GARBAGE = reply_with("I would rather not say.")
+
+
+def fail_after(replies):
+    """A behaviour that plays its role so often, and then replies with nothing that can be used."""
+    left = itertools.count(replies, -1)
+    return lambda request: play_role(request) if next(left) > 0 else GARBAGE
+
+
+def count_passages(path):
+    with Tome.open(path) as tome:
+        return len(tome.store.passages())
+
+
+def test_a_model_that_only_fails_stops_the_build_in_time(library, here, shop):
+    empty, _ = library
+    Path(shutil.copy(empty, here / "memory.tome"))
+    assert count_passages("memory.tome") >= 3 + 20
+    shop.server.handler = fail_after(3)
+    ran, asked = shop.run("build", "-s", "hipporag2")
+    assert ran.code == 6
+    assert ran.err.startswith("tome: 20 calls of openai:test failed with no reply between them, so this was stopped.")
+    assert "gave no usable reply for 'extract_facts'" in ran.err
+    assert "Kept: 3 replies, for which the next try does not ask again. Spent: " in ran.err
+
+    kept = read_marks(here / "memory.tome")
+    assert len(kept) == 3
+    shop.fail_by(None)
+    ran, asked = shop.run("build", "-s", "hipporag2")
+    assert ran.code == 0, ran.err
+    assert kept.isdisjoint(map(mark, asked))
+
+
+def test_the_setting_says_how_many_failures_are_too_many(library, here, shop, monkeypatch):
+    empty, _ = library
+    Path(shutil.copy(empty, here / "memory.tome"))
+    shop.server.handler = fail_after(0)
+    ran, _ = shop.run("build", "-s", "hipporag2", "--max-failures", "3")
+    assert (ran.code, ran.err.split(" failed")[0]) == (6, "tome: 3 calls of openai:test")
+    monkeypatch.setenv("TOMEWISE_MAX_FAILURES", "4")
+    ran, _ = shop.run("build", "-s", "hipporag2")
+    assert (ran.code, ran.err.split(" failed")[0]) == (6, "tome: 4 calls of openai:test")
+    ran, _ = shop.run("build", "-s", "hipporag2", "--max-failures", "1000")
+    assert ran.code == 0
+    assert "failed for" in ran.out
+
+
+def test_a_question_to_a_model_that_only_fails_ends_with_its_reason(library, here, shop):
+    empty, _ = library
+    Path(shutil.copy(empty, here / "memory.tome"))
+    shop.server.handler = fail_after(0)
+    ran, asked = shop.run("ask", "When did the tide turn?", "-s", "cosmir chunk=60")
+    assert ran.code == 6
+    assert len(asked) < 2 * 40
+    assert "gave no usable reply" in ran.err
+
+
+def test_an_address_that_leads_elsewhere_ends_a_build_at_the_first_call(library, here, shop):
+    empty, _ = library
+    Path(shutil.copy(empty, here / "memory.tome"))
+    shop.server.handler = lambda _: Behaviour(b"", status=302, headers={"location": "/sign-in"})
+    ran, asked = shop.run("build", "-s", "hipporag2", "--max-failures", "1000")
+    assert (ran.code, len(asked) <= 16) == (6, True)
+    assert "sent a redirect to /sign-in in place of a reply: check the base URL" in ran.err
+
+
+def test_a_page_in_place_of_replies_ends_a_build_after_20_calls(library, here, shop):
+    empty, _ = library
+    Path(shutil.copy(empty, here / "memory.tome"))
+    shop.server.handler = lambda _: Behaviour(b"<html>Welcome</html>")
+    ran, asked = shop.run("build", "-s", "hipporag2")
+    assert (ran.code, 20 <= len(asked) < 20 + 16) == (6, True)
+    assert "sent a page of HTML in place of a reply: check the base URL" in ran.err

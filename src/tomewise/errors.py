@@ -66,6 +66,10 @@ class ModelUnavailable(ModelError):
     """The model could not be reached or refused the key: check the address, the key, the network."""
 
 
+class KeepsFailing(ModelUnavailable):
+    """Call after call failed, with no reply between them: mend what the message names, then try again."""
+
+
 class BadReply(ModelError):
     """The reply did not fit its type, and neither did the one repair that was requested."""
 

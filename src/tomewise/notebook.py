@@ -96,15 +96,19 @@ class _Bars:
         self._progress: dict[str, Progress] = {}
         self._began: dict[str, float] = {}
         self._drawn = 0.0
+        self._note = ""
 
     def report(self, progress: Progress) -> None:
         """Show how far the work is."""
         now = time.monotonic()
-        self._progress[progress.label] = progress
+        self._note = progress.note
+        if not progress.note:
+            self._progress[progress.label] = progress
         self._began.setdefault(progress.label, now)
         if now - self._drawn >= _PAUSE or progress.done == progress.total:
             self._drawn = now
-            self._handle.update(_html("".join(self._write(each, now) for each in self._progress.values())))
+            bars = "".join(self._write(each, now) for each in self._progress.values())
+            self._handle.update(_html(f"{bars}<small>{escape(self._note)}</small>"))
 
     def close(self) -> None:
         """Take the bars away."""

@@ -35,8 +35,11 @@ _MINIMUMS = {
     "read_characters": 1,
     "trace_bytes": 4_000,
     "session_limit": 1,
+    "max_failures": 1,
 }
-_FREE = frozenset({"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost"})
+_FREE = frozenset(
+    {"limit", "timeout", "window", "passage_tokens", "overlap", "max_calls", "max_tokens", "max_cost", "max_failures"}
+)
 _MAX_BYTES = 100_000  # of a configuration file
 _ROLE_MODEL = re.compile(r"\s*([\w.-]+)=(.+)", re.DOTALL)
 _ADDRESSES = ("base_url", "embedder_base_url")
@@ -59,6 +62,7 @@ class Settings:
     max_calls: int | None = None  # requests that a command may send to the model, retries included
     max_tokens: int | None = None  # input and output tokens, reserved before a request is sent
     max_cost: float | None = None  # dollars, reserved in the same way
+    max_failures: int = 20  # failures of a model with no reply between them that end a build or a question
     prompts: str | None = None  # a folder with the user's own prompts
     passage_tokens: int | None = None
     overlap: int | None = None
@@ -220,7 +224,8 @@ def load_project(path: Path, raw: bytes, trusted: TrustedFolders, own: Mapping[s
 
 def find_waiting(values: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """The settings of a folder's file that need `tome trust`, beside the user's `own`."""
-    raised = {name for name in values if name.startswith("max_") and values[name] > own.get(name, float("inf"))}
+    limits = {name: own.get(name, getattr(Settings(), name)) for name in values if name.startswith("max_")}
+    raised = {name for name, limit in limits.items() if limit is not None and values[name] > limit}
     return sorted(raised | values.keys() - _FREE)
 
 

@@ -380,11 +380,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How much of a longer task is done. `total` is 0 while it is unknown."""
+    """How much of a longer task is done. `total` is 0 while it is unknown.
+
+    With a `note` it says only that the task waits, and why.
+    """
 
     label: str
     done: int
     total: int = 0
+    note: str = ""
 
 
 Report: TypeAlias = Callable[[Progress], None]

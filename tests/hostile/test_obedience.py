@@ -216,7 +216,7 @@ def open_corpus(folder: Path, model: ObedientModel) -> Iterator[Tome]:
     write_corpus(folder / "corpus")
     with OpenAIServer(model) as server:
         chat = ChatModel("openai:test", base_url=server.url)
-        with Tome.open(folder / "a.tome", model=chat, embedder="hash", passage_tokens=200) as tome:
+        with Tome.open(folder / "a.tome", model=chat, embedder="hash", passage_tokens=200, max_failures=1000) as tome:
             tome.add(folder / "corpus")
             yield tome
 
@@ -240,7 +240,9 @@ async def test_no_graph_of_relations_follows_an_order(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus")
     with OpenAIServer(model) as server:
         chat = ChatModel("openai:test", base_url=server.url)
-        async with Tome.open(tmp_path / "a.tome", model=chat, embedder="hash", passage_tokens=200) as tome:
+        async with Tome.open(
+            tmp_path / "a.tome", model=chat, embedder="hash", passage_tokens=200, max_failures=1000
+        ) as tome:
             await tome.aadd(tmp_path / "corpus")
             graph = GraphLayer(tome.kit.store, tome.kit.model, tome.kit.embedder, style="relations")
             await build([graph], tome.store, lambda _: None)

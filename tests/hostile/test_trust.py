@@ -61,7 +61,8 @@ def test_each_of_these_settings_waits(here, home, name):
 
 
 def test_a_setting_waits_unless_it_is_known_to_be_harmless(here):
-    harmless = {"limit", "timeout", "window", "max_calls", "max_tokens", "max_cost", "passage_tokens", "overlap"}
+    harmless = {"limit", "timeout", "window", "max_calls", "max_tokens", "max_cost", "max_failures"}
+    harmless |= {"passage_tokens", "overlap"}
     for name in sorted({field.name for field in fields(Settings)} - harmless):
         write(here, f'{name} = "8"')
         with pytest.raises(UsageError):
@@ -77,6 +78,14 @@ def test_a_folder_may_lower_the_bounds_of_the_user_and_not_raise_them(here, home
     assert getattr(load({}, (home, here)), bound) == 4
     write(here, f"{bound} = 6")
     with pytest.raises(UsageError, match=f"sets {bound},"):
+        load({}, (home, here))
+
+
+def test_a_folder_may_lower_a_bound_that_has_a_default_and_not_raise_it(here, home):
+    write(here, "max_failures = 19")
+    assert load({}, (home, here)).max_failures == 19
+    write(here, "max_failures = 21")
+    with pytest.raises(UsageError, match="sets max_failures,"):
         load({}, (home, here))
 
 

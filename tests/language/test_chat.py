@@ -149,7 +149,7 @@ async def test_a_refusal_is_refused_and_not_asked_again(server: OpenAIServer, re
     "passing",
     [
         fail_with(429), fail_with(500), fail_with(502), fail_with(503), fail_with(408), Behaviour(GOOD.body, cut=True),
-        Behaviour(b"<html>busy</html>"),
+        Behaviour(b"busy"),
     ],
     ids=["429", "500", "502", "503", "408", "cut half-way", "no JSON"],
 )  # fmt: skip
@@ -228,6 +228,34 @@ async def test_a_rejected_request_is_not_tried_again(
             await model.ask(roles.FUSE, GIVEN)
     assert type(caught.value) is error
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("stray", "what"),
+    [
+        (
+            Behaviour(b"", status=302, headers={"location": "https://signin.example/?next=v1"}),
+            "a redirect to https://sig",
+        ),
+        (Behaviour(b"", status=308), "a redirect"),
+        (Behaviour(b"<!doctype html><title>Welcome</title>", headers={"content-type": "text/html"}), "a page of HTML"),
+        (Behaviour(b" <html></html>"), "a page of HTML"),
+        (Behaviour(b"", status=204), "an empty reply (status 204)"),
+        (Behaviour(b" \n"), "an empty reply (status 200)"),
+    ],
+    ids=["redirect", "redirect nowhere", "page", "page as JSON", "no content", "empty"],
+)
+async def test_what_is_no_reply_of_a_model_is_not_tried_again(
+    server: OpenAIServer, stray: Behaviour, what: str
+) -> None:
+    async with chat_model(server, stray, GOOD) as model:
+        with meter() as seen, pytest.raises(ModelError) as raised:
+            await model.ask(roles.FUSE, GIVEN)
+    assert len(server.requests) == 1
+    assert f"sent {what}" in str(raised.value)
+    assert "check the base URL, which for most servers ends in /v1" in str(raised.value)
+    assert (seen.total.calls, seen.total.output_tokens) == (1, 0)
+    assert isinstance(raised.value, ModelUnavailable) == what.startswith("a redirect"), "a redirect meets every request"
 
 
 async def test_used_up_quota_is_not_tried_again(server: OpenAIServer) -> None:

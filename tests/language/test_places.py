@@ -34,6 +34,23 @@ async def test_the_shortest_queue_goes_first_and_each_keeps_its_order() -> None:
     assert order == ["a0", "a1", "b0", "b1", "a2", "a3", "a4", "a5"]
 
 
+async def test_who_goes_ahead_waits_for_nobody_of_the_same_queue() -> None:
+    places, order = Places(1), list[str]()
+
+    async def go_ahead() -> None:
+        async with places.ahead():
+            order.append("repair")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(take_place(places, f"a{number}", order))
+        await asyncio.sleep(0)
+        group.create_task(go_ahead())
+    assert order == ["a0", "a1", "repair", "a2"], "a1 had its place before"
+    async with asyncio.timeout(SOON), places:
+        pass
+
+
 @pytest.mark.parametrize("seed", range(20))
 async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> None:
     dice = random.Random(seed)

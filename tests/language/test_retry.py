@@ -2,6 +2,7 @@ import pytest
 
 from tomewise.errors import ModelUnavailable
 from tomewise.language.retry import Backoff, PassingFailure, retry
+from tomewise.language.waits import Wait, watch_waits
 
 
 def test_waits_double_vary_and_end_at_the_longest() -> None:
@@ -52,3 +53,25 @@ async def test_a_retry_is_logged_without_keys(caplog: pytest.LogCaptureFixture) 
     assert first.endswith("did not reply within 120 s")
     assert second.startswith("retrying 2 of 2")
     assert "secret" not in caplog.text
+
+
+async def test_a_wait_that_the_server_asks_for_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Wait] = []
+
+    async def sleep(_: float) -> None:
+        pass
+
+    def fail_with(retry_after: float | None):
+        async def attempt() -> str:
+            raise PassingFailure(ModelUnavailable("http://user:secret@host is busy"), retry_after)
+
+        return attempt
+
+    for retry_after in (3600.0, None):
+        with caplog.at_level("INFO", "tomewise"), watch_waits(told.append), pytest.raises(PassingFailure):
+            await retry(fail_with(retry_after), Backoff(retries=1, first=0.1, longest=9.0), sleep)
+    (wait,) = told
+    assert (wait.seconds, wait.asked) == (9.0, 3600.0)
+    assert str(wait).startswith("waiting 9 s, since the server asks for 3600 s: http://")
+    assert "secret" not in str(wait)
+    assert caplog.messages[0] == f"retry 1 of 1: {wait}"

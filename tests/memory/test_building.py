@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, UsageError
+from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, UsageError
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
+from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
+from tomewise.language.waits import Wait, tell_wait
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
@@ -254,3 +256,25 @@ def test_the_loss_of_passages_that_failed_is_noticed(store):
     with store.write() as change:
         change.remove_document(store.passages([lost])[lost].document)
     assert find_changes(layer, store).removed
+
+
+async def test_failures_of_layers_side_by_side_count_together(store):
+    model = ScriptedModel({name: lambda _: BadReply("no") for name in ("gist", "extract_facts")})
+    bounded = StopAtFailures(model, 5)
+    layers = [GistsLayer(store, bounded), GraphLayer(store, bounded, EMBEDDER)]
+    with pytest.raises(KeepsFailing, match="5 calls of scripted failed"):
+        await build(layers, store, quiet)
+    assert len({call.role for call in model.calls}) == 2, "there are only three passages, so one layer has too few"
+
+
+async def test_a_wait_that_a_server_asks_for_is_reported_with_its_reason(store):
+    class Busy(ScriptedModel):
+        async def ask(self, role, given):
+            tell_wait(Wait(30.0, 45.0, "status 429: slow down"))
+            return await super().ask(role, given)
+
+    reports: list[Progress] = []
+    model = Busy({"gist": lambda _: {"notes": "n", "memory": "Ada Marsh met Tom Hale."}})
+    await build([GistsLayer(store, model)], store, reports.append)
+    notes = [progress.note for progress in reports if progress.note]
+    assert set(notes) == {"waiting 30 s, since the server asks for 45 s: status 429: slow down"}

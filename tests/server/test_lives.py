@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from tests.language.openai_server import OpenAIServer, in_turn, reply_with
+from tests.language.openai_server import OpenAIServer, fail_with, in_turn, reply_with
 from tests.patience import NEVER, SOON, wait_until
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, serve
@@ -206,3 +206,48 @@ def test_two_servers_at_one_tome_wait_for_each_other_and_see_what_the_other_adde
         assert found[0]["sources"][0]["document"] == "late"
         first.end()
     assert not list((tmp_path / "novel.tome-jobs").glob("*.lock"))
+
+
+def test_a_build_of_which_every_call_fails_has_failed(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome")
+    model.handler = lambda _: reply_with("I would rather not say.")
+    with serve(tmp_path, *words_for(model), "--max-failures", "5", OPENAI_API_KEY="k") as served:
+        job = served.wait_for_job(served.post("/api/tomes/novel/builds", BUILD).json()["id"])
+        assert (job["state"], job["error"]["code"], job["report"]) == ("failed", "model", None)
+        assert "5 calls of openai:test failed with no reply between them" in job["error"]["message"]
+        assert "gave no usable reply" in job["error"]["message"]
+        assert len(model.requests) <= 2 * 5 + 2 * 16, "what was in flight, and no other first request"
+
+
+def test_a_job_says_why_it_waits_and_an_answer_did(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome", documents=1)
+    busy = fail_with(429, "slow down", retry_after="3000")
+    model.handler = in_turn(busy)
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k") as served:
+        job = served.post("/api/tomes/novel/builds", BUILD).json()["id"]
+        wait_until(lambda: served.http.get(f"/api/jobs/{job}").json()["note"])
+        note = served.http.get(f"/api/jobs/{job}").json()["note"]
+        assert note.startswith("waiting 60 s, since the server asks for 3000 s: openai:test")
+        assert "slow down" in note
+        assert served.http.delete(f"/api/jobs/{job}").json()["note"] is None
+
+        model.handler = in_turn(
+            fail_with(429, "slow down", retry_after_ms="10"), reply_with('{"answer": "the keeper"}')
+        )
+        answer = served.post("/api/tomes/novel/ask", {"question": "Whom did Ada meet?", "system": "naive"}).json()
+        trace = served.http.get(f"/api/tomes/novel/traces/{answer['trace']}").json()
+        (event,) = [event for event in trace["events"] if event["name"] == "waiting"]
+        assert event["detail"]["asked"] == 0.01
+
+
+def test_a_job_of_an_earlier_version_is_still_listed(tmp_path: Path, model: SlowModel):
+    make_long_tome(tmp_path / "novel.tome", documents=1)
+    model.handler = lambda _: reply_with(GIST)
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k") as served:
+        job = served.wait_for_job(served.post("/api/tomes/novel/builds", {**BUILD, "system": "naive"}).json()["id"])
+    (file,) = (tmp_path / "novel.tome-jobs").glob(f"*-{job['id']}/job.json")
+    record = json.loads(file.read_text())
+    del record["note"]
+    file.write_text(json.dumps(record))
+    with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k") as served:
+        assert served.http.get(f"/api/jobs/{job['id']}").json()["state"] == "done"

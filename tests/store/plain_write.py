@@ -86,7 +86,10 @@ class PlainWrite:
         for key, name in ids.items():
             del self._content.keys[self._content.nodes[key].id]
             self._content.keys[name] = key
-            self._content.nodes[key] = replace(self._content.nodes[key], id=name)
+            node = replace(self._content.nodes[key], id=name)
+            if node.data.get("document") == former:
+                node = replace(node, data={**node.data, "document": document.id})
+            self._content.nodes[key] = node
         self._touched |= {
             f"vectors/{space}" for space, rows in self._content.vectors.items() if rows.keys() & ids.keys()
         }

@@ -43,7 +43,7 @@ def test_systems(complete):
 
 
 def test_settings_and_roles(complete):
-    assert complete("tome config set max_") == ["max_calls", "max_cost", "max_tokens"]
+    assert complete("tome config set max_") == ["max_calls", "max_cost", "max_failures", "max_tokens"]
     assert complete("tome config unset models.ans") == ["models.answer"]
 
 

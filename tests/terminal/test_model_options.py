@@ -23,7 +23,7 @@ def tell(word: str, models: ModelOptions = UNSTATED, loud: bool = False) -> None
 
 
 def test_a_command_has_the_options_in_the_place_of_its_parameter() -> None:
-    names = ["word", "model", "base_url", "max_calls", "max_tokens", "max_cost", "loud"]
+    names = ["word", "model", "base_url", "max_calls", "max_tokens", "max_cost", "max_failures", "loud"]
     assert list(inspect.signature(tell).parameters) == names
     words = ["a", "--loud", "--model", "extractive", "--model", "answer=openai:x", "--max-cost", "0"]
     assert CliRunner().invoke(app, words).exit_code == 0

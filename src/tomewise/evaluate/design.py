@@ -19,6 +19,7 @@ from tomewise.evaluate.digests import (
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
 from tomewise.evaluate.metrics import Metric, remember_metric
+from tomewise.language.failures import MOST_FAILURES
 from tomewise.systems.spec import Variant, choose_variants
 from tomewise.tome.scopes import scope_json
 from tomewise.types import Embedder, LanguageModel
@@ -32,8 +33,8 @@ class Design:
 
     `variants` may be given as texts and recipes too. `judges` ask `judge_model`, or `model` without one.
     `retrieval_only` ranks evidence and asks for no answer.
-    `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. `seed`
-    is that of the bootstrap.
+    `prompts` is a folder with prompts that replace the packaged ones. `limit` questions are asked side by side. A build
+    or a question ends after `max_failures` failed calls with no reply between them. `seed` is that of the bootstrap.
     """
 
     dataset: Dataset
@@ -48,6 +49,7 @@ class Design:
     passage_tokens: int | None = None
     overlap: int | None = None
     limit: int = 16
+    max_failures: int = MOST_FAILURES
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from tomewise.evaluate.records import list_records
 from tomewise.evaluate.results import Results
 from tomewise.evaluate.table import Table, tabulate
 from tomewise.language.choose_model import check_settings, choose_model
+from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts
 from tomewise.notebook import show_bars
 from tomewise.systems.spec import Choice, choose_variant, choose_variants
@@ -41,8 +42,9 @@ class Experiment:
     `systems` are names ("comorag cycles=2"), recipes, or pairs of one of these and settings. `data` is "sample", a
     folder in the given `layout`, or a `Dataset`; `questions` takes only the first ones. `metrics` and `judges` are
     names or objects; without metrics, the gold of the data decides. `out` is the folder that keeps rows, tomes and the
-    replies of models: a second run asks nothing twice. `model`, `models` and `model_settings` are those of `Tome.open`;
-    `limit` questions, and calls of a model, run side by side. Raises UsageError, UnknownName, ReadingError.
+    replies of models: a second run asks nothing twice. `model`, `models`, `max_failures` and `model_settings` are those
+    of `Tome.open`; `limit` questions, and calls of a model, run side by side. Raises UsageError, UnknownName,
+    ReadingError.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Experiment:
         passage_tokens: int | None = None,
         overlap: int | None = None,
         limit: int = 16,
+        max_failures: int = MOST_FAILURES,
         **model_settings: Any,
     ) -> None:
         named = signature(type(self)).parameters.values()
@@ -93,6 +96,7 @@ class Experiment:
             passage_tokens=passage_tokens,
             overlap=overlap,
             limit=limit,
+            max_failures=max_failures,
         )
         check(self.design)
         self.out = Path(out)

@@ -46,14 +46,14 @@ class Channel:
     streams: bool | None = None
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def request(self, request: ChatRequest, bill: Bill) -> ChargedReply:
-        """Wait for one reply, with retries. The cost of every attempt is added to `bill`, also if all attempts fail.
+    async def request(self, request: ChatRequest, bill: Bill, *, ahead: bool = False) -> ChargedReply:
+        """Wait for one reply, with retries; `ahead` of those who wait (see `Places`). The cost of every attempt is added to `bill`, also if all attempts fail.
 
         Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails. Only this
         request fails if the model replied to another one since this one was first sent. If there was no other reply,
         one short test request finds out: some prompts make a server hang or break, and such a prompt fails alone.
         """
-        async with self.places:
+        async with self.places.ahead() if ahead else self.places:
             attempts = _Attempts(self, request, bill)
             try:
                 charged = await retry(attempts.send, self.backoff)

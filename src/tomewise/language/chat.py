@@ -120,7 +120,7 @@ class ChatModel:
             # The reason may quote the reply, and a reply may repeat an instruction that stands in the material.
             reason = fence(str(problem), "note")
             turns = [prompt, start, f"This could not be used:\n{reason}\nReply again, with the JSON object alone."]
-        second = await self._request(role, turns, bound)
+        second = await self._request(role, turns, bound, ahead=True)
         try:
             output = role.accept(given, await decode_reply(role, second.text))
         except BadReply as error:
@@ -133,7 +133,7 @@ class ChatModel:
         count_repair()
         return output
 
-    async def _request(self, role: Role[In, Out], turns: list[str], bound: int) -> Reply:
+    async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
         """Wait for one reply, with retries. Meters count every request that was sent, also if no reply came."""
         from tomewise.language.provider import ChatRequest
 
@@ -143,7 +143,7 @@ class ChatModel:
         request = ChatRequest(rules, turns, role.output, bound, self._temperature, find_listener(role))
         bill = Bill(Spent())
         try:
-            return (await channel.request(request, bill)).reply
+            return (await channel.request(request, bill, ahead=ahead)).reply
         finally:
             if bill.spent.calls:
                 self._report(role.name, bill.spent, started)

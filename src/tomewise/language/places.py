@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 from tomewise.errors import UsageError
@@ -26,6 +26,8 @@ def use_own_queue() -> Iterator[None]:
 class Places:
     """At most `limit` calls at a time: `async with places`. The shortest queue is served first, each in its order.
 
+    A repair goes `ahead` of its queue: otherwise all first calls of a layer would be paid before the first failure ends.
+
     Some layers make few calls at a time, since each call waits for an earlier one. Such a layer need not wait behind
     the thousand calls of another layer, and the other layer ends no later. Raises UsageError for a limit below 1: every
     call would wait for ever.
@@ -38,20 +40,36 @@ class Places:
         self._waiting: dict[object, deque[asyncio.Future[None]]] = {}
 
     async def __aenter__(self) -> None:
+        await self._enter(ahead=False)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pass_on()
+
+    @asynccontextmanager
+    async def ahead(self) -> AsyncIterator[None]:
+        """As `async with places`, before all who wait in the same queue."""
+        await self._enter(ahead=True)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _enter(self, *, ahead: bool) -> None:
         if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(_queue.get(), deque()).append(turn)
+        turns = self._waiting.setdefault(_queue.get(), deque())
+        if ahead:
+            turns.appendleft(turn)
+        else:
+            turns.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # the place was given at the same moment: give it to the next call
                 self._pass_on()
             raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._pass_on()
 
     def _pass_on(self) -> None:
         while self._waiting:

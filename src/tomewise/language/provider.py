@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from pydantic import BaseModel
@@ -41,9 +41,10 @@ from tomewise.language.listening import Listener
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
 from tomewise.language.retry import Failure, PassingFailure
 from tomewise.language.spec import EXAMPLES, OPENAI_PROTOCOL, PROVIDERS, ModelSpec
-from tomewise.language.transport import LONGEST_BODY, BoundedClient, ResponseTooLong
+from tomewise.language.transport import LONGEST_BODY, BoundedClient, NotAReply, ResponseTooLong
 from tomewise.names import suggest
 
+E = TypeVar("E", bound=Exception)
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
 _NOT_IMPLEMENTED = 501
 _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
@@ -211,8 +212,10 @@ def import_provider(name: str) -> None:
 
 def classify_error(error: Exception, spec: ModelSpec) -> Failure:
     """The failure that stands for an error of Pydantic AI or of the client below it."""
-    if _is_too_long(error):
+    if _find_cause(error, ResponseTooLong):
         return Failure(ModelError(f"{spec.place} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up"))
+    if stray := _find_cause(error, NotAReply):
+        return _classify_stray(stray, spec)
     match error:
         case exceptions.ModelHTTPError():
             return _classify_http_error(error, spec)
@@ -239,6 +242,16 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
     reason = f"{type(error).__name__}: {_shorten(error)}"
     unreadable = ModelError(f"{spec.place} sent a response that cannot be read: {reason}{remedy}")
     return Failure(unreadable, may_be_stream=True)
+
+
+def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
+    """The failure that stands for what is not from the server of a model. Another attempt would meet the same."""
+    remedy = "check the network: a proxy or a page to sign in may answer in its place"
+    if spec.address:
+        remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
+    message = f"{spec.place} sent {_shorten(error)} in place of a reply: {remedy}"
+    # What answers one request so may reply to the next, as a firewall that does not like a text; a redirect stays.
+    return Failure(ModelUnavailable(message) if error.is_elsewhere else ModelError(message), answered=True)
 
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
@@ -271,10 +284,11 @@ def _may_pass(status: int) -> bool:
     return status in _BUSY_STATUS or (status >= 500 and status != _NOT_IMPLEMENTED)
 
 
-def _is_too_long(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, ResponseTooLong):
+def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
+    """The error of this kind among an error and its causes."""
+    while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
-    return error is not None
+    return error
 
 
 def find_provider_class(provider: str) -> type[Provider[Any]]:

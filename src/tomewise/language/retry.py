@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
+from tomewise.language.waits import Wait, tell_wait
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ async def retry(
 ) -> T:
     """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once.
 
-    Each retry is logged, with its reason.
+    Each retry is logged, with its reason; a wait that the server asks for is told to who watches too.
     """
     for number in range(backoff.retries + 1):
         try:
@@ -92,8 +93,12 @@ async def retry(
             if number == backoff.retries:
                 raise
             wait = backoff.delay(number, failure.retry_after)
-            _log.info(
-                "retrying %d of %d in %.0f s: %s", number + 1, backoff.retries, wait, hide_credentials(str(failure))
-            )
+            reason = hide_credentials(str(failure))
+            if failure.retry_after:
+                told = Wait(wait, failure.retry_after, reason)
+                tell_wait(told)
+                _log.info("retry %d of %d: %s", number + 1, backoff.retries, told, extra={"seconds": wait})
+            else:
+                _log.info("retrying %d of %d in %.0f s: %s", number + 1, backoff.retries, wait, reason)
         await sleep(wait)
     raise AssertionError("unreachable: the last failure is raised above")

@@ -14,6 +14,7 @@ from tomewise.language.event_stream import EventStream
 
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
+_LONGEST_PLACE = 200  # characters of the address of a redirect, and bytes of a body, that are looked at
 _LONG = 100_000  # bytes from which a body is repaired in a thread
 _BODY_HEADERS = ("content-length", "content-encoding", "transfer-encoding")
 _EVENTS = "text/event-stream"
@@ -21,6 +22,17 @@ _EVENTS = "text/event-stream"
 
 class ResponseTooLong(Exception):
     """A server sent more than `LONGEST_BODY`."""
+
+
+class NotAReply(Exception):
+    """A server answered, and not as the server of a model does: that will not pass by itself.
+
+    `is_elsewhere` says that it named another address.
+    """
+
+    def __init__(self, what: str, *, is_elsewhere: bool = False) -> None:
+        super().__init__(what)
+        self.is_elsewhere = is_elsewhere
 
 
 class BoundedClient(httpx2.AsyncClient):
@@ -39,7 +51,7 @@ class BoundedClient(httpx2.AsyncClient):
         self._model = model
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """As the method of httpx2, with the bound and the repair. Raises `ResponseTooLong`."""
+        """As the method of httpx2, with the bound and the repair. Raises `ResponseTooLong` and `NotAReply`."""
         response = await super().send(request, stream=True, **options)
         if stream and response.is_success and response.headers.get("content-type", "").startswith(_EVENTS):
             return _rewrite(response, stream=EventStream(response, _read(response), ChunkRepair(self._model)))
@@ -47,6 +59,7 @@ class BoundedClient(httpx2.AsyncClient):
             body = b"".join([piece async for piece in _read(response)])
         finally:
             await response.aclose()
+        _check_reply(response, body)
         await take_turn()  # to parse a reply takes milliseconds
         repaired = await self._repair(body, stream) if response.is_success else None
         if repaired is None:
@@ -69,6 +82,20 @@ def _rewrite(response: httpx2.Response, content_type: str | None = None, **body:
     return httpx2.Response(
         response.status_code, headers=headers, request=response.request, extensions=response.extensions, **body
     )
+
+
+def _check_reply(response: httpx2.Response, body: bytes) -> None:
+    """Raise `NotAReply` for a redirect, which is not followed, for an empty reply and for a page of HTML."""
+    if 300 <= response.status_code < 400:
+        place = response.headers.get("location", "")
+        raise NotAReply(f"a redirect to {place[:_LONGEST_PLACE]}" if place else "a redirect", is_elsewhere=True)
+    if not response.is_success:
+        return
+    start = body[:_LONGEST_PLACE].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start:
+        raise NotAReply(f"an empty reply (status {response.status_code})")
+    if start.startswith(b"<"):
+        raise NotAReply("a page of HTML")
 
 
 async def _read(response: httpx2.Response) -> AsyncIterator[bytes]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.extras import require_extra
 from tomewise.language.cached import ask_anew
+from tomewise.language.failures import watch_failures
 from tomewise.language.repairs import collect_repairs
+from tomewise.language.waits import Wait, watch_waits
 from tomewise.memory.needs import find_node_layers, find_providers
 from tomewise.memory.steps import watch_steps
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
@@ -32,7 +35,8 @@ async def build(
     that this layer needs are built.
     A layer may state the `extra` of Tomewise that it needs; MissingDependency is raised before any layer begins.
     Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
-    running layers still end by themselves, so that no reply that was paid for is lost.
+    running layers still end by themselves, so that no reply that was paid for is lost. Failures of all layers count
+    together for KeepsFailing.
     """
     order = _sort_layers(layers)
     _require_extras(layers)
@@ -58,7 +62,7 @@ async def build(
         await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
-    with watch_steps(report):
+    with watch_steps(report), watch_failures(), watch_waits(partial(_report_wait, report)):
         async with side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
@@ -104,6 +108,10 @@ def find_lag(layers: Sequence[Layer], store: Store) -> Mapping[str, int]:
         if new_keys or change.removed:
             lag[layer.name] = len(new_keys)
     return lag
+
+
+def _report_wait(report: Report, wait: Wait) -> None:
+    report(Progress(label="waiting", done=0, total=0, note=str(wait)))
 
 
 async def _update(layer: Layer, change: Change, store: Store, report: Report, mark: str) -> LayerReport:

@@ -44,6 +44,7 @@ class Job:
     task: dict[str, Any]
     state: State = "queued"
     progress: dict[str, tuple[int, int]] = field(default_factory=dict)
+    note: str | None = None  # why it waits, while it does
     usage: dict[str, Any] | None = None
     report: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
@@ -191,7 +192,9 @@ class JobList:
         loop = asyncio.get_running_loop()
 
         def note_progress(progress: Progress) -> None:
-            job.progress[progress.label] = (progress.done, progress.total)
+            job.note = self._clean(job)(progress.note) if progress.note else None
+            if not progress.note:
+                job.progress[progress.label] = (progress.done, progress.total)
             loop.call_soon_threadsafe(self._announce, job)
 
         while True:
@@ -209,7 +212,7 @@ class JobList:
             self._announce(job)
 
     def _end(self, job: Job, state: State) -> None:
-        job.state, job.ended = state, _now()
+        job.state, job.ended, job.note = state, _now(), None
         if state != "interrupted":  # what was uploaded is needed to do it again
             shutil.rmtree(self._folders[job.id] / "files", ignore_errors=True)
         self._save(job)

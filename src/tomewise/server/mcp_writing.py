@@ -108,7 +108,9 @@ class WritingTools:
         if calls > accept_calls:
             rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
             result = BuildResult(built=False, estimate=estimate, rest=rest)
-            return make_reply(result, f"This build takes about {calls} model calls: {estimate['total']}")
+            return make_reply(
+                result, f"This build takes about {calls} model calls, repairs on top: {estimate['total']}"
+            )
         async with send_progress(context) as notify:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
         shown = _shorten(await asyncio.to_thread(build_json, report, book.store))
@@ -121,7 +123,8 @@ class WritingTools:
 
 
 def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
-    notify(f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label)
+    counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
+    notify(progress.note or counted)
 
 
 def _shorten(report: dict[str, Any]) -> dict[str, Any]:

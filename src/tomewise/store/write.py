@@ -32,7 +32,8 @@ class Write(Protocol):
 
         The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
         ids that they would have under the new id, and what was made from them gets new ids too, since a document that
-        later has the old id may bring nodes of the old ids again.
+        later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
+        id as well.
         """
         ...
 

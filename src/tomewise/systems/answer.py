@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from tomewise.errors import UsageError
 from tomewise.fallbacks import EVENT as FALLBACKS
 from tomewise.fallbacks import count_fallbacks
+from tomewise.language.failures import watch_failures
 from tomewise.language.usage import meter
+from tomewise.language.waits import WAITING, Wait, watch_waits
 from tomewise.loops.answer_parts import send_parts
 from tomewise.loops.events import list_facts
 from tomewise.systems.kit import System
@@ -37,7 +39,16 @@ async def answer_question(
         if on_event:
             on_event(event)
 
-    with meter() as used, count_fallbacks() as fallbacks, send_parts(on_event):
+    def record_wait(wait: Wait) -> None:
+        record(Event(name=WAITING, summary=str(wait), detail=asdict(wait)))
+
+    with (
+        meter() as used,
+        count_fallbacks() as fallbacks,
+        send_parts(on_event),
+        watch_failures(),
+        watch_waits(record_wait),
+    ):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):

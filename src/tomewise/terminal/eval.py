@@ -47,7 +47,18 @@ Baseline = Annotated[
 _OUT = Path("tome-eval")
 # What an experiment takes from the settings as it is.
 _SETTINGS = (
-    *("model", "models", "base_url", "limit", "timeout", "window", "max_calls", "max_tokens", "max_cost"),
+    *(
+        "model",
+        "models",
+        "base_url",
+        "limit",
+        "timeout",
+        "window",
+        "max_calls",
+        "max_tokens",
+        "max_cost",
+        "max_failures",
+    ),
     *("embedder_base_url", "passage_tokens", "overlap", "prompts"),
 )
 

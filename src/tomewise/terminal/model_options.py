@@ -38,6 +38,9 @@ class ModelOptions:
     max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before more dollars than this may be spent.")] = (
         None
     )
+    max_failures: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many failed calls with no reply between them. Default: 20.")
+    ] = None
 
     def choose(self, settings: Settings) -> Settings:
         """The settings, with what the options say in their place. Raises UsageError for two models of one role."""

@@ -238,6 +238,8 @@ def print_costs(costs: dict[str, Any], out: Console) -> None:
         table.add_row(escape(row["layer"]), *_list_costs(row))
     out.print(table)
     out.print(f"[dim]{escape(costs['system'])} with {escape(costs['model'])}; nothing was asked yet[/dim]")
+    if costs["total"]["calls"]:
+        out.print("[dim]calls that repair a reply, and requests that are tried again, come on top[/dim]")
     if instead := costs.get("instead"):
         calls, tokens_in, tokens_out, cost = _list_costs(instead["total"])
         words = f"{calls} calls, {tokens_in} tokens in, {tokens_out} out, cost {cost}"

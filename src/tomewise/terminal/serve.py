@@ -48,7 +48,7 @@ def serve(
 ) -> None:
     """Serve tomes over HTTP: for programs, for chat clients of OpenAI's protocol, for agents.
 
-    The bounds --max-calls, --max-tokens and --max-cost hold for each question and for each build.
+    The bounds --max-calls, --max-tokens, --max-cost and --max-failures hold for each question and for each build.
     """
     chosen = models.choose(configuration.load())
     files = tomes or ([] if root else [Path(State.tome or chosen.tome)])

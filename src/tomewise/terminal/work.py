@@ -48,7 +48,7 @@ class Work:
 
     def report(self, progress: Progress) -> None:
         """Show how far the work is: a bar for each label."""
-        if not self.is_shown:
+        if not self.is_shown or progress.note:  # a note comes as a log record too, which `notice` shows
             return
         if progress.label not in self._tasks:
             self._tasks[progress.label] = self._bars.add_task(progress.label)
@@ -62,10 +62,10 @@ class Work:
             self._answer = "" if event.detail["replace"] else self._answer
             self._answer += event.detail["text"]
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, seconds: float = _NOTICE_SECONDS) -> None:
         """Show one line for a while, such as that a request is tried again."""
         self._notice = text
-        self._notice_ends = time.monotonic() + _NOTICE_SECONDS
+        self._notice_ends = time.monotonic() + seconds
 
     def console(self) -> Console:
         """Where to print meanwhile: above what is shown, if standard output is this terminal too."""
@@ -126,7 +126,7 @@ def clear_screen() -> None:
 
 
 @contextmanager
-def _pass_notices(notice: Callable[[str], None]) -> Iterator[None]:
+def _pass_notices(notice: Callable[[str, float], None]) -> Iterator[None]:
     """Pass what Tomewise logs inside, such as retries, to `notice`."""
     logger = logging.getLogger("tomewise")
     handler = _Notices(notice)
@@ -143,13 +143,13 @@ def _pass_notices(notice: Callable[[str], None]) -> Iterator[None]:
 class _Notices(logging.Handler):
     """Passes the message of each record on."""
 
-    def __init__(self, notice: Callable[[str], None]) -> None:
+    def __init__(self, notice: Callable[[str, float], None]) -> None:
         super().__init__()
         self._notice = notice
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass on one message."""
-        self._notice(record.getMessage())
+        """Pass on one message, and for how long it holds: a wait until it ends."""
+        self._notice(record.getMessage(), max(_NOTICE_SECONDS, getattr(record, "seconds", 0.0)))
 
 
 def _make_parts(out: Console) -> tuple[Any, Any]:

@@ -349,11 +349,17 @@ def check_transactions(store: Store) -> None:
     assert not set(fresh) & {*first, *removed}, "keys must never be used again"
     moved = document_of("three", "The second text.")
     with store.write() as change:
+        (source,) = [passage.id for key, passage in store.passages().items() if key == fresh[0]]
+        change.put_nodes([Node(id="w1", layer="pages", text="page", sources=(source,), data={"document": "two"})])
+    with store.write() as change:
         change.move_document("two", moved, content_id("d", moved.text))
     assert store.document("three") == moved, "a document that moved has its new id"
     assert store.passages()[fresh[0]].id == content_id("p", "three", 0, len(moved.text), moved.text)
     assert store.passages()[fresh[0]].document == "three", "its passages keep their keys and get new ids"
     assert fresh[0] in store.vectors(PASSAGES).keys.tolist(), "its passages keep their vectors"
+    (page,) = store.nodes("pages").values()
+    assert page.id != "w1", "what was made from a document that moved has new ids"
+    assert page.data == {"document": "three"}, "and names the new id"
     with store.write() as change:
         change.move_document("three", document_of("two", moved.text), content_id("d", moved.text))
     with store.write() as change:

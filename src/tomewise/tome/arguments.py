@@ -8,6 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tomewise.language.failures import check_max_failures
 from tomewise.language.prompts import Prompts
 from tomewise.reading.bounds import Bounds
 from tomewise.systems.spec import parse_variant
@@ -38,6 +39,7 @@ def check_arguments(
     trace_bytes: int,
     session_limit: int,
     system: str,
+    max_failures: int,
 ) -> tuple[Prompts, Bounds]:
     """The templates of the prompts and the bounds on reading. Raises UsageError and UnknownName."""
     from tomewise.language.choose_model import check_models, list_roles
@@ -45,6 +47,7 @@ def check_arguments(
 
     check_trace_bytes(trace_bytes)
     check_session_limit(session_limit)
+    check_max_failures(max_failures)
     parse_variant(system)
     templates = Prompts(Path(prompts) if prompts else None)
     templates.check_files(list_roles())

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.budget import BudgetPerWork
 from tomewise.language.cached import Cached, ask_anew
+from tomewise.language.failures import MOST_FAILURES, StopAtFailures
 from tomewise.language.places import use_own_queue
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
@@ -50,6 +51,7 @@ class Questions:
         trace_bytes: int,
         session_limit: int,
         system: str = DEFAULT,
+        max_failures: int = MOST_FAILURES,
     ) -> None:
         self._default_system = system
         self._store = store
@@ -58,7 +60,9 @@ class Questions:
         self._session_limit = session_limit  # size limit of one session
         self._thread = LoopThread()
         self._trace_lock = Lock()  # without it SQLite makes competing writers sleep longer than writing a trace takes
-        self._kit = Kit(store, Cached(BudgetPerWork(model), prompts, store.calls), embedder)
+        self._kit = Kit(
+            store, Cached(BudgetPerWork(StopAtFailures(model, max_failures)), prompts, store.calls), embedder
+        )
         self._systems = ReadySystems(self._kit)
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.brief import describe_object
 from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
+from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
@@ -80,8 +81,9 @@ class Tome(Drawings):
         trace_bytes: int = TRACE_BYTES,
         session_limit: int = SESSION_LIMIT,
         system: str = DEFAULT,
+        max_failures: int = MOST_FAILURES,
     ) -> None:
-        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit, system)
+        super().__init__(store, embedder, model, prompts, trace_bytes, session_limit, system, max_failures)
         self._embedder = embedder
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
@@ -113,6 +115,7 @@ class Tome(Drawings):
         trace_bytes: int = TRACE_BYTES,
         session_limit: int = SESSION_LIMIT,
         system: str = DEFAULT,
+        max_failures: int = MOST_FAILURES,
         **model_settings: Any,
     ) -> Tome:
         """Open the tome at `path`, or create one.
@@ -123,7 +126,8 @@ class Tome(Drawings):
         `prompts` is a folder whose prompts replace the packaged ones. `read_seconds`, `read_memory` (megabytes) and
         `read_characters` limit the reading of one file (see `reading.bounds`). A trace that is larger than
         `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
-        memory and as many turns. `system` names the system that is used where a method gets none. `models` names other
+        memory and as many turns. `system` names the system that is used where a method gets none. A build or a question
+        of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
         models by role, such as `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`):
         base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost over all models
         together.
@@ -145,6 +149,7 @@ class Tome(Drawings):
             trace_bytes=trace_bytes,
             session_limit=session_limit,
             system=system,
+            max_failures=max_failures,
         )
         existed = Path(path).exists()
         store = open_store(Path(path), create=create and not read_only, read_only=read_only)
@@ -157,7 +162,7 @@ class Tome(Drawings):
             if not existed:
                 delete_empty_store(Path(path))
             raise
-        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit, system)
+        return cls(store, embedder, model, templates, size, bounds, trace_bytes, session_limit, system, max_failures)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
@@ -326,7 +331,8 @@ class Tome(Drawings):
         """Bring the memory layers that a system needs up to date; for `system` and `settings` see `ask`.
 
         Replies of the model are stored as they come, so a build that was stopped repeats no call. A passage whose call
-        fails for good is reported, and the next build tries it again. `extractions` is a file of entities and facts
+        fails for good is reported, and the next build tries it again; where only failures come, the build is stopped
+        (KeepsFailing, see `max_failures` of `open`). `extractions` is a file of entities and facts
         that were extracted elsewhere (see `memory.imports`); they replace calls of the model. `again` names layers, or
         passages by their ids, that are to be made again: their memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.

@@ -66,6 +66,7 @@ export function JobCard({ job, put, readOnly }) {
       </span>
     </header>
     ${isOpen(job) ? job.progress.map((each) => html`<${Progress} key=${each.label} ...${each} />`) : null}
+    ${isOpen(job) && job.note ? html`<p class="soft">${job.note}</p>` : null}
     ${canResume ? html`<p class="soft">The server ended before this was done. To resume repeats no finished call of the model.</p>` : null}
     ${job.state === "cancelled" ? html`<p class="soft">What was finished stays.</p>` : null}
     <${ErrorNotice} error=${job.error ?? error} />
@@ -198,7 +199,7 @@ function Estimate({ tome, system, data, info, busy, onJob }) {
     <${ErrorNotice} error=${error} />
     ${costs && isReady && !total.calls ? html`<p>Everything is there.</p><${Button} kind="primary" href=${link(tome, "ask", { system: system.name })}>Ask with ${system.name}</${Button}>` : null}
     ${costs && !(isReady && !total.calls) && !info.read_only ? html`
-      <p class="soft">With the model ${costs.model}. The build stops at a tenth more than this, and a build that was stopped repeats no finished call.</p>
+      <p class="soft">With the model ${costs.model}. Calls that repair a reply come on top; the build stops at a tenth more than this. A build that was stopped repeats no finished call.</p>
       <${Button} kind="primary" disabled=${busy || started} onClick=${accept}>${busy ? "A build is at work" : started ? "Starting…" : `Accept and build: ${count(total.calls, "call")} ${price}`}</${Button}>` : null}
     ${info.read_only ? html`<p class="soft">This server only reads. Build with <code>tome build --system ${system.name}</code>.</p>` : null}
   </section>`;

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from math import isqrt
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tomewise.memory.steps import report_step
 from tomewise.memory.tree.mixture import find_best_fit
+from tomewise.memory.tree.one_thread import use_one_blas_thread, use_one_numba_thread
+from tomewise.memory.tree.spectral import find_start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,8 +36,8 @@ _MOST_CLUSTERS = 50  # upper bound for one mixture; the bound itself is not trie
 _POSTERIOR = 0.1
 _SEED = 224
 _DEEPEST = 5  # how often a cluster that is too long is clustered again
+_MOST_FOR_LONG = 10_000  # rows up to which UMAP takes 500 epochs, not 200: the defaults of umap-learn
 _ROWS = 1024  # rows that are compared with all others at a time
-_NUMBA_LOCK = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +64,19 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
     """Reduce by UMAP with cosine distances and the library's defaults (McInnes et al. 2018), seeded, in one thread.
 
     Neighbours are found exactly: for this many vectors that takes less time than compiling the search of umap-learn.
+    The spectral start is our own, since that of umap-learn may differ from call to call (see `spectral`).
     """
     library = _import_umap()
     rows = np.ascontiguousarray(vectors, np.float32)
     random = np.random.RandomState(_SEED)
     indices, distances = find_nearest(rows, neighbours)
-    with _use_one_thread():
+    with use_one_numba_thread():
         graph, _, _ = library.fuzzy_simplicial_set(
             rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
         )
+    epochs = 500 if len(rows) <= _MOST_FOR_LONG else 200
+    graph = _leave_out_weak_edges(graph, epochs)
+    start = library.noisy_scale_coords(find_start(graph, rows, dimensions, random), random)
     a, b = library.find_ab_params(1.0, 0.1)
     reduced, _ = library.simplicial_set_embedding(
         data=rows,
@@ -82,8 +87,8 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
         b=b,
         gamma=1.0,
         negative_sample_rate=5,
-        n_epochs=None,
-        init="spectral",
+        n_epochs=epochs,
+        init=start,
         random_state=random,
         metric="cosine",
         metric_kwds={},
@@ -92,6 +97,15 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
         output_dens=False,
     )
     return np.asarray(reduced, np.float64)
+
+
+def _leave_out_weak_edges(graph: Any, epochs: int) -> Any:
+    """The graph without the edges that are too weak to be drawn in so many epochs, as umap-learn leaves them out."""
+    strong = graph.tocoo(copy=True)
+    strong.sum_duplicates()
+    strong.data[strong.data < strong.data.max() / float(epochs)] = 0
+    strong.eliminate_zeros()
+    return strong
 
 
 @cache
@@ -109,20 +123,6 @@ def _import_umap() -> Any:
         with suppress(RuntimeError):  # raised where compiled functions cannot be stored
             compiled.enable_caching()  # else each process compiles these again: 5 s, more than the rest
     return umap_
-
-
-@contextmanager
-def _use_one_thread() -> Iterator[None]:
-    """Run Numba on this thread alone: on a busy machine, waiting for other threads costs far more than they save."""
-    import numba
-
-    with _NUMBA_LOCK:
-        before = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
 
 
 def find_nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -202,10 +202,7 @@ def find_clusters(vectors: Vectors, tokens: Sequence[int], reduction: Reduction,
     clustered again by itself with the same settings. A cluster that this does not split, or that was clustered again
     five times, is cut by position (there the released code recurses without end).
     """
-    from threadpoolctl import threadpool_limits
-
-    # Matrices this small are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
-    with threadpool_limits(1):
+    with use_one_blas_thread():
         everything = tuple(range(len(vectors)))
         watch = partial(report_step, "steps of clustering")
         return sorted(set(_find_short_clusters(vectors, everything, tokens, reduction, max_tokens, 0, watch)))

@@ -88,14 +88,20 @@ class Write(BuildRecords):
 
         The document keeps its vectors and all that was made from it; its nodes keep their keys. Its passages get the
         ids that they would have under the new id, and what was made from them gets new ids too, since a document that
-        later has the old id may bring nodes of the old ids again.
+        later has the old id may bring nodes of the old ids again. `data["document"]`, where there is one, gets the new
+        id as well.
         """
         row = self._connection.execute(select(documents.c.key).where(documents.c.id == former)).one()
         values = {"id": document.id, "source": document.source, "digest": digest}
         self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
         if former == document.id:
             return
-        self._rename_nodes(find_moved_ids(self._connection, row.key, document.id))
+        ids = find_moved_ids(self._connection, row.key, document.id)
+        self._rename_nodes(ids)
+        names_document = func.json_extract(nodes.c.data, "$.document") == former
+        renamed_data = func.json_set(nodes.c.data, "$.document", document.id)
+        change = update(nodes).where(nodes.c.key.in_(among(ids)), names_document)
+        self._connection.execute(change.values(data=renamed_data))
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
         """Give nodes other ids. Their spaces get new versions, so that nobody uses ids that were read before."""
