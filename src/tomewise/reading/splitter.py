@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.reading.allowance import Allowance
 from tomewise.reading.places import PlaceFinder, find_sections
 from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Unit, Units
 from tomewise.types import Document, Passage, content_id
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _MIN_TOKENS = 16  # a passage with fewer tokens of text says too little
+_TITLE_TOKENS = 32  # of the title, at most, in each passage
 _SCRAP = 0.15  # of the room for text: a passage with less joins its neighbour
 
 
@@ -25,8 +27,8 @@ class PassageSplitter:
     """Splits documents into passages of at most `max_tokens` tokens of the embedder's own tokenizer.
 
     The limit is for `Passage.content` (stated title, newline, text) with special tokens. A title that would use more
-    than a quarter of it is shortened in the passages. A passage has at most 8 characters per token. `overlap` is the
-    most tokens that two neighbours share, in whole sentences. Raises `UsageError` for impossible sizes.
+    than 32 of them, or a quarter, is shortened in the passages. A passage has at most 8 characters per token. `overlap`
+    is the most tokens that two neighbours share, in whole sentences. Raises `UsageError` for impossible sizes.
 
     Why not semantic-text-splitter: on a novel of 472 kB its search tokenizes the text many times and takes 2.3 s. This
     class counts paragraphs in batches, packs them in one pass, and takes 0.12 s.
@@ -65,6 +67,7 @@ class PassageSplitter:
         sections = find_sections(document)
         units = Units(self._tokenizer, capacity, paragraph).cut_text(document.text, sections)
         places = PlaceFinder(document.text, document.marks)
+        allowance = Allowance(document)
         position = last_start = covered = 0
         for group in self._pack(units, sections, capacity):
             first = group[0].start
@@ -74,6 +77,7 @@ class PassageSplitter:
                 if end <= covered:  # this part of a group that was split again lies inside the overlap
                     continue
                 text = document.text[start:end]
+                place, marks = allowance.fit(text, title, places.find(start, end), places.list_marks(start, end))
                 yield Passage(
                     id=content_id("p", document.id, start, end, text),
                     document=document.id,
@@ -82,8 +86,8 @@ class PassageSplitter:
                     end=end,
                     text=text,
                     title=title,
-                    place=places.find(start, end),
-                    marks=places.list_marks(start, end),
+                    place=place,
+                    marks=marks,
                 )
                 position, last_start, covered = position + 1, start, end
 
@@ -164,8 +168,8 @@ class PassageSplitter:
         yield from self._fit_span(text, title, end - len(right), end, counted=2)
 
     def _fit_title(self, title: str) -> tuple[str, int]:
-        """The title, shortened to a quarter of the room, and its number of tokens with the newline behind it."""
-        limit = self._room // 4
+        """The title, shortened to a part of the room, and its number of tokens with the newline behind it."""
+        limit = min(self._room // 4, _TITLE_TOKENS)
         title = title.strip()[: CHARACTERS_PER_TOKEN * limit]
         encoding = self._tokenizer.encode(title, add_special_tokens=False)
         if len(encoding) > limit:
@@ -232,7 +236,7 @@ def _find_best_cut(window: list[Unit], shared: int, least: int = 0) -> int:
 
 def _rate_break(unit: Unit) -> float:
     """The quality of a cut behind a unit. A sentence that ends within a quotation is worse than a line outside."""
-    if not unit.quoted:
+    if not unit.quoted or unit.behind <= Break.WORD:
         return unit.behind
     return unit.behind - (0.5 if unit.behind >= Break.PARAGRAPH else 1.5)
 
