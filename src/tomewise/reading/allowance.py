@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 from tomewise.types import Document, Place
 
-_FREE = 18_000  # bytes, however short the text is
-_BESIDE_TEXT = 6  # bytes for each of the text
-_SECTIONS = 4.5  # of these, for passages that end only where a section ends
+_FREE = 16_000  # bytes, however short the text is
+_BESIDE_TEXT = 5  # bytes for each of the text
+_SECTIONS = 3.5  # of these, for passages that end only where a section ends
 _PASSAGE = 1_300  # bytes of a passage without its text and places: its row, its index and its vector
+_PAGE = 4_000  # bytes: a row that does not fit in a page of the database begins another
 
 _Marks: TypeAlias = tuple[tuple[int, Place], ...]
 
@@ -44,6 +45,8 @@ class Allowance:
         inside = sum(_measure_place(mark) for _, mark in marks)
         # The headings and the speaker of a passage are stored and indexed.
         outside = 2 * _measure_place(place)
+        if marks and len(text.encode()) + inside > _PAGE:
+            inside += _PAGE
         if outside + inside > self._left:
             marks, inside = (), 0
         if outside > self._left:

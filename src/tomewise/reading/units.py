@@ -146,12 +146,14 @@ class Units:
             ):
                 tokens = len(encoding)
                 length = unit.end - unit.start
-                if tokens > self._limits[unit.grain] and length > 1:
-                    too_large += self._cut_finer(text, unit)
-                elif length > 2 * self._capacity // _DENSE_RUNS and _is_dense(text, unit, tokens):
+                is_dense = _is_dense(text, unit, tokens)
+                if is_dense and length > max(1, 2 * self._capacity // _DENSE_RUNS):
                     too_large += self._cut_dense(text, unit)
+                elif tokens > self._limits[unit.grain] and length > 1:
+                    too_large += self._cut_finer(text, unit)
                 else:
-                    done.append(Unit(unit.start, unit.end, unit.behind, unit.grain, tokens))
+                    behind = min(unit.behind, Break.WORD) if is_dense else unit.behind
+                    done.append(Unit(unit.start, unit.end, behind, unit.grain, tokens))
             units = self._cut_long(text, too_large)
         return sorted(done, key=lambda unit: unit.start)
 
@@ -193,12 +195,11 @@ class Units:
             start = end
 
     def _cut_dense(self, text: str, unit: Unit) -> Iterator[Unit]:
-        """Short runs of signs, none better to cut behind than another, so that they fill their passages."""
+        """Short runs of signs. None is better to cut behind than another, so they fill their passages."""
         start = unit.start
         while start < unit.end:
             limit = start + 2 * self._capacity // _DENSE_RUNS
-            last = min(unit.behind, Break.WORD)
-            end, behind = (unit.end, last) if limit >= unit.end else _find_sign(text, start, limit)
+            end, behind = (unit.end, unit.behind) if limit >= unit.end else _find_sign(text, start, limit)
             if run := _trim_unit(text, start, end, behind, Grain.WORDS):
                 yield run
             start = end
@@ -233,8 +234,12 @@ def _find_cut(text: str, start: int, limit: int) -> tuple[int, Break]:
 
 
 def _is_dense(text: str, unit: Unit, tokens: int) -> bool:
-    """Whether a unit is made of signs, such as lines of dashes: less than two characters a token."""
-    return unit.end - unit.start < 2 * tokens and text[unit.start : unit.end].isascii()
+    """Whether a unit is mostly signs, such as lines of dashes: less than two characters a token."""
+    length = unit.end - unit.start
+    if length >= 2 * tokens:
+        return False
+    piece = text[unit.start : unit.end]
+    return piece.isascii() and 4 * sum(character in string.punctuation for character in piece) > length
 
 
 def _find_sign(text: str, start: int, limit: int) -> tuple[int, Break]:
