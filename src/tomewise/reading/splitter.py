@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tomewise.errors import ReadingError, UsageError
 from tomewise.reading.allowance import Allowance
 from tomewise.reading.places import PlaceFinder, find_sections
-from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Unit, Units
+from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Grain, Unit, Units
 from tomewise.types import Document, Passage, content_id
 
 if TYPE_CHECKING:
@@ -217,9 +217,13 @@ def _find_best_cut(window: list[Unit], shared: int, least: int = 0) -> int:
     """How many units the passage gets: those up to the last of the best breaks in its second half.
 
     If that is within a quotation, they end with the last whole paragraph in its second quarter instead, if there is
-    one. At least so many tokens stay behind the cut, if that can be.
+    one. At least so many tokens stay behind the cut, if that can be. A window of mostly runs of signs, with less than
+    two characters a token, has no good break, and is filled.
     """
     whole = sum(unit.tokens for unit in window)
+    runs = sum(unit.tokens for unit in window if unit.grain is Grain.WORDS)
+    if 2 * runs > whole and window[-1].end - window[0].start < 2 * whole:
+        return len(window)
     tokens, best, cut, early = 0, -inf, len(window), 0
     for count, unit in enumerate(window, start=1):
         tokens += unit.tokens
@@ -236,7 +240,7 @@ def _find_best_cut(window: list[Unit], shared: int, least: int = 0) -> int:
 
 def _rate_break(unit: Unit) -> float:
     """The quality of a cut behind a unit. A sentence that ends within a quotation is worse than a line outside."""
-    if not unit.quoted or unit.behind <= Break.WORD:
+    if not unit.quoted:
         return unit.behind
     return unit.behind - (0.5 if unit.behind >= Break.PARAGRAPH else 1.5)
 

@@ -152,8 +152,7 @@ class Units:
                 elif tokens > self._limits[unit.grain] and length > 1:
                     too_large += self._cut_finer(text, unit)
                 else:
-                    behind = min(unit.behind, Break.WORD) if is_dense else unit.behind
-                    done.append(Unit(unit.start, unit.end, behind, unit.grain, tokens))
+                    done.append(Unit(unit.start, unit.end, unit.behind, unit.grain, tokens))
             units = self._cut_long(text, too_large)
         return sorted(done, key=lambda unit: unit.start)
 
@@ -195,7 +194,7 @@ class Units:
             start = end
 
     def _cut_dense(self, text: str, unit: Unit) -> Iterator[Unit]:
-        """Short runs of signs. None is better to cut behind than another, so they fill their passages."""
+        """Short runs of signs, so that they fill their passages."""
         start = unit.start
         while start < unit.end:
             limit = start + 2 * self._capacity // _DENSE_RUNS
