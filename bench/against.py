@@ -2,9 +2,9 @@
 
     python bench/against.py --other OTHER/src [JOB ...]
 
-Each job runs in a new process, in the two trees by turns, five times each; the least time of each tree counts, since the
-longer ones waited for other work on the machine. OTHER is a checkout of another commit (`git worktree add`). Times are
-those of the process and of the processes that it started.
+Each job runs in a new process, in the two trees by turns, five times each; the least time of each tree counts, since
+the longer ones waited for other work on the machine. OTHER is a checkout of another commit (`git worktree add`). Times
+are those of the process and of the processes that it started.
 """
 
 from __future__ import annotations

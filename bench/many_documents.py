@@ -61,11 +61,9 @@ def measure(kind: str, count: int) -> None:
             assert taken == count, (taken, count)
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             size = (folder / "a.tome").stat().st_size / 2**20
-            print(
-                f"{count:7,} {kind:5} {word}: {used:6.1f} s of processor time, {passed:6.1f} s, at most {memory:5,} MB, "
-                f"tome of {size:5.0f} MB, {1e3 * used / count:.2f} ms and {size * 1024 / count:.1f} KB a document",
-                flush=True,
-            )
+            times = f"{used:6.1f} s of processor time, {passed:6.1f} s, {1e3 * used / count:.2f} ms a document"
+            sizes = f"at most {memory:,} MB, tome of {size:.0f} MB, {size * 1024 / count:.1f} KB a document"
+            print(f"{count:7,} {kind:5} {word}: {times}; {sizes}", flush=True)
 
 
 def main() -> None:
