@@ -1,72 +1,89 @@
-"""Compare this source tree with another one: processor time of a cold `tome ask` and of `tome add`, on the novel.
+"""Processor time of jobs in this source tree, divided by that of the same job in another one.
 
-`git worktree add ../before COMMIT; python bench/against.py ../before/src [--rounds 5] [--embedder bundled]`. The two
-trees take turns, each run in a process of its own; the least time of each counts. Both ask the same tomes, made by the
-other tree.
+    python bench/against.py --other OTHER/src [JOB ...]
+
+Each job runs in a new process, in the two trees by turns, five times each; the least time of each tree counts, since
+the longer ones waited for other work on the machine. OTHER is a checkout of another commit (`git worktree add`). Times
+are those of the process and of the processes that it started.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tomewise.sample import STORY
+HERE = Path(__file__).resolve().parents[1] / "src"
+NOVEL = Path(__file__).resolve().parents[2] / "shared" / "data" / "novels" / "gods_of_mars.txt"
+STORY = HERE / "tomewise" / "sample" / "story.md"
+RUNS = 5
+# Each job is a preparation, which is not measured, and the work. `path` is a folder of its own.
+JOBS = {
+    "add_novel": (
+        "from tomewise import Tome",
+        "Tome.open(path / 'a.tome', embedder='hash').add(novel)",
+    ),
+    "add_small": (
+        "from tomewise import Tome; tome = Tome.open(path / 'a.tome', embedder='hash'); "
+        "tome.add(story); (path / 'a.md').write_text('# Rain\\n\\nThe rain fell on the town.\\n')",
+        "tome.add(path / 'a.md')",
+    ),
+    "cold_ask": (
+        "from tomewise import Tome; Tome.open(path / 'a.tome', embedder='hash').add(novel)",
+        "import subprocess, sys; subprocess.run([sys.executable, '-m', 'tomewise', '-m', str(path / 'a.tome'), 'ask', "
+        "'Who is Dejah Thoris?'], check=True, capture_output=True)",
+    ),
+}
+MEASURE = """
+import os, sys, tempfile
+from pathlib import Path
+novel, story = map(Path, sys.argv[1:3])
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder)
+    {prepare}
+    before = sum(os.times()[:4])
+    {work}
+    print(sum(os.times()[:4]) - before)
+"""
 
-HERE = Path(__file__).resolve().parents[1]
-NOVEL = HERE / ".." / "shared" / "data" / "novels" / "gods_of_mars.txt"
-SYSTEMS = ("hybrid", "cogitorag")
 
-
-def time_run(source: Path, words: list[str], compiled: str) -> float:
-    """Processor seconds of one `tome` command of a source tree, whose compiled modules are kept in a folder."""
-    environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "PYTHONPYCACHEPREFIX": compiled}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling is not compared
-    command = [sys.executable, "-m", "tomewise", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    _, status, used = os.wait4(process.pid, 0)
-    assert status == 0, f"{words} of {source} ended with {status}"
-    return used.ru_utime + used.ru_stime
+def measure(job: str, source: Path, novel: Path) -> float:
+    """The seconds of processor time of one run of a job in a source tree."""
+    prepare, work = JOBS[job]
+    code = MEASURE.format(prepare=prepare, work=work)
+    environment = os.environ | {"PYTHONPATH": str(source), "TOMEWISE_MODEL": "extractive"}
+    with tempfile.TemporaryDirectory() as folder:
+        ran = subprocess.run(
+            [sys.executable, "-c", code, str(novel), str(STORY)],
+            env=environment, cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    if ran.returncode:
+        raise SystemExit(f"{job} failed with {source}:\n{ran.stderr}")
+    return float(ran.stdout.split()[-1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("before", type=Path, nargs="?", help="the folder `src` of the other tree")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--embedder", default="bundled")
-    options = parser.parse_args()
-    if options.before is None:
-        print("name the folder `src` of another tree to compare this one with it")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--other", type=Path, help="the folder `src` of the other tree")
+    parser.add_argument("--novel", type=Path, default=NOVEL if NOVEL.exists() else STORY)
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(JOBS)}; all without one")
+    given = parser.parse_args()
+    if unknown := set(given.jobs) - set(JOBS):
+        parser.error(f"unknown: {', '.join(unknown)}; the jobs are {', '.join(JOBS)}")
+    if given.other is None:
+        print("name another tree with --other to compare this one with it")
         return
-    text = NOVEL if NOVEL.exists() else STORY
-    trees = {"before": options.before.resolve(), "now": HERE / "src"}
-    with tempfile.TemporaryDirectory() as place:
-        made, compiled = Path(place) / "made.tome", str(Path(place) / "compiled")
-        time_run(trees["before"], ["-m", str(made), "add", str(text), "--embedder", options.embedder], compiled)
-        time_run(trees["before"], ["-m", str(made), "build", "--system", "cogitorag"], compiled)
-        tasks: dict[str, list[str]] = {
-            f"ask, {system}": ["ask", "Who is Issus?", "--system", system] for system in SYSTEMS
-        }
-        tasks["add"] = ["add", str(text), "--embedder", options.embedder]
-        times: dict[tuple[str, str], list[float]] = {(task, tree): [] for task in tasks for tree in trees}
-        for number in range(options.rounds + 1):  # the first one compiles
-            for task, words in tasks.items():
-                for tree in sorted(trees, reverse=bool(number % 2)):
-                    path = Path(place) / f"{tree}.tome"
-                    for file in Path(place).glob(f"{tree}.tome*"):
-                        shutil.rmtree(file) if file.is_dir() else file.unlink()
-                    if task != "add":
-                        shutil.copy2(made, path)
-                        shutil.copytree(f"{made}-cache", f"{path}-cache")
-                    seconds = time_run(trees[tree], ["-m", str(path), *words], compiled)
-                    times[task, tree] += [seconds] if number else []
-        for task in tasks:
-            before, now = (min(times[task, tree]) for tree in ("before", "now"))
-            print(f"{task:16} {before:6.2f} s before, {now:6.2f} s now: {100 * (now / before - 1):+.1f} %")
+    if not (given.other / "tomewise").is_dir():
+        parser.error(f"{given.other} does not hold the package tomewise: give the folder `src` of a checkout")
+    for job in given.jobs or JOBS:
+        runs = [
+            (measure(job, HERE, given.novel), measure(job, given.other.resolve(), given.novel)) for _ in range(RUNS)
+        ]
+        ours, other = (min(times) for times in zip(*runs, strict=True))
+        print(f"{job}: {ours:.3f} s here, {other:.3f} s there, {ours / other:.3f} times as long", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tomewise.errors import ReadingError
+from tomewise.reading.bounds import Bounds
 from tomewise.reading.json_lines import read_rows
 from tomewise.types import Document, Place
 
@@ -96,3 +98,51 @@ def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
 def test_a_file_without_rows_is_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match="is empty or holds only white space"):
         list(read_rows(write(tmp_path, content), "/c.jsonl"))
+
+
+def test_a_long_line_is_refused_and_named(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": "One."}, {"text": "a" * 2**24})
+    with pytest.raises(ReadingError, match=r"line 2: the line has more than 16,777,216 bytes: make several rows of it"):
+        list(read_rows(path, "/c.jsonl"))
+
+
+def test_a_file_with_more_than_the_bounds_allow_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, *({"text": "a" * 1_000} for _ in range(50)))
+    assert len(list(read_rows(path, "/c.jsonl", bounds=Bounds(characters=13_000)))) == 50
+    with pytest.raises(ReadingError, match=r"holds more than 12,000 characters of text: raise .*`read_characters`"):
+        list(read_rows(path, "/c.jsonl", bounds=Bounds(characters=12_000)))
+
+
+def test_a_sparse_file_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        file.truncate(30 * 2**30)
+    started = time.thread_time()
+    with pytest.raises(ReadingError, match="holds more than 50,000,000 characters"):
+        list(read_rows(path, "/a.jsonl"))
+    with path.open("wb") as file:
+        file.truncate(150 * 2**20)
+    with pytest.raises(ReadingError, match="line 1: the line has more than 16,777,216 bytes"):
+        list(read_rows(path, "/a.jsonl"))
+    assert time.thread_time() - started < 5
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, *({"text": "a" * 90_000} for _ in range(4)))
+    rows = read_rows(path, "/c.jsonl", bounds=Bounds(characters=100_000))
+    next(rows)
+    with path.open("ab") as file:
+        file.write(b"\n" + b'{"text": "a"}\n' * 9_000)
+    with pytest.raises(ReadingError, match="holds more than 100,000 characters"):
+        list(rows)
+
+
+def test_a_long_id_is_refused_and_other_fields_are_cut(tmp_path: Path) -> None:
+    with pytest.raises(ReadingError, match=r"`id` has 1,001 characters: give it at most 1,000, or leave it out"):
+        list(read_rows(write(tmp_path, {"id": "i" * 1_001, "text": "a"}), "/c.jsonl"))
+    turns = [{"speaker": "s" * 9_000, "content": "Yes."}]
+    (document,) = read_rows(
+        write(tmp_path, {"title": "t" * 9_000, "meeting_transcripts": turns, "x": "y" * 9_000}), "c"
+    )
+    assert (len(document.title), len(document.marks[0][1].speaker)) == (200, 60)
+    assert document.metadata == {"x": "y" * 1_000}

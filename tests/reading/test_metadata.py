@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
 from tomewise.errors import ReadingError
 from tomewise.reading.metadata import find_unstorable, read_front_matter, select_plain
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import SourceReader
+from tomewise.tome.tome import Tome
 
 NOTE = """---
 title:  The  keeper
@@ -26,6 +30,7 @@ FIELDS = {"author": "Ada Marsh", "year": 1911, "finished": True, "tags": ["sea",
 
 def test_plain_fields_are_kept():
     fields = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": [], 3: "no name", "g": None, "h": [None]}
+    assert select_plain({"a": 2**63 - 1, "b": 2**63, "c": [10**5000]}) == {"a": 2**63 - 1}
     plain = {"a": "x", "b": 1, "c": 1.5, "d": False, "e": ["x", 2], "f": []}
     assert select_plain({**fields, "i": {"j": 1}, "k": [[1]], "l": float("nan"), "m": [float("inf")]}) == plain
 
@@ -33,6 +38,72 @@ def test_plain_fields_are_kept():
 def test_front_matter_is_read():
     assert read_front_matter(NOTE) == {"title": "The  keeper", **FIELDS}
     assert read_front_matter("---\na: 1\n...\n") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("1911", 1911),
+        ("-3", -3),
+        ("1.50", 1.5),
+        ("1.5e3", 1500.0),
+        ("yes", True),
+        ('"yes"', "yes"),
+        ("'1911'", "1911"),
+        ("2024-03-05", "2024-03-05"),
+        ("2024-13-45", "2024-13-45"),
+        ("2024-03-05 10:00:00", "2024-03-05 10:00:00"),
+        ("0755", "0755"),
+        ("0xff", "0xff"),
+        ("0b11", "0b11"),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("1:59:59.5", "1:59:59.5"),
+        (".inf", ".inf"),
+        (".nan", ".nan"),
+        ("9" * 18, int("9" * 18)),
+        ("9" * 30, "9" * 30),
+        ("1e5", "1e5"),
+        ("<<", "<<"),
+    ],
+)
+def test_a_word_is_a_number_only_where_it_plainly_is(written, value):
+    found = read_front_matter(f"---\na: {written}\nb: [{written}]\n---\n")
+    assert found == {"a": value, "b": [value]}
+    assert isinstance(found["a"], type(value))
+
+
+LONG = 60_000
+BOMBS = {
+    "merge keys": "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40)),
+    "aliases": f"a: &a {'x' * 30_000}\n" + "".join(f"k{n}: [*a, *a, *a]\n" for n in range(900)),
+    "hexadecimal": f"year: 0x{'f' * LONG}\n",
+    "sexagesimal": f"time: 1{':59' * (LONG // 3)}\n",
+    "decimal": f"year: {'9' * LONG}\n",
+    "tagged": f'year: !!int "0x{"f" * LONG}"\n',
+    "deep flow": f"a: {'[' * LONG}\n",
+    "deep block": "- " * (LONG // 2),
+    "deep keys": "? " * (LONG // 2),
+    "wide": f"a: [{'[],' * (LONG // 3)}]\n",
+    "blanks": f"a:{' ' * LONG}x\n",
+    "quotation": f"a: '{LONG * 'x'}",
+    "lines": "a: " + "x\n  " * (LONG // 4),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_front_matter_that_unfolds_takes_a_second_and_no_room(bomb, here):
+    for name, front in (("a.md", BOMBS[bomb]), ("b.md", "title: Rain\n")):
+        (here / name).write_text(f"---\n{front}---\nThe rain fell.\n")
+    started = time.thread_time()
+    found = read_front_matter((here / "a.md").read_text())
+    assert time.thread_time() - started < 10  # a tenth of a second, and at most one
+    assert len(str(found)) < 2 * LONG
+    with Tome.open(embedder="hash") as tome:
+        report = tome.add(here)
+        assert len(report.added) == 2
+        assert not any(path.endswith(".md") for path in report.skipped or ())
+        assert len(json.dumps(tome.document("a.md").metadata)) < 4_100
 
 
 @pytest.mark.parametrize(
@@ -45,7 +116,9 @@ def test_front_matter_is_read():
         "text\n---\na: 1\n---\n",
         "---\na: !!int x\n---\n",
         "---\na: !!python/object/apply:os.getcwd []\n---\n",
-        "---\nday: 2024-13-45\n---\n",
+        "---\na: &a [x]\nb: *a\n---\n",
+        "---\na1: &a1 {b: 1}\nc:\n  <<: *a1\n---\n",
+        "---\na: !!str x\n---\n",
         "---\na: " + "[" * 5000 + "\n---\n",
         "---\n" + "x" * 70_000 + ": 1\n---\n",
         "---\n? [a]\n: b\n---\n",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tomewise.concurrency import run_in_thread
-from tomewise.errors import ReadingError
 from tomewise.types import (
     Change,
     Document,
@@ -154,8 +153,8 @@ class PassagesLayer:
                     continue
                 batch.fresh[document.id] = document
                 batch.size += len(document.text)
-        except ReadingError:
-            yield batch  # keeps what was read before the unreadable source
+        except Exception:
+            yield batch  # keeps what was read before the source that failed
             raise
         yield batch
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import BinaryIO
 
-from tomewise.errors import UsageError
+from tomewise.errors import ReadingError, UsageError
+
+_BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +29,38 @@ class Bounds:
             if not 0 < value < float("inf"):
                 raise UsageError(f"read_{field.name} is {value!r}: give a number above 0")
 
+    @property
+    def bytes(self) -> int:
+        """The most bytes that plain text of so many characters can have."""
+        return _BYTES_PER_CHARACTER * self.characters
+
     @classmethod
     def of(cls, *, seconds: float | None, memory: int | None, characters: int | None) -> Bounds:
         """Bounds in which None means the default."""
         limits = {"seconds": seconds, "memory": memory, "characters": characters}
         return cls(**{name: value for name, value in limits.items() if value is not None})  # type: ignore[arg-type]
+
+
+def open_within(path: Path, bounds: Bounds) -> BinaryIO:
+    """Open a file of plain text. Raises `ReadingError` if it has more bytes than the bounds allow."""
+    if path.stat().st_size > bounds.bytes:
+        raise make_characters_error(path, bounds)
+    return path.open("rb")
+
+
+def read_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> bytes:
+    """All bytes of a file, which may grow while it is read. Raises `ReadingError` if it has too many."""
+    raw = file.read(bounds.bytes + 1)
+    if len(raw) > bounds.bytes:
+        raise make_characters_error(name, bounds)
+    return raw
+
+
+def make_characters_error(name: Path | str, bounds: Bounds) -> ReadingError:
+    """The error for a source whose text is too long."""
+    return make_bound_error(name, f"holds more than {bounds.characters:,} characters of text", "characters")
+
+
+def make_bound_error(name: Path | str, reason: str, bound: str) -> ReadingError:
+    """The error for a source that exceeds a bound."""
+    return ReadingError(f"{name} {reason}: raise the setting `read_{bound}`, or leave it out")

@@ -8,53 +8,126 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from typing import Literal
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
 from tomewise.types import Document, Place
 
 _TIMES = re.compile(r"^[ \t]*(?:(\d+):)?(\d{1,2}):(\d{2})[.,]\d{1,3}[ \t]*-->[^\n]*$", re.MULTILINE)
-_VOICE = re.compile(r"<v(?:\.[^\s>]*)?[ \t]+([^>]+)>")
+_VOICE = re.compile(r"<v(?:\.[^\s>]*)?[ \t]+([^>]+)>|</v>")
 _MARKUP = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _NAME = re.compile(r"^(?:[-–][ \t]*)?([^\W\d_][\w.’' -]{0,39}?)[ \t]*:[ \t]+")
+# Words of sentences: who says "this is what I mean: rain" is not named so.
+_SPOKEN = frozenset(
+    "i you we they he she it me him us them my your our their his its this that these those is are was were be am do "
+    "does did has have had will would can could should must not said say says".split()
+)
+_SENTENCE_STARTS = frozenset(
+    "at in on to for about if when what why how who where because but so then here there as with like".split()
+)
+# Nouns that stand before a colon and are no speakers.
+_LABELS = frozenset(
+    "note notes warning caution attention remember reminder example question answer ps nb tip hint step chapter part "
+    "episode scene act section point rule fact lesson result conclusion summary source sources reference date time "
+    "place subject topic title re http https caption captions subtitle subtitles subtitled translation translated "
+    "synced sync credits music song sound applause laughter first second third finally yes no ok okay well also and or "
+    "one two three number update breaking news problem solution idea plan reason".split()
+)
+_PARTICLES = frozenset("de da di du del della der den van von zu la le el al bin ibn of the and & y e".split())
+_MOST_WORDS = 4  # of a name
 _HEADER = re.compile(r"\AWEBVTT[ \t]+(?:-[ \t]*)?([^\n]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Cue:
+    """A caption: when it begins, and its lines, each with the name in its voice tag."""
+
     time: str
-    speaker: str
-    lines: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
 
 
 def read_captions(path: Path) -> tuple[Document]:
     """The captions of an SRT or WebVTT file, each marked with the time at which it begins and with its speaker.
 
-    A name before a colon is a speaker if it is written so twice or in capitals. The first line of a caption that moves
-    up from the one before, in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no
-    captions.
+    A name before a colon is a known speaker if it is written so twice or in capitals. Behind the first known one, a
+    name that is written once begins to speak too, and anything else that may be a speaker ends the one before: no
+    speaker is better than a wrong one (see `_judge_label`). The first line of a caption that moves up from the one
+    before, in captions that roll, is left out. Raises `ReadingError` if it is not text or holds no captions.
     """
     raw = decode_text(path.read_bytes(), str(path))
     cues = list(_list_cues(raw))
     if not cues:
         raise ReadingError(f"{path} holds no captions: repair it, or give it the suffix .txt")
-    names = Counter(found[1] for cue in cues for line in cue.lines if (found := _NAME.match(line)))
-    known = frozenset(name for name, count in names.items() if count > 1 or name.isupper())
+    names = Counter(found[1] for cue in cues for _, line in cue.lines if (found := _NAME.match(line)))
+    known = frozenset(name for name, count in names.items() if (count > 1 or name.isupper()) and not _is_label(name))
+    turns = _Turns(known)
     pieces: list[str] = []
     marks: list[tuple[int, Place]] = []
-    start, speaker = 0, ""
+    start, shown = 0, ""
     for cue, before in zip(cues, [None, *cues], strict=False):
-        for turn, line in _split_turns(cue, known)[_rolls(cue, before) :]:
-            # A name before a colon speaks until the next one; a voice tag is for its own caption alone.
-            place = Place(time=cue.time, speaker=turn or (speaker if known else ""))
-            written = f"{turn}: {line}" if turn and turn != speaker else line
-            speaker = place.speaker
-            marks.append((start, place))
+        turns.begin_cue()
+        for voice, line in cue.lines[_rolls(cue, before) :]:
+            speaker, words = turns.take(voice, line)
+            is_named = bool(speaker) and (bool(voice) or words != line)
+            written = f"{speaker}: {words}" if is_named and speaker != shown else words
+            shown = speaker
+            marks.append((start, Place(time=cue.time, speaker=speaker)))
             pieces.append(written)
             start += len(written) + 1
     header = _HEADER.match(raw)
     title = " ".join(header[1].split()) if header else ""
     return (Document(id=str(path), text="\n".join(pieces), title=title, source=str(path), marks=tuple(marks)),)
+
+
+class _Turns:
+    """Follows who speaks from line to line, once a known speaker has spoken."""
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
+        self._speaker = ""
+        self._has_begun = False
+        self._is_first = True  # whether the next line begins its caption
+
+    def begin_cue(self) -> None:
+        self._is_first = True
+
+    def take(self, voice: str, line: str) -> tuple[str, str]:
+        """Who speaks this line, if that is known, and its words without the name."""
+        is_first, self._is_first = self._is_first, False
+        found = _NAME.match(line)
+        kind = _judge_label(found[1], self._known, is_first=is_first) if found else "words"
+        if found and (found[1] in self._known or (kind == "speaker" and self._has_begun and not voice)):
+            self._speaker, self._has_begun = found[1], True
+            return found[1], line[found.end() :]
+        if voice or kind != "words":
+            self._speaker = ""  # a voice tag is for its own words alone
+        return voice or self._speaker, line
+
+
+def _is_label(name: str) -> bool:
+    """Whether what stands before several colons, or in capitals, is no name all the same; "Me" and "You" are."""
+    lower = [word.strip(".").lower() for word in name.split()]
+    return lower[0] in _LABELS or (len(lower) > 1 and bool(_SPOKEN.intersection(lower)))
+
+
+def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Literal["speaker", "unclear", "words"]:
+    """What stands before a colon: a speaker, words that are spoken, or what may be either.
+
+    A name is a few capitalised words, or in small letters where the known names are. "Remember this" is spoken. "Note"
+    is spoken by who speaks in the same caption; a caption that begins so may be of somebody else.
+    """
+    words = label.split()
+    lower = [word.strip(".").lower() for word in words]
+    if _SPOKEN.intersection(lower) or lower[0] in _SENTENCE_STARTS:
+        return "words"
+    if lower[0] in _LABELS:
+        return "unclear" if is_first else "words"
+    is_small = any(name.islower() for name in known)
+    named = [word for word in words if word not in _PARTICLES]
+    if len(words) <= _MOST_WORDS and all(is_small or word[0].isupper() or word.isdigit() for word in named):
+        return "speaker"
+    return "unclear"
 
 
 def _list_cues(raw: str) -> Iterator[_Cue]:
@@ -64,23 +137,22 @@ def _list_cues(raw: str) -> Iterator[_Cue]:
             continue
         hours, minutes, seconds = int(found[1] or 0), int(found[2]), found[3]
         time = f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes:02}:{seconds}"
-        words = block[found.end() :]
-        voice = _VOICE.search(words)
-        lines = (" ".join(unescape(_MARKUP.sub("", line)).split()) for line in words.splitlines())
-        yield _Cue(time, " ".join(unescape(voice[1]).split()) if voice else "", tuple(line for line in lines if line))
+        yield _Cue(time, tuple(_list_lines(block[found.end() :])))
+
+
+def _list_lines(words: str) -> Iterator[tuple[str, str]]:
+    """The lines of a caption, each with the voice that speaks it; a line in which the voice changes is several."""
+    # Text, name, text, name, ...: the name is None behind the end of a voice.
+    pieces = _VOICE.split(words)
+    for voice, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True):
+        name = " ".join(unescape(voice or "").split())
+        for line in piece.splitlines():
+            if text := " ".join(unescape(_MARKUP.sub("", line)).split()):
+                yield name, text
 
 
 def _rolls(cue: _Cue, before: _Cue | None) -> bool:
     """Whether the first line of a caption is the last one of the caption before, moved up. A repeated word is not."""
-    if before is None or not (cue.lines and before.lines) or cue.speaker != before.speaker:
+    if before is None or not (cue.lines and before.lines):
         return False
     return cue.lines[0] == before.lines[-1] and len(cue.lines) + len(before.lines) > 2
-
-
-def _split_turns(cue: _Cue, known: frozenset[str]) -> list[tuple[str, str]]:
-    """The speaker, if the caption names one, and the words of each line."""
-    names = [_NAME.match(line) for line in cue.lines]
-    return [
-        (name[1], line[name.end() :]) if name and name[1] in known else (cue.speaker, line)
-        for name, line in zip(names, cue.lines, strict=True)
-    ]

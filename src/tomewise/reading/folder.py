@@ -42,22 +42,24 @@ def summarise_reasons(skipped: Sequence[Skipped]) -> str:
 
 
 def _walk(folder: Path, root: Path, suffixes: frozenset[str], follow: bool) -> Iterator[Path | Skipped]:
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as error:
-        yield Skipped(folder, error.strerror or str(error))
-        return
-    for entry in entries:
-        if entry.name.startswith("."):
+    waiting = [iter([folder])]  # a list in place of recursion: folders may be nested 2,000 deep
+    while waiting:
+        entry = next(waiting[-1], None)
+        if entry is None:
+            waiting.pop()
+        elif entry.name.startswith(".") and entry is not folder:
             yield Skipped(entry, "is hidden")
-        elif os.path.isdir(entry):  # `entry.is_dir` raises an error if we may list `folder` but not enter it
-            if entry.is_symlink():  # the link may lead back to this folder
+        elif os.path.isdir(entry):  # `entry.is_dir` raises an error if we may list its folder but not enter it
+            if os.path.islink(entry) and entry is not folder:  # the link may lead back to this folder
                 yield Skipped(entry, "is a link to a folder")
-            else:
-                yield from _walk(entry, root, suffixes, follow)
+                continue
+            try:
+                waiting.append(iter(sorted(entry.iterdir())))
+            except OSError as error:
+                yield Skipped(entry, error.strerror or str(error))
         elif entry.suffix.lower() not in suffixes:
             yield Skipped(entry, f"has the unsupported suffix {entry.suffix!r}")
-        elif not follow and entry.is_symlink() and not _resolve_link(entry).is_relative_to(root):
+        elif not follow and os.path.islink(entry) and not _resolve_link(entry).is_relative_to(root):
             yield Skipped(entry, "is a link to a file outside of the folder: name that file, or give --follow")
         else:
             yield entry

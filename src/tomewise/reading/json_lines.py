@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tomewise.errors import ReadingError
+from tomewise.reading.bounds import Bounds, make_characters_error, open_within
 from tomewise.reading.decode import unify_newlines
-from tomewise.reading.metadata import find_unstorable, select_plain
+from tomewise.reading.lengths import ID, cut_document
+from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
 from tomewise.reading.places import Marks
 from tomewise.reading.transcripts import join_turns, mark_turns
 from tomewise.types import Document, DocumentId
 
 _BOM = b"\xef\xbb\xbf"
 _OWN_FIELDS = frozenset({"id", "title", "text", "meeting_transcripts"})
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_DEFAULTS = Bounds()
+_LONGEST_LINE = 1 << 24  # bytes: a row is parsed in this process, into at most some 30 times as many
 
 
-def read_rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
+def read_rows(path: Path, source: str, prefix: str = "", bounds: Bounds = _DEFAULTS) -> Iterator[Document]:
     """The documents of a JSON Lines file in UTF-8, one row at a time; `source` is its absolute path.
 
     A row is `{id?, title?, text}` or has QMSum's `meeting_transcripts`. With a prefix, its id becomes `<prefix>/<id>`;
     a row without an id gets `<source>#<line number>`. Further fields that are plain values or lists of them are its
-    metadata. Blank lines are skipped. Raises `ReadingError` with the line
-    number for any other row and for a repeated id, and also for a file without rows.
+    metadata. Blank lines are skipped. Raises `ReadingError` with the line number for any other row, for a repeated id
+    and for a line of more than 16 MB, and also for a file without rows or with more than the bounds allow.
     """
     seen: dict[str, int] = {}
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
+    with open_within(path, bounds) as file:
+        for number, line in enumerate(_read_lines(file, source, bounds), start=1):
             line = line.removeprefix(_BOM) if number == 1 else line
             if not line.strip():
                 continue
@@ -43,6 +46,21 @@ def read_rows(path: Path, source: str, prefix: str = "") -> Iterator[Document]:
         raise ReadingError(f"{source} is empty or holds only white space: give a source with text, or leave it out")
 
 
+def _read_lines(file: BinaryIO, source: str, bounds: Bounds) -> Iterator[bytes]:
+    left = bounds.bytes
+    for number in count(1):
+        line = file.readline(_LONGEST_LINE + 1)
+        if len(line) > _LONGEST_LINE:
+            what = f"the line has more than {_LONGEST_LINE:,} bytes"
+            raise _error(source, number, what, "make several rows of it, or save its text as a file")
+        left -= len(line)
+        if left < 0:  # the file grows while it is read
+            raise make_characters_error(source, bounds)
+        if not line:
+            return
+        yield line
+
+
 def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
     """`<prefix>/<id>`, or the id alone if the prefix is empty."""
     return f"{prefix}/{id}" if prefix else id
@@ -51,6 +69,8 @@ def add_prefix(prefix: str, id: DocumentId) -> DocumentId:
 def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Document:
     row = _parse_row(line, source, number)
     id = row.get("id")
+    if isinstance(id, str) and len(id) > ID:
+        raise _error(source, number, f"`id` has {len(id):,} characters", f"give it at most {ID:,}, or leave it out")
     if id is not None and (isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip()):
         raise _error(source, number, f"`id` is {id!r}", "make it a string or a whole number, or leave it out")
     title = row.get("title") or ""
@@ -69,6 +89,7 @@ def _parse_document(line: bytes, source: str, number: int, prefix: str) -> Docum
         metadata=select_plain({name: value for name, value in row.items() if name not in _OWN_FIELDS}),
         marks=marks,
     )
+    document = cut_document(document)
     for name in ("id", "title", "text"):
         _refuse_unstorable(name, getattr(document, name), source, number)
     if field := find_unstorable(document.metadata):
@@ -112,7 +133,7 @@ def _parse_meeting(turns: object, source: str, number: int) -> tuple[str, Marks]
 
 def _refuse_unstorable(field: str, value: str, source: str, number: int) -> None:
     """Refuse NUL and half surrogate pairs: JSON can spell them, but a text file cannot hold them."""
-    found = _UNSTORABLE.search(value)
+    found = UNSTORABLE.search(value)
     if found:
         what = f"`{field}` holds the character {found[0]!a} at {found.start()}"
         raise _error(source, number, what, "replace it")

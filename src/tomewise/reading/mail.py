@@ -18,6 +18,8 @@ from tomewise.types import Document, Place
 _FIELDS = ("From", "To", "Cc", "Date", "Subject")  # of a message, shown above its text
 _ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
 _DEEPEST = 20  # messages forwarded within messages
+_LONGEST_FIELD = 50_000  # characters; a longer one is shown as it is written, as its parser takes quadratic time
+_LONGEST_SENDER = 1_000
 
 
 def read_eml(path: Path) -> tuple[Document]:
@@ -48,7 +50,7 @@ def _parse_message(raw: bytes) -> EmailMessage:
 def _make_document(message: EmailMessage, path: Path, id: str) -> Document:
     fields = {name.lower(): words for name in _FIELDS if (words := _read_field(message, name))}
     title = fields.pop("subject", "")
-    name, address = parseaddr(fields.get("from", ""))
+    name, address = parseaddr(fields.get("from", "")[:_LONGEST_SENDER])
     date = _read_date(fields.get("date", ""))
     place = Place(time=date, speaker=name or address)
     text = unify_newlines("\n\n".join(_read_parts(message, 0)))
@@ -89,10 +91,11 @@ def _read_body(part: MIMEPart) -> str:
 
 
 def _read_field(message: EmailMessage, name: str) -> str:
+    raw = next((str(value) for field, value in message.raw_items() if field.lower() == name.lower()), "")
     try:
-        words = str(message.get(name, ""))
+        words = str(message.get(name, "")) if len(raw) <= _LONGEST_FIELD else raw
     except Exception:  # noqa: BLE001 - the parser of fields fails in many ways on fields that are not well formed
-        words = next((str(value) for field, value in message.raw_items() if field.lower() == name.lower()), "")
+        words = raw
     return " ".join(words.split())
 
 

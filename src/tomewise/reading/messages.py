@@ -6,10 +6,21 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from tomewise.place import as_plain_data, read_plain_data
 from tomewise.reading.bounds import Bounds
-from tomewise.types import Document, Place
+from tomewise.types import Document
 
 Failure: TypeAlias = Literal["", "refused", "missing", "memory", "characters", "error"]
+
+
+_FIELDS = ("id", "text", "title", "source", "metadata")
+_MAX_CHARACTER_BYTES = 6  # of one character in a reply
+_MAX_OVERHEAD_BYTES = 2**20  # of a reply without its text
+
+
+def find_longest_reply(bounds: Bounds) -> int:
+    """The most bytes that a reply within these bounds has."""
+    return _MAX_CHARACTER_BYTES * bounds.characters + _MAX_OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,9 @@ class Reply:
 
     def encode(self) -> bytes:
         """The reply as JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False).encode()
+        documents = [_write_document(document) for document in self.documents]
+        fields = {"documents": documents, "failure": self.failure, "message": self.message}
+        return json.dumps(fields, ensure_ascii=False).encode()
 
     @classmethod
     def decode(cls, raw: bytes) -> Reply:
@@ -51,8 +64,12 @@ class Reply:
         return cls(documents, fields["failure"], fields["message"])
 
 
+def _write_document(document: Document) -> dict[str, Any]:
+    # Only what a mark says is written: a table has a mark for each row.
+    marks = [(start, as_plain_data(place)) for start, place in document.marks]
+    return {**{name: getattr(document, name) for name in _FIELDS}, "marks": marks}
+
+
 def _read_document(fields: dict[str, Any]) -> Document:
-    marks = tuple(
-        (start, Place(**{**place, "chapter": tuple(place["chapter"])})) for start, place in fields.pop("marks")
-    )
+    marks = tuple((start, read_plain_data(place)) for start, place in fields.pop("marks"))
     return Document(**fields, marks=marks)

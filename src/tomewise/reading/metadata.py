@@ -12,13 +12,18 @@ import yaml
 
 from tomewise.types import Metadata, Scalar
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # NUL and half surrogate pairs, which no text file can hold
 _LONGEST = 1 << 16  # characters of front matter; a longer block is text
+_DEEPEST = 20  # levels of nested YAML
+_MOST = 1 << 63  # a number of more bits is not one that a store can compare
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,30}(?:[eE][-+]?[0-9]{1,2})?")
+_TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 def select_plain(fields: Mapping[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
-    """The fields that can be metadata: strings, finite numbers, booleans, and lists of these. Dates become strings."""
+    """The fields that can be metadata: strings, numbers of 64 bits, booleans, lists of these; dates become strings."""
     plain: dict[str, Scalar | list[Scalar]] = {}
     for name, value in fields.items():
         values = [_as_scalar(item) for item in (value if isinstance(value, list | tuple) else [value])]
@@ -32,7 +37,7 @@ def find_unstorable(metadata: Metadata) -> str | None:
     """The first field that holds NUL or half of a surrogate pair, which a text file could not hold."""
     for name, value in metadata.items():
         texts = [name, *(value if isinstance(value, list | tuple) else [value])]
-        if any(isinstance(text, str) and _UNSTORABLE.search(text) for text in texts):
+        if any(isinstance(text, str) and UNSTORABLE.search(text) for text in texts):
             return name
     return None
 
@@ -40,21 +45,65 @@ def find_unstorable(metadata: Metadata) -> str | None:
 def read_front_matter(text: str) -> dict[str, Scalar | list[Scalar]]:
     """The plain fields of the YAML between two lines `---` at the beginning of a text; empty without such a block.
 
-    A block that is not YAML, or whose YAML is not a mapping, is text: a document may begin with a horizontal rule.
+    A block that is not YAML, or whose YAML is not a mapping, is text: a document may begin with a horizontal rule. So
+    is one with aliases, with tags, or nested deeper than 20: a few lines with them stand for gigabytes. A value is a
+    number only if it is written in decimal digits, so `0755`, `1:30` and `0xff` are strings, and so are dates.
     """
     block = _FRONT_MATTER.match(text[:_LONGEST])
     if block is None:
         return {}
     try:
-        fields = yaml.safe_load(block[1])
-    except Exception:  # noqa: BLE001 - a tag such as `!!int x` lets the parser raise more than its own errors
+        root = yaml.compose(block[1], Loader=_PlainLoader)
+    except (yaml.YAMLError, ValueError):  # ValueError: an escape such as `"\U00110000"`
         return {}
-    return select_plain(fields) if isinstance(fields, dict) else {}
+    if not isinstance(root, yaml.MappingNode):
+        return {}
+    pairs = [(name.value, _read_node(value)) for name, value in root.value if isinstance(name, yaml.ScalarNode)]
+    return select_plain(dict(pairs)) if len(pairs) == len(root.value) else {}
+
+
+class _PlainLoader(yaml.BaseLoader):  # type: ignore[misc]  # PyYAML has no types
+    """Composes nodes of YAML, and nothing from them. Raises YAMLError for what can unfold to more than its text."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "tag", None) is not None or self._depth >= _DEEPEST:
+            raise yaml.YAMLError("an alias, a tag, or too many levels")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _read_node(node: yaml.Node) -> object:
+    """The value of a scalar or a list of scalars; None for anything else."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_read_node(item) if isinstance(item, yaml.ScalarNode) else None for item in node.value]
+    if not isinstance(node, yaml.ScalarNode):
+        return None
+    return _read_plain(node.value) if node.style is None else node.value
+
+
+def _read_plain(word: str) -> Scalar | None:
+    """What a word without quotation marks stands for."""
+    if word.lower() in ("", "~", "null"):
+        return None
+    if word.lower() in _TRUTHS:
+        return _TRUTHS[word.lower()]
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    return float(word) if _DECIMAL.fullmatch(word) else word
 
 
 def _as_scalar(value: object) -> Scalar | None:
     if isinstance(value, date):  # a datetime is a date too
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, int) and not -_MOST <= value < _MOST:
         return None
     return value if isinstance(value, str | int | float) else None

@@ -11,6 +11,7 @@ from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import TypeAlias
 
+from tomewise.reading.allowance import choose_sections
 from tomewise.types import Document, Passage, Place
 
 Marks: TypeAlias = tuple[tuple[int, Place], ...]
@@ -58,7 +59,8 @@ def find_sections(document: Document) -> list[int]:
     """The offsets, ascending, at which a new section begins, the first one apart.
 
     A heading with nothing below it but the next heading is in one section with that heading. One at the end of the text
-    is in the section before it.
+    is in the section before it. Where headings are so many that a passage for each would take too much of a tome, some
+    begin no section (see `choose_sections`).
     """
     text, marks = document.text, document.marks
     headings = [
@@ -75,7 +77,7 @@ def find_sections(document: Document) -> list[int]:
         bare = "\n" not in text[start:end].strip()
     if bare and sections and sections[-1] == headings[-1]:
         sections.pop()
-    return sections
+    return choose_sections(document, sections)
 
 
 def find_place(passage: Passage, start: int, end: int) -> Place:

@@ -16,8 +16,8 @@ from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds
-from tomewise.reading.messages import Reply, Request
+from tomewise.reading.bounds import Bounds, make_bound_error, make_characters_error
+from tomewise.reading.messages import Reply, Request, find_longest_reply
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from tomewise.types import Document
 
 _START_SECONDS = 120.0  # limit on starting Python and importing a reader; usually one or two seconds
-_MAX_CHARACTER_BYTES = 6  # of one character in a reply
 _OUT_OF_MEMORY = frozenset({"SIGABRT", "SIGTRAP"})  # so libraries in C++ end when they get no memory
-_MAX_OVERHEAD_BYTES = 2**20  # of a reply without its text
 # Not `-m`: Python would then import from the current folder too, and a stranger may have written the files there.
 _WORKER_CODE = (
     "import sys; sys.path[:] = sys.argv[2:]; from tomewise.reading.worker import main; main(int(sys.argv[1]))"
@@ -96,17 +94,15 @@ class ReaderProcess:
             reason = "it took too long" if isinstance(error, TimeoutError) else str(error) or "it ended"
             raise ReadingError(f"{path} was not read, because the reader process did not start: {reason}") from None
         try:
-            return Reply.decode(
-                worker.receive(self.bounds.seconds, _MAX_CHARACTER_BYTES * self.bounds.characters + _MAX_OVERHEAD_BYTES)
-            )
+            return Reply.decode(worker.receive(self.bounds.seconds, find_longest_reply(self.bounds)))
         except TimeoutError:
             reason = f"took longer than {self.bounds.seconds:g} seconds to read"
-            raise _make_bound_error(path, reason, "seconds") from None
+            raise make_bound_error(path, reason, "seconds") from None
         except (EOFError, OSError):
             exit_reason = self._end_worker()
             if exit_reason in _OUT_OF_MEMORY:
                 most = f"takes more than {self.bounds.memory:,} MB of memory to read"
-                raise _make_bound_error(
+                raise make_bound_error(
                     path, f"crashed its reader ({exit_reason}), probably because it {most}", "memory"
                 ) from None
             raise ReadingError(f"{path} crashed its reader ({exit_reason}): repair it, or leave it out") from None
@@ -121,21 +117,12 @@ class ReaderProcess:
             case "missing":
                 return MissingDependency(reply.message)
             case "memory":
-                return _make_bound_error(path, f"takes more than {self.bounds.memory:,} MB of memory to read", "memory")
+                return make_bound_error(path, f"takes more than {self.bounds.memory:,} MB of memory to read", "memory")
             case "characters":
                 return make_characters_error(path, self.bounds)
             case "error":
                 return ReadingError(f"{path} could not be read ({reply.message}): repair it, or leave it out")
         return ReadingError(reply.message)
-
-
-def make_characters_error(path: Path, bounds: Bounds) -> ReadingError:
-    """The error for a file whose text is too long."""
-    return _make_bound_error(path, f"holds more than {bounds.characters:,} characters of text", "characters")
-
-
-def _make_bound_error(path: Path, reason: str, bound: str) -> ReadingError:
-    return ReadingError(f"{path} {reason}: raise the setting `read_{bound}`, or leave it out")
 
 
 class _Worker:

@@ -6,23 +6,25 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
-from tomewise.errors import MissingDependency, ReadingError
-from tomewise.reading.bounds import Bounds
+from tomewise.errors import MissingDependency, ReadingError, TomewiseError
+from tomewise.reading.bounds import Bounds, make_characters_error, open_within, read_within
 from tomewise.reading.decode import decode_text
 from tomewise.reading.folder import Skipped, list_files, summarise_reasons
 from tomewise.reading.formats import CODE, CORPUS, MARKDOWN, TEXT, find_format, list_suffixes
 from tomewise.reading.json_lines import read_rows
-from tomewise.reading.metadata import find_unstorable, read_front_matter
+from tomewise.reading.lengths import cut_document
+from tomewise.reading.metadata import UNSTORABLE, find_unstorable, read_front_matter
 from tomewise.reading.places import mark_headings, mark_speakers
-from tomewise.reading.process import ReaderProcess, make_characters_error
+from tomewise.reading.process import ReaderProcess
 from tomewise.types import Document, DocumentId
 
 STDIN = "-"
-_BYTES_PER_CHARACTER = 4  # at most, in every encoding that is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class SourceReader:
         `ReadingError` for a source that cannot be read as text, `MissingDependency` for a format that needs the extra
         `documents` without it, and for a broken plugin.
         """
-        source = _read_stdin() if str(path) == STDIN else self._read_file(Path(path), name)
+        with _report_errors(path):
+            source = _read_stdin(self._process.bounds) if str(path) == STDIN else self._read_file(Path(path), name)
         self._check(source)
         return source
 
@@ -134,24 +137,19 @@ class SourceReader:
         name = name or _full_path(path)
         found = find_format(path.suffix.lower())
         format = found.name if found else TEXT
-        try:
-            if format == CORPUS:
-                # The file is read twice, so that an error in the last row is found before the first row is used.
-                ids = tuple(document.id for document in read_rows(path, name, self._prefix))
-                return Source(name, ids, self._read_rows(path, name))
-            if format in (TEXT, MARKDOWN, CODE):
-                documents: tuple[Document, ...] = (_read_text(path, name, format, self._process.bounds),)
-            else:
-                documents = self._convert(path, name, format)
-        except OSError as error:
-            raise _access_error(path, error) from error
+        if format == CORPUS:
+            # The file is read twice, so that an error in the last row is found before the first row is used.
+            ids = tuple(document.id for document in read_rows(path, name, self._prefix, self._process.bounds))
+            return Source(name, ids, self._read_rows(path, name))
+        if format in (TEXT, MARKDOWN, CODE):
+            documents: tuple[Document, ...] = (_read_text(path, name, format, self._process.bounds),)
+        else:
+            documents = self._convert(path, name, format)
         return Source(name, tuple(document.id for document in documents), documents)
 
     def _read_rows(self, path: Path, name: str) -> Iterator[Document]:
-        try:
-            yield from read_rows(path, name, self._prefix)
-        except OSError as error:
-            raise _access_error(path, error) from error
+        with _report_errors(path):
+            yield from read_rows(path, name, self._prefix, self._process.bounds)
 
     def _convert(self, path: Path, name: str, format: str) -> tuple[Document, ...]:
         with path.open("rb") as file:
@@ -167,15 +165,18 @@ class SourceReader:
             for document in converted
             if document.text.strip()
         )
+        if any(UNSTORABLE.search(document.id) for document in documents):
+            raise ReadingError(
+                f"{path}: its reader gives an id with a character that cannot be stored: update its package"
+            )
         if not documents:
             raise ReadingError(f"{path} holds no text (is it drawn, or made by scripts?): save its text to a file")
         return documents
 
 
 def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
-    text = decode_text(_read_bytes(path, bounds), str(path))
-    if len(text) > bounds.characters:
-        raise make_characters_error(path, bounds)
+    with open_within(path, bounds) as file:
+        text = _decode_within(file, path, bounds)
     fields = read_front_matter(text) if format == MARKDOWN else {}
     if field := find_unstorable(fields):
         raise ReadingError(
@@ -185,28 +186,24 @@ def _read_text(path: Path, name: str, format: str, bounds: Bounds) -> Document:
     marks = mark_headings(text) if format == MARKDOWN else mark_speakers(text) if format == TEXT else ()
     # The front matter stays in the text, so that places in the text are places in the file.
     title = " ".join(str(title).split())
-    return Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks)
+    return cut_document(Document(id=name, text=text, title=title, source=name, metadata=fields, marks=marks))
 
 
-def _read_bytes(path: Path, bounds: Bounds) -> bytes:
-    """The bytes of a file, which may grow while it is read. Raises `ReadingError` if it is longer than allowed."""
-    most = _BYTES_PER_CHARACTER * bounds.characters
-    with path.open("rb") as file:
-        if path.stat().st_size > most:
-            raise make_characters_error(path, bounds)
-        raw = file.read(most + 1)
-    if len(raw) > most:
-        raise make_characters_error(path, bounds)
-    return raw
-
-
-def _read_stdin() -> Source:
+def _read_stdin(bounds: Bounds) -> Source:
     if sys.stdin is None:
         raise ReadingError("standard input is closed: pipe text into the command, or name a file")
-    text = decode_text(sys.stdin.buffer.read(), "standard input")
+    text = _decode_within(sys.stdin.buffer, "standard input", bounds)
     id = f"stdin-{sha256(text.encode()).hexdigest()[:12]}"
-    document = Document(id=id, text=text, source="stdin", marks=mark_speakers(text))
+    document = cut_document(Document(id=id, text=text, source="stdin", marks=mark_speakers(text)))
     return Source(document.source, (document.id,), (document,), is_file=False)
+
+
+def _decode_within(file: BinaryIO, name: Path | str, bounds: Bounds) -> str:
+    """The text of an open file. Raises `ReadingError` if it is longer than the bounds allow, or not text."""
+    text = decode_text(read_within(file, name, bounds), str(name))
+    if len(text) > bounds.characters:
+        raise make_characters_error(name, bounds)
+    return text
 
 
 def _find_mode(path: Path) -> int:
@@ -230,6 +227,20 @@ def _full_path(path: Path) -> str:
     return name
 
 
-def _access_error(path: Path, error: OSError | ValueError) -> ReadingError:
+@contextmanager
+def _report_errors(path: Path | str) -> Iterator[None]:
+    """Raise `ReadingError` for whatever error a file causes inside this context, so that the other files are read."""
+    try:
+        yield
+    except TomewiseError:
+        raise
+    except OSError as error:
+        raise _access_error(path, error) from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise ReadingError(f"{path} could not be read ({reason}): repair it, or leave it out") from error
+
+
+def _access_error(path: Path | str, error: OSError | ValueError) -> ReadingError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return ReadingError(f"{path} cannot be read ({reason}): check its permissions, or leave it out")

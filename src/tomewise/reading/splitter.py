@@ -10,14 +10,16 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.reading.allowance import Allowance
 from tomewise.reading.places import PlaceFinder, find_sections
-from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Unit, Units
+from tomewise.reading.units import CHARACTERS_PER_TOKEN, Break, Grain, Unit, Units
 from tomewise.types import Document, Passage, content_id
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _MIN_TOKENS = 16  # a passage with fewer tokens of text says too little
+_TITLE_TOKENS = 32  # of the title, at most, in each passage
 _SCRAP = 0.15  # of the room for text: a passage with less joins its neighbour
 
 
@@ -25,8 +27,8 @@ class PassageSplitter:
     """Splits documents into passages of at most `max_tokens` tokens of the embedder's own tokenizer.
 
     The limit is for `Passage.content` (stated title, newline, text) with special tokens. A title that would use more
-    than a quarter of it is shortened in the passages. A passage has at most 8 characters per token. `overlap` is the
-    most tokens that two neighbours share, in whole sentences. Raises `UsageError` for impossible sizes.
+    than 32 of them, or a quarter, is shortened in the passages. A passage has at most 8 characters per token. `overlap`
+    is the most tokens that two neighbours share, in whole sentences. Raises `UsageError` for impossible sizes.
 
     Why not semantic-text-splitter: on a novel of 472 kB its search tokenizes the text many times and takes 2.3 s. This
     class counts paragraphs in batches, packs them in one pass, and takes 0.12 s.
@@ -65,6 +67,7 @@ class PassageSplitter:
         sections = find_sections(document)
         units = Units(self._tokenizer, capacity, paragraph).cut_text(document.text, sections)
         places = PlaceFinder(document.text, document.marks)
+        allowance = Allowance(document)
         position = last_start = covered = 0
         for group in self._pack(units, sections, capacity):
             first = group[0].start
@@ -74,6 +77,7 @@ class PassageSplitter:
                 if end <= covered:  # this part of a group that was split again lies inside the overlap
                     continue
                 text = document.text[start:end]
+                place, marks = allowance.fit(text, title, places.find(start, end), places.list_marks(start, end))
                 yield Passage(
                     id=content_id("p", document.id, start, end, text),
                     document=document.id,
@@ -82,8 +86,8 @@ class PassageSplitter:
                     end=end,
                     text=text,
                     title=title,
-                    place=places.find(start, end),
-                    marks=places.list_marks(start, end),
+                    place=place,
+                    marks=marks,
                 )
                 position, last_start, covered = position + 1, start, end
 
@@ -164,8 +168,8 @@ class PassageSplitter:
         yield from self._fit_span(text, title, end - len(right), end, counted=2)
 
     def _fit_title(self, title: str) -> tuple[str, int]:
-        """The title, shortened to a quarter of the room, and its number of tokens with the newline behind it."""
-        limit = self._room // 4
+        """The title, shortened to a part of the room, and its number of tokens with the newline behind it."""
+        limit = min(self._room // 4, _TITLE_TOKENS)
         title = title.strip()[: CHARACTERS_PER_TOKEN * limit]
         encoding = self._tokenizer.encode(title, add_special_tokens=False)
         if len(encoding) > limit:
@@ -213,9 +217,13 @@ def _find_best_cut(window: list[Unit], shared: int, least: int = 0) -> int:
     """How many units the passage gets: those up to the last of the best breaks in its second half.
 
     If that is within a quotation, they end with the last whole paragraph in its second quarter instead, if there is
-    one. At least so many tokens stay behind the cut, if that can be.
+    one. At least so many tokens stay behind the cut, if that can be. A window of mostly runs of signs, with less than
+    two characters a token, has no good break, and is filled.
     """
     whole = sum(unit.tokens for unit in window)
+    runs = sum(unit.tokens for unit in window if unit.grain is Grain.WORDS)
+    if 2 * runs > whole and window[-1].end - window[0].start < 2 * whole:
+        return len(window)
     tokens, best, cut, early = 0, -inf, len(window), 0
     for count, unit in enumerate(window, start=1):
         tokens += unit.tokens

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text
+from tomewise.reading.lengths import HEADING
 from tomewise.reading.places import Marks
 from tomewise.types import Document, Place
 
@@ -55,7 +56,7 @@ def _write_rows(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
     first = next(filled, None)
     if first is None:
         return
-    header = first[1] if _is_header(first[1]) else None
+    header = [name[:HEADING] for name in first[1]] if _is_header(first[1]) else None  # it is written into each row
     second = next(filled, None)
     if header is None or second is None:  # a header alone is all that the file says
         yield first[0], _write_row(first[1], None)

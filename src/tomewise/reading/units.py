@@ -7,6 +7,7 @@ and counted again. The time is linear in the length of the text.
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 SEGMENT = 64_000
 # A limit on tokens alone does not limit the length: WordPiece makes one token of any word of over 100 characters.
 CHARACTERS_PER_TOKEN = 8
+
+_DENSE_RUNS = 8  # in a passage of signs, at least
+_SIGNS = frozenset(string.punctuation + " \n\t")
 
 # White space at which a tokenizer separates words too. BERT's normaliser deletes the control characters in \s.
 _SPACE = r"[^\S\x0b\x0c\x1c-\x1f\x85]"
@@ -141,7 +145,11 @@ class Units:
                 open_units, self._tokenizer.encode_batch_fast(pieces, add_special_tokens=False), strict=True
             ):
                 tokens = len(encoding)
-                if tokens > self._limits[unit.grain] and unit.end - unit.start > 1:
+                length = unit.end - unit.start
+                is_dense = _is_dense(text, unit, tokens)
+                if is_dense and length > max(1, 2 * self._capacity // _DENSE_RUNS):
+                    too_large += self._cut_dense(text, unit)
+                elif tokens > self._limits[unit.grain] and length > 1:
                     too_large += self._cut_finer(text, unit)
                 else:
                     done.append(Unit(unit.start, unit.end, unit.behind, unit.grain, tokens))
@@ -185,6 +193,16 @@ class Units:
                 yield self._bound_tokens(text, run)
             start = end
 
+    def _cut_dense(self, text: str, unit: Unit) -> Iterator[Unit]:
+        """Short runs of signs, so that they fill their passages."""
+        start = unit.start
+        while start < unit.end:
+            limit = start + 2 * self._capacity // _DENSE_RUNS
+            end, behind = (unit.end, unit.behind) if limit >= unit.end else _find_sign(text, start, limit)
+            if run := _trim_unit(text, start, end, behind, Grain.WORDS):
+                yield run
+            start = end
+
     def _bound_tokens(self, text: str, unit: Unit) -> Unit:
         # Base64 and similar data take a tokenizer seconds per megabyte. A tokenizer makes at most one token of an
         # ASCII character (and one of the beginning), so the number of characters is used in place of the count.
@@ -212,6 +230,23 @@ def _find_cut(text: str, start: int, limit: int) -> tuple[int, Break]:
     if found > start:
         return found + 1, Break.WORD
     return _move_before_marks(text, start, max(limit, start + 1)), Break.HARD
+
+
+def _is_dense(text: str, unit: Unit, tokens: int) -> bool:
+    """Whether a unit is mostly signs, such as lines of dashes: less than two characters a token."""
+    length = unit.end - unit.start
+    if length >= 2 * tokens:
+        return False
+    piece = text[unit.start : unit.end]
+    return piece.isascii() and 4 * sum(character in string.punctuation for character in piece) > length
+
+
+def _find_sign(text: str, start: int, limit: int) -> tuple[int, Break]:
+    """Where to cut `text[start:limit]`: at the last sign or blank of its second half, else at its end."""
+    for cut in range(limit, (start + limit) // 2, -1):
+        if text[cut - 1] in _SIGNS or text[cut] in _SIGNS:
+            return cut, Break.WORD  # every tokenizer of the kind of BERT separates words at signs
+    return limit, Break.HARD
 
 
 def _move_before_marks(text: str, start: int, cut: int) -> int:

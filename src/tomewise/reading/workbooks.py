@@ -15,6 +15,8 @@ from tomewise.reading.office_package import read_core_title, report_damage
 from tomewise.reading.tables import Row, join_rows
 from tomewise.types import Document, Place
 
+_MOST_ROWS = 1 << 20
+
 
 def read_xlsx(path: Path) -> tuple[Document]:
     """The sheets of a workbook, hidden ones too, each a chapter, with the values that its formulas had when it was
@@ -43,6 +45,8 @@ def read_xlsx(path: Path) -> tuple[Document]:
 def _list_rows(sheet: Any) -> Iterator[Row]:
     sheet.reset_dimensions()  # a stated size may be wrong, and as large as a sheet can be
     for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if number > _MOST_ROWS:
+            raise ValueError(f"a sheet has rows behind row {_MOST_ROWS:,}, the last one that a sheet can have")
         if cells:
             yield number, [_write_value(value) for value in cells]
 

@@ -22,7 +22,8 @@ from queue import SimpleQueue
 from tomewise.errors import MissingDependency, ReadingError
 from tomewise.reading.decode import unify_newlines
 from tomewise.reading.formats import Reader, load_reader
-from tomewise.reading.messages import Failure, Reply, Request
+from tomewise.reading.lengths import cut_document
+from tomewise.reading.messages import Failure, Reply, Request, find_longest_reply
 from tomewise.types import Document, Place, Scalar
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
@@ -67,7 +68,10 @@ def _serve_one(connection: Connection[bytes, bytes], request: Request, memory: _
     except MissingDependency as error:
         reader = error
     connection.send_bytes(b"")  # the limit on seconds starts here
-    connection.send_bytes(_make_reply(request, reader, memory).encode())
+    reply = _make_reply(request, reader, memory).encode()
+    if len(reply) > find_longest_reply(request.bounds):  # by its marks and metadata
+        reply = Reply(failure="characters").encode()
+    connection.send_bytes(reply)
 
 
 def _make_reply(request: Request, reader: Reader | MissingDependency, memory: _Memory) -> Reply:
@@ -97,7 +101,7 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
         left -= len(document.text) + len(document.title)
         if left < 0:
             raise _TooLong
-        documents.append(_clean_document(document))
+        documents.append(_clean_document(cut_document(document)))
     return tuple(documents)
 
 

@@ -15,7 +15,8 @@ from tomewise.memory.passages import LostDocuments
 from tomewise.names import suggest
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
-from tomewise.reading.metadata import find_unstorable, select_plain
+from tomewise.reading.lengths import ID, PATH, cut_document
+from tomewise.reading.metadata import UNSTORABLE, find_unstorable, select_plain
 from tomewise.reading.read import NamedFile, Source, SourceReader
 from tomewise.types import Document, DocumentId, Question
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _MOST_OPTIONS = 26  # each option has a letter, A to Z
 
@@ -90,7 +90,7 @@ def read_documents(
 def _take_document(item: Document, claims: Claims, prefix: str) -> Document:
     document = replace(item, id=add_prefix(prefix, item.id))
     _check_document(document)
-    document = replace(document, metadata=select_plain(document.metadata))
+    document = cut_document(replace(document, metadata=select_plain(document.metadata)))
     source = Source(document.source, (document.id,), (document,), is_file=False)
     claims.check(source)
     claims.take(source)
@@ -116,12 +116,17 @@ def _read_source(
             continue
         if lost := claims.take(entry):
             yield LostDocuments(tuple(sorted(lost)))
-        yield from entry.documents
+        try:
+            yield from entry.documents
+        except ReadingError as error:  # rows that were changed since they were checked: the other files are read
+            if isinstance(source, NamedFile) or not os.path.isdir(source):
+                raise
+            skipped[entry.name] = str(error)
 
 
 def check_prefix(prefix: str) -> None:
     """Raise UsageError for a prefix with outer blanks or with characters that cannot be stored."""
-    if prefix and (prefix != prefix.strip() or _UNSTORABLE.search(prefix)):
+    if prefix and (prefix != prefix.strip() or UNSTORABLE.search(prefix)):
         raise UsageError(f"the prefix {prefix!a} begins or ends with a blank, or cannot be stored: give a plain name")
 
 
@@ -167,14 +172,18 @@ def _check_document(document: Document) -> None:
     """Raise ReadingError for a document without id or text, or with characters that a file could not hold."""
     if not document.id.strip() or not document.text.strip():
         raise ReadingError(f"the document {document.id!r} has no id or no text: give it both, or leave it out")
+    for name, longest in (("id", ID), ("source", PATH)):
+        if (length := len(getattr(document, name))) > longest:
+            what = f"the {name} of the document {document.id[:80]!a} has {length:,} characters"
+            raise ReadingError(f"{what}: give it at most {longest:,}")
     for name in ("id", "title", "text", "source"):
-        found = _UNSTORABLE.search(getattr(document, name))
+        found = UNSTORABLE.search(getattr(document, name))
         if found:
             where = f"the {name} of the document {document.id!a} holds the character {found[0]!a} at {found.start()}"
             raise ReadingError(f"{where}: replace it")
     if len(select_plain(document.metadata)) < len(document.metadata):
         raise ReadingError(
-            f"the metadata of the document {document.id!a} is not plain: give strings, finite numbers, booleans, "
+            f"the metadata of the document {document.id!a} is not plain: give strings, numbers of 64 bits, booleans, "
             "or lists of these, under names that are strings"
         )
     if field := find_unstorable(document.metadata):

@@ -1,0 +1,163 @@
+"""One bad file never ends a folder: whatever error it causes, the others are read and it is reported."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tomewise.errors import ReadingError
+from tomewise.reading import read as reading
+from tomewise.reading.bounds import Bounds
+from tomewise.reading.folder import list_files
+from tomewise.reading.process import ReaderProcess
+from tomewise.reading.read import SourceReader
+from tomewise.tome import inputs
+from tomewise.tome.tome import Tome
+
+ERRORS = (
+    ValueError("odd\nvalue"),
+    RecursionError("deep"),
+    MemoryError(),
+    KeyError("x"),
+    AssertionError(),
+    OverflowError(),
+)
+
+
+@pytest.fixture
+def folder(here: Path) -> Path:
+    (here / "files").mkdir()
+    for name in ("a.txt", "b.md", "c.txt"):
+        (here / "files" / name).write_text("The rain fell.")
+    return here / "files"
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_unforeseen_error_is_reported_and_the_others_are_read(error, folder, monkeypatch):
+    def fail(text: str) -> None:
+        raise error
+
+    monkeypatch.setattr(reading, "read_front_matter", fail)
+    with Tome.open(embedder="hash") as tome:
+        report = tome.add(folder)
+        assert [Path(name).name for name in report.added] == ["a.txt", "c.txt"]
+        (reason,) = report.skipped.values()
+        assert reason.startswith(f"{folder / 'b.md'} could not be read ({type(error).__name__}: ")
+        assert "\n" not in reason
+        with pytest.raises(ReadingError, match=r"b\.md could not be read"):
+            tome.add(folder / "b.md")
+
+
+def test_what_was_read_before_an_error_is_kept(folder, monkeypatch):
+    """Also before an error that comes from no file, as of a disk."""
+    take = inputs.Claims.take
+
+    def fail(claims: inputs.Claims, source: reading.Source) -> frozenset[str]:
+        if source.name.endswith("c.txt"):
+            raise OSError("the disk is gone")
+        return take(claims, source)
+
+    monkeypatch.setattr(inputs.Claims, "take", fail)
+    with Tome.open(embedder="hash") as tome:
+        with pytest.raises(OSError, match="the disk is gone"):
+            tome.add(folder)
+        assert [Path(record.id).name for record in tome.documents()] == ["a.txt", "b.md"]
+
+
+def test_rows_that_change_while_they_are_read_do_not_end_the_folder(folder, monkeypatch):
+    rows = folder / "bb.jsonl"
+    rows.write_text("".join(json.dumps({"id": number, "text": "The rain fell."}) + "\n" for number in range(3)))
+    check = inputs.Claims.check
+
+    def spoil(claims: inputs.Claims, source: reading.Source) -> None:
+        check(claims, source)
+        if source.name == str(rows):
+            rows.write_text('{"id": 0, "text": "The rain fell."}\nrain\n')
+
+    monkeypatch.setattr(inputs.Claims, "check", spoil)
+    with Tome.open(embedder="hash") as tome:
+        report = tome.add(folder)
+        assert sorted(Path(name).name for name in report.added) == ["0", "a.txt", "b.md", "c.txt"]
+        assert "line 2: the row is not JSON" in report.skipped[str(rows)]
+        with pytest.raises(ReadingError, match="line 2"):
+            tome.add(rows)
+
+
+def test_folders_may_be_nested_deeper_than_python_calls(here):
+    folders = [here / "d"]
+    while len(folders) < 1_100:
+        folders.append(folders[-1] / "d")
+    for folder in folders:
+        folder.mkdir()
+    (folders[-1] / "a.txt").write_text("The rain fell.")
+    (here / "z.txt").write_text("The wind rose.")
+    found = [path for path in list_files(here, frozenset({".txt"}), follow=False) if isinstance(path, Path)]
+    assert [path.name for path in found] == ["a.txt", "z.txt"]
+    found[0].unlink()
+    for folder in reversed(folders):  # what clears the folders of tests calls itself for each
+        folder.rmdir()
+
+
+def test_standard_input_keeps_to_the_bounds_of_files(here, monkeypatch):
+    def read(text: bytes, characters: int) -> str:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+        with ReaderProcess(Bounds(characters=characters)) as process:
+            (document,) = SourceReader(process).read("-").documents
+        return document.text
+
+    assert read(b"rain " * 2, 10) == "rain rain "
+    with pytest.raises(ReadingError, match=r"standard input holds more than 9 characters of text: raise .*`read_char"):
+        read(b"rain " * 2, 9)
+    with pytest.raises(ReadingError, match="standard input holds more than 9 characters of text"):
+        read(b"rain " * 2_000, 9)
+
+
+def test_standard_input_without_end_is_not_read_to_its_end(monkeypatch):
+    wanted: list[int] = []
+
+    def read(size: int = -1) -> bytes:
+        wanted.append(size)
+        return b"a" * size
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=read)))
+    with (
+        ReaderProcess(Bounds(characters=100)) as process,
+        pytest.raises(ReadingError, match="more than 100 characters"),
+    ):
+        SourceReader(process).read("-")
+    assert wanted == [401]
+
+
+def test_the_command_keeps_to_read_characters_for_standard_input(command, monkeypatch):
+    monkeypatch.setenv("TOMEWISE_READ_CHARACTERS", "5")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"The rain fell.")))
+    ran = command("add", "-")
+    assert (ran.code, "standard input holds more than 5 characters" in ran.err) == (3, True)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "mbox", "eml", "csv", "vtt", "ipynb", "html", "md"])
+def test_a_sparse_file_of_30_gigabytes_is_refused_at_once(suffix, tmp_path):
+    path = tmp_path / f"a.{suffix}"
+    with path.open("wb") as file:
+        file.write(b"From a\n")
+        file.truncate(30 * 2**30)
+    started = time.process_time()
+    refuses = pytest.raises(ReadingError, match=r"raise the setting `read_(?:characters|memory)`, or leave it out")
+    with ReaderProcess(Bounds(seconds=60, memory=200)) as process, refuses:
+        SourceReader(process).read(path)
+    assert time.process_time() - started < 10
+
+
+def test_a_long_heading_is_not_stored_with_each_passage(here):
+    (here / "a.md").write_text(f"# {'a ' * 200_000}\n\n" + "The rain fell on the town. " * 400)
+    with Tome.open("a.tome", embedder="hash") as tome:
+        tome.add("a.md")
+        (heading,) = next(iter(tome.store.passages().values())).place.chapter
+        assert len(heading) < 100
+    assert Path("a.tome").stat().st_size < 10_000_000
