@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
 Positive: TypeAlias = Annotated[int, Field(ge=1)]  # a setting: a whole number from 1 up
 Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
+Above0: TypeAlias = Annotated[float, Field(gt=0)]  # a setting: a number above 0
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]  # a setting: a number from 0 to 1
 Together: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOGETHER)]  # a setting: neighbouring passages in one call
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system

@@ -42,6 +42,7 @@ _NAMED = (
     *("raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    **flat.ABLATIONS,
     **graph.ABLATIONS,
     **tree.ABLATIONS,
     **cam.ABLATIONS,

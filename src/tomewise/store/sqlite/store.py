@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -73,6 +73,11 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         """Passage keys with their BM25 scores, best first."""
         with self.read() as connection:
             return lexical.search(connection, query, limit, within)
+
+    def find_holders(self, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
+        """For each word, how many passages hold it, and those of `among` that do."""
+        with self.read() as connection:
+            return lexical.find_holders(connection, words, among)
 
     def _finish(self) -> None:
         self.calls.close()
