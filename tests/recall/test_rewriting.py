@@ -29,7 +29,7 @@ NAMES = GraphNames("passages", "triples")
 QUESTION = "Which currency came before the Euro in the country Signe Holm is from?"
 # Lines of a text are its entities and triples, as `graph_tomes.list_facts` reads them.
 TEXTS = {
-    "Signe Holm": "Signe Holm\nDenmark\nSigne Holm > comes from > Denmark\nCopenhagen\nSigne Holm > rows in > Copenhagen",
+    "Signe Holm": "Signe Holm\nDenmark\nSigne Holm > comes from > Denmark\nSigne Holm > rows in > Copenhagen",
     "Danish krone": "Danish krone\nDenmark\nDanish krone > is the currency of > Denmark\nEuro",
     "Euro": "Euro\nEuro > is the currency of > nineteen countries\nFrankfurt",
     "Copenhagen (city)": "Copenhagen\nCopenhagen > lies in > Denmark\nOresund",
@@ -39,7 +39,7 @@ TEXTS = {
     "Oresund": "Oresund\nOresund > parts > Denmark from Sweden\nSweden",
 }
 ROWERS = {
-    "Boat of Signe Holm": "Boat\nDenmark\nit sails in Denmark\nwith oars\nSigne Holm > rows the land's best boat > Skagen",
+    "Boat of Signe Holm": "Boat\nDenmark\nit sails in Denmark\nwith oars\nSigne Holm > rows the best boat > Skagen",
     "Dunes": "Dunes\nDenmark\nDunes > lie on the coast of > Denmark",
 }
 ROWER = "Which coast has the land that Signe Holm is from?"
@@ -230,7 +230,10 @@ def test_lifts_by_hand(store: SqliteStore) -> None:
     assert lifts.lifts == pytest.approx(0.7 * np.exp((best - best.max()) / 0.1), abs=1e-5)
     nearest = dict(zip(lifts.keys.tolist(), scores.argmax(axis=1).tolist(), strict=True))
     assert lifts.rewrites == {key: rewrites[place - 1] for key, place in nearest.items() if place}
-    assert Rewriter(store, EMBEDDER, Rewriting(weight=0, passages=2)).find_lifts(QUESTION, vector, leads, None).rewrites == {}
+    assert (
+        Rewriter(store, EMBEDDER, Rewriting(weight=0, passages=2)).find_lifts(QUESTION, vector, leads, None).rewrites
+        == {}
+    )
 
 
 def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
