@@ -1,4 +1,4 @@
-"""Documents and a question of two steps: the question names Signmark, whose passage names Finland, where the answer is."""
+"""A question of two steps: it names Signmark, whose passage names Finland, whose passage has the answer."""
 
 from __future__ import annotations
 

@@ -124,7 +124,9 @@ def test_evidence_says_which_rewritten_question_brought_it(visitor: Callable[...
             page = visitor(running.url, size=size).enter(link("lands", "history/1"))
             page.locator(".event summary").first.click()
             expect(page.locator(".rewrite")).to_have_count(1)
-            expect(page.locator(".rewrite")).to_have_text(f"asked again: {bridges.REWRITE}, with a name from Signmark")
+            expect(page.locator(".rewrite")).to_have_text(
+                f"asked again: “{bridges.REWRITE}”, with a name from Signmark"
+            )
             expect(page.locator(".evidence li", has=page.locator(".rewrite")).locator(".source")).to_contain_text(
                 "Finland"
             )

@@ -16,7 +16,7 @@ from tomewise.terminal.plain import escape, name_document
 from tomewise.tome.scopes import describe_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 

@@ -139,7 +139,7 @@ function Rewrite({ rewrite, evidence }) {
   const start = typeof name === "string" && name ? text.indexOf(name) : -1;
   const words = start < 0 ? text : html`${text.slice(0, start)}<b>${name}</b>${text.slice(start + name.length)}`;
   const giver = source ? evidence.findIndex((piece) => piece.node === source) : -1;
-  return html`<span class="rewrite">asked again: <span dir="auto">${words}</span>${giver < 0 ? null : html`, with a name from <span dir="auto">${evidence[giver].title || `piece ${giver + 1}`}</span>`}</span>`;
+  return html`<span class="rewrite">asked again: “<span dir="auto">${words}</span>”${giver < 0 ? null : html`, with a name from <span dir="auto">${evidence[giver].title || `piece ${giver + 1}`}</span>`}</span>`;
 }
 
 // ---------------------------------------------------------------- the answer
