@@ -10,11 +10,14 @@ import numpy as np
 from tomewise.language.extractive.words import stem
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalise_name
+from tomewise.store.records import PASSAGES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.store.contract import Words
+    from tomewise.store.contract import Readable
+
+Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and scores (n,) above 0, best first
 
 
 class Coverage:
@@ -25,26 +28,30 @@ class Coverage:
     passages hold w, scaled to sum 1 over the question. What holds a word is what the lexical index finds by it.
     """
 
-    def __init__(self, store: Words, *, weight: float = 1.0, reach: int = 30) -> None:
+    def __init__(self, store: Readable, *, weight: float = 1.0, reach: int = 30) -> None:
         self._store = store
         self._weight = weight
         self._reach = reach
 
-    def reorder(
-        self, question: str, keys: NDArray[np.int64], scores: NDArray[np.float64], passages: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Passages and their new scores, best first: those given, which are best first too, out of so many `passages`.
+    def reorder(self, question: str, rankings: Sequence[Ranking]) -> list[Ranking]:
+        """Several rankings for one question, each best first, in their new order.
 
-        The new scores are relative to that of the first.
+        The new scores are relative to the first one's. The index is asked once for each word.
         """
-        first = keys[: self._reach]
         words = list_distinct_words(question) if self._weight else []
-        holders = self._store.find_holders(words, np.sort(first))
+        reached = np.unique(np.concatenate([keys[: self._reach] for keys, _ in rankings]))
+        holders = self._store.find_holders(words, reached)
+        holds = np.array([np.isin(reached, found) for _, found in holders], np.bool_).reshape(-1, len(reached))
+        passages = len(self._store.vectors(PASSAGES).keys)
         weights = self._weight * weigh_words([count for count, _ in holders], passages)
-        holds = np.array([np.isin(first, found) for _, found in holders], np.bool_).reshape(-1, len(first))
-        order, values = choose_covering(np.log(scores[: self._reach] / scores[0]), holds, weights)
-        values = np.concatenate((np.exp(values), scores[self._reach :] / scores[0]))
-        return np.concatenate((first[order], keys[self._reach :])), values / values[0]
+        return [self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self._reach])], weights) for ranking in rankings]
+
+    def _choose(self, ranking: Ranking, holds: NDArray[np.bool_], weights: NDArray[np.float64]) -> Ranking:
+        keys, scores = ranking
+        scores = scores / scores[0]
+        order, values = choose_covering(np.log(scores[: self._reach]), holds, weights)
+        values = np.concatenate((np.exp(values), scores[self._reach :]))
+        return np.concatenate((keys[order], keys[self._reach :])), values / values[0]
 
 
 def weigh_words(counts: Sequence[int], passages: int) -> NDArray[np.float64]:

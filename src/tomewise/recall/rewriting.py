@@ -18,6 +18,7 @@ import numpy as np
 from tomewise.language.extractive.words import stem
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalise_name
+from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, PassageId, Rewrite
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from tomewise.store.contract import Spaces
 
+Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and scores (n,), best first
 _FAMILIAR = 0.5  # from this share of its words on, a name is in the question
 _NEAREST = 200  # passages that are lifted; what is further away would get less than a thousandth
 _KEPT = 2048  # vectors of rewrites: 3 MB at 384 dimensions
@@ -151,6 +153,24 @@ class Rewriter:
             while len(self._vectors) > _KEPT:
                 self._vectors.popitem(last=False)
         return np.stack([known[text] for text in texts])
+
+
+def sort_ranking(keys: NDArray[np.int64], scores: NDArray[np.float64]) -> Ranking:
+    """Keys and scores, best first, ties by key."""
+    order = np.lexsort((keys, -scores.round(DECIMALS)))
+    return keys[order], scores[order]
+
+
+def put_first(key: int, ranking: Ranking) -> Ranking:
+    """The ranking with this passage just above all others; so the source of a name stays above what the name leads to.
+
+    Without this, a question of one step loses its passage to one that a rewrite found.
+    """
+    keys, scores = ranking
+    if keys[0] == key:
+        return ranking
+    is_other = keys != key
+    return np.append(key, keys[is_other]), np.append(scores[0] * 1.001, scores[is_other])
 
 
 def write_rewrites(question: str, leads: Sequence[Lead], names: int) -> list[tuple[int, Rewrite]]:

@@ -6,16 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.coverage import Coverage
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
 from tomewise.recall.leads import Leads
 from tomewise.recall.ranking import rank_passages
-from tomewise.recall.rewriting import Rewriter
+from tomewise.recall.rewriting import Rewriter, put_first, sort_ranking
 from tomewise.store.nearest import find_top
-from tomewise.store.records import PASSAGES
 from tomewise.types import Evidence, Scope
 
 if TYPE_CHECKING:
@@ -25,8 +22,9 @@ if TYPE_CHECKING:
 class RewrittenWalk:
     """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
 
-    The first passages of the walk lead to the rewrites. `coverage` then orders the best again. If the walk reaches
-    nothing, passages are ranked by cosine, and nothing is rewritten.
+    The first passages of the walk lead to the rewrites. `coverage` then orders the best again. What is first without
+    lifts stays first (`rewriting.put_first`). If the walk reaches nothing, passages are ranked by cosine, and nothing is
+    rewritten.
     """
 
     def __init__(
@@ -54,11 +52,10 @@ class RewrittenWalk:
         first = rank_passages(self._store, reached.keys[best].tolist(), reached.masses[best].tolist(), count)
         leads = self._leads.find_leads(query, first)
         lifts = self._rewriter.find_lifts(query, reached.vector, leads, reached.among)
-        keys, scores = lifts.add_to(reached.keys, reached.masses)
-        order = np.lexsort((keys, -scores))
-        passages = len(self._store.vectors(PASSAGES).keys)
-        keys, scores = self._coverage.reorder(query, keys[order], scores[order], passages)
-        before = reached.keys[np.lexsort((reached.keys, -reached.masses))]
-        brought = lifts.select_brought(before.tolist(), keys[:limit].tolist())
+        walked, lifted = self._coverage.reorder(
+            query, [sort_ranking(reached.keys, reached.masses), sort_ranking(*lifts.add_to(reached.keys, reached.masses))]
+        )
+        keys, scores = put_first(walked[0][0], lifted)
+        brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())
         found = replace(reached, keys=keys, masses=scores)
         return complete_evidence(self._store, found, keys[:limit], scores[:limit], limit, brought)

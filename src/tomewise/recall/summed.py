@@ -10,7 +10,7 @@ import numpy as np
 from tomewise.calls import NO_CALLS
 from tomewise.recall.leads import Leads
 from tomewise.recall.ranking import rank_passages
-from tomewise.recall.rewriting import Rewriter
+from tomewise.recall.rewriting import Rewriter, put_first, sort_ranking
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Evidence, Scope
@@ -57,15 +57,14 @@ class Summed:
         first = rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), _LEADING)
         leads = self._leads.find_leads(query, first)
         lifts = self._rewriter.find_lifts(query, vector, leads, among)
-        before = keys[np.lexsort((keys, -scores))]
-        keys, scores = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
-        if len(lifts.keys) and first:
-            top = self._store.keys_of([first[0].node]).get(first[0].node)
-            scores[keys == top] = max(scores.max(), 0) + 1e-3  # just above all others
-        after = keys[np.lexsort((keys, -scores))]
-        brought = lifts.select_brought(before.tolist(), after[:limit].tolist())
-        best = find_top(scores, limit)
-        return rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), limit, brought)
+        if not len(lifts.keys):
+            best = find_top(scores, limit)
+            return rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), limit)
+        before = sort_ranking(keys, scores)[0]
+        lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
+        keys, scores = put_first(before[0], sort_ranking(*lifted))
+        brought = lifts.select_brought(before.tolist(), keys[:limit].tolist())
+        return rank_passages(self._store, keys[:limit].tolist(), scores[:limit].tolist(), limit, brought)
 
     def _score(
         self, keys: NDArray[np.int64], vector: NDArray[np.float32], by_words: list[tuple[int, float]]
