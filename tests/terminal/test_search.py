@@ -48,8 +48,8 @@ def test_a_piece_that_a_rewritten_question_brought_says_so(command, here):
     assert find_rewrite(pieces) == {"text": REWRITE, "name": "finland", "source": "Signmark"}
     lines = command("search", QUESTION).out.splitlines()
     giver = 1 + [piece["title"] for piece in pieces].index("Signmark")
-    said = " ".join(line.strip() for line in lines).partition("asked again: ")[2]
-    assert said.startswith(f"“{REWRITE}”, “finland” from {giver}")
+    shown_after = " ".join(line.strip() for line in lines).partition("asked again: ")[2]
+    assert shown_after.startswith(f"“{REWRITE}”, “finland” from {giver}")
     assert "asked again" not in command("search", QUESTION, "-s", "hybrid:without rewriting").out
     for shown in (command("ask", QUESTION, "--trace"), command("log", "1")):
         assert f"asked again: “{REWRITE}”" in " ".join(shown.out.split())
