@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
+from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.leads import TitleLeads
 from tomewise.recall.rewriting import Rewriter, Rewriting
@@ -14,6 +15,7 @@ from tomewise.types import Retriever
 
 _UNLIMITED = 10**9  # passages
 Fusion: TypeAlias = Literal["scores", "ranks"]
+Comparisons: TypeAlias = Literal["apart", "whole"]
 
 
 def naive(kit: Kit, *, neighbours: Count = 0, limit: Count = 20, context: Count = CONTEXT) -> System:
@@ -34,6 +36,7 @@ def hybrid(
     names: Count = 8,
     temperature: Above0 = 0.05,
     drop: Weight = 0.02,
+    comparisons: Comparisons = "apart",
     neighbours: Count = 0,
     limit: Count = 20,
     context: Count = CONTEXT,
@@ -43,19 +46,27 @@ def hybrid(
     Ours: `recall.summed` adds up cosine and BM25 (`words` is the weight of the latter). `recall.rewriting` asks a
     question of several steps again with `names` names of each of the first `rewritten` passages that it names by their
     titles; `rewriting` is the weight of what these questions find. It calls no model. `fusion` "ranks" joins both
-    rankings by reciprocal ranks instead, without rewriting. `neighbours` passages before and after each hit are shown
-    as well.
+    rankings by reciprocal ranks instead, without rewriting. With `comparisons` "apart" each of the things that a question
+    compares is also searched by itself (`recall.comparing`). `neighbours` passages before and after each hit are shown as
+    well.
     """
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
     summed = Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words)
     ranked = Fused([Dense(kit.store, kit.embedder), Lexical(kit.store)])
     recalls: Mapping[Fusion, Retriever] = {"scores": summed, "ranks": ranked}
-    return answer_once(kit, recalls[fusion], limit, context, neighbours=neighbours)
+    recall = compare(recalls[fusion], comparisons)
+    return answer_once(kit, recall, limit, context, neighbours=neighbours)
 
 
 def full_context(kit: Kit) -> System:
     """Show the documents from the beginning, as much as the model's window holds, then answer."""
     return answer_once(kit, Everything(kit.store), _UNLIMITED, None)
+
+
+def compare(retriever: Retriever, comparisons: Comparisons) -> Retriever:
+    """The retriever, with a search for each of the things that a question compares, or as it is."""
+    forms: Mapping[Comparisons, Retriever] = {"apart": ComparedRecall(retriever), "whole": retriever}
+    return forms[comparisons]
 
 
 def make_rewriter(kit: Kit, weight: float, passages: int, names: int, temperature: float, drop: float) -> Rewriter:
@@ -71,5 +82,9 @@ RECIPES: Mapping[str, Recipe] = {
 }
 
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "hybrid": {"without rewriting": {"rewriting": 0.0}, "as before": {"fusion": "ranks"}},
+    "hybrid": {
+        "without rewriting": {"rewriting": 0.0},
+        "without comparisons": {"comparisons": "whole"},
+        "as before": {"fusion": "ranks", "comparisons": "whole"},
+    },
 }

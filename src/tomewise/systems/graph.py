@@ -25,7 +25,7 @@ from tomewise.recall.seeding import (
     SumOfSeeds,
 )
 from tomewise.recall.title_links import TitleLinks
-from tomewise.systems.flat import make_rewriter
+from tomewise.systems.flat import Comparisons, compare, make_rewriter
 from tomewise.systems.kit import CONTEXT, Above0, Count, Kit, Recipe, System, Together, Weight, answer_once
 from tomewise.types import Layer, Retriever
 
@@ -146,6 +146,7 @@ def associative(
     drop: Weight = 0.02,
     coverage: Weight = 1.0,
     covering: Count = 30,
+    comparisons: Comparisons = "apart",
     neighbours: Count = 0,
     limit: Count = 20,
     context: Count = CONTEXT,
@@ -156,7 +157,8 @@ def associative(
     names; links from a passage to every entity extracted from it, stronger where its title has the entity; the question
     asked again with `names` entities of each of the first `rewritten` passages (`recall.rewriting`), where `rewriting` is
     the weight of what these questions find; and of the first `covering` passages, those earlier that together hold more
-    of the question's words (`recall.coverage`). `expanded` facts also seed the passages near to the question with their
+    of the question's words (`recall.coverage`). With `comparisons` "apart" each of the things that a question compares is
+    also searched by itself (`recall.comparing`). `expanded` facts also seed the passages near to the question with their
     entities before it. `neighbours` passages before and after each hit are shown as well. One call reads `together`
     neighbouring passages.
     """
@@ -180,7 +182,7 @@ def associative(
         make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
         Coverage(kit.store, weight=coverage, reach=covering),
     )
-    return answer_once(kit, recall, limit, context, (graph,), neighbours)
+    return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), neighbours)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:
@@ -233,6 +235,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "associative": {
         "without rewriting": {"rewriting": 0.0},
         "without coverage": {"coverage": 0.0},
+        "without comparisons": {"comparisons": "whole"},
         "as before": {
             "facts": 5,
             "mention_weight": 1.0,
@@ -241,6 +244,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             "links": "equal",
             "rewriting": 0.0,
             "coverage": 0.0,
+            "comparisons": "whole",
         },
     },
 }
