@@ -231,9 +231,9 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope 
 def _print_rewrite(piece: dict[str, Any], numbers: Mapping[str, int], out: Console) -> None:
     """The rewritten question that brought a piece, and the number of the piece that gave the name in it."""
     rewrite = piece.get("rewrite")
-    if _is_dict(rewrite) and rewrite.get("text"):
+    if isinstance(rewrite, dict) and rewrite.get("text"):
         giver = numbers.get(rewrite.get("source") or "")
-        origin = f", “{rewrite['name']}” from {giver}" if giver else ""
+        origin = f", “{rewrite.get('name')}” from {giver}" if giver else ""
         out.print(f"    [dim]asked again: “{escape(_brief(rewrite['text']))}”{escape(_brief(origin))}[/dim]")
 
 
