@@ -70,9 +70,9 @@ class ComparedRecall:
 def split_comparison(question: str) -> Sequence[Part]:
     """The question for each of the things that it compares, by itself; empty if it compares none.
 
-    A question may offer a choice at its end, after a comma or colon: "..., the keeper, the doctor or the clerk?". Else two
-    names are compared where "or", "than" or "versus" stands between them, or "and" in a question that also has a word
-    like "both" or "same", or "before" or "after" in a question for yes or no.
+    A question may offer a choice at its end, after a comma or colon: "..., the keeper, the doctor or the clerk?". Else
+    two names are compared where "or", "than" or "versus" stands between them, or "and" in a question that also has a
+    word like "both" or "same", or "before" or "after" in a question for yes or no.
     """
     spans = _find_choices(question) or _find_names(question)
     if not spans:

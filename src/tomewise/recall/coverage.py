@@ -23,9 +23,9 @@ Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and sco
 class Coverage:
     """Ours: the best `reach` passages are chosen again, one after another, by score and by new words of the question.
 
-    The next passage is that with the greatest log(score / best score) + `weight` * sum of idf(w), over the content words
-    w of the question that it holds and no chosen passage does. idf(w) = log(1 + P / (1 + df(w))), where df(w) of P
-    passages hold w, scaled to sum 1 over the question. What holds a word is what the lexical index finds by it.
+    The next passage is that with the greatest log(score / best score) + `weight` * sum of idf(w), over the content
+    words w of the question that it holds and no chosen passage does. idf(w) = log(1 + P / (1 + df(w))), where df(w) of
+    P passages hold w, scaled to sum 1 over the question. What holds a word is what the lexical index finds by it.
     """
 
     def __init__(self, store: Readable, *, weight: float = 1.0, reach: int = 30) -> None:
@@ -44,7 +44,10 @@ class Coverage:
         holds = np.array([np.isin(reached, found) for _, found in holders], np.bool_).reshape(-1, len(reached))
         passages = len(self._store.vectors(PASSAGES).keys)
         weights = self._weight * weigh_words([count for count, _ in holders], passages)
-        return [self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self._reach])], weights) for ranking in rankings]
+        return [
+            self._choose(ranking, holds[:, np.searchsorted(reached, ranking[0][: self._reach])], weights)
+            for ranking in rankings
+        ]
 
     def _choose(self, ranking: Ranking, holds: NDArray[np.bool_], weights: NDArray[np.float64]) -> Ranking:
         keys, scores = ranking

@@ -39,8 +39,8 @@ class Rewriting:
     """The constants of rewriting.
 
     A passage gets up to `weight`, and e times less for each `temperature` by which another is nearer. The first
-    `passages` give up to `names` names each, or half as many where the embedder is slow. `drop` is taken off a cosine for
-    each rank of the passage that gave the name.
+    `passages` give up to `names` names each, or half as many where the embedder is slow. `drop` is taken off a cosine
+    for each rank of the passage that gave the name.
     """
 
     weight: float
@@ -177,8 +177,8 @@ def write_rewrites(question: str, leads: Sequence[Lead], names: int) -> list[tup
     """The rewrites of a question, each once, with the rank of the lead that gave the name.
 
     The first known word of the normalised question is replaced by the name, and the other known words are left out; if
-    none is known, the name comes in front. Of each lead count the first `names` names whose content words are not in the
-    question, by more than half.
+    none is known, the name comes in front. Of each lead count the first `names` names that the question does not
+    already have: at most half of their content words are in it.
     """
     words = normalise_name(question).split()
     in_question = take_stems(question)

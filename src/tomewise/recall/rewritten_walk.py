@@ -23,8 +23,8 @@ class RewrittenWalk:
     """Ours: a passage's score is its mass relative to the greatest, plus its lift (`rewriting.Rewriter`).
 
     The first passages of the walk lead to the rewrites. `coverage` then orders the best again. What is first without
-    lifts stays first (`rewriting.put_first`). If the walk reaches nothing, passages are ranked by cosine, and nothing is
-    rewritten.
+    lifts stays first (`rewriting.put_first`). If the walk reaches nothing, passages are ranked by cosine, and nothing
+    is rewritten.
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class RewrittenWalk:
         leads = self._leads.find_leads(query, first)
         lifts = self._rewriter.find_lifts(query, reached.vector, leads, reached.among)
         walked, lifted = self._coverage.reorder(
-            query, [sort_ranking(reached.keys, reached.masses), sort_ranking(*lifts.add_to(reached.keys, reached.masses))]
+            query,
+            [sort_ranking(reached.keys, reached.masses), sort_ranking(*lifts.add_to(reached.keys, reached.masses))],
         )
         keys, scores = put_first(walked[0][0], lifted)
         brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())

@@ -46,9 +46,9 @@ def hybrid(
     Ours: `recall.summed` adds up cosine and BM25 (`words` is the weight of the latter). `recall.rewriting` asks a
     question of several steps again with `names` names of each of the first `rewritten` passages that it names by their
     titles; `rewriting` is the weight of what these questions find. It calls no model. `fusion` "ranks" joins both
-    rankings by reciprocal ranks instead, without rewriting. With `comparisons` "apart" each of the things that a question
-    compares is also searched by itself (`recall.comparing`). `neighbours` passages before and after each hit are shown as
-    well.
+    rankings by reciprocal ranks instead, without rewriting. With `comparisons` "apart" each of the things that a
+    question compares is also searched by itself (`recall.comparing`). `neighbours` passages before and after each hit
+    are shown as well.
     """
     rewriter = make_rewriter(kit, rewriting, rewritten, names, temperature, drop)
     summed = Summed(kit.store, kit.embedder, TitleLeads(), rewriter, words=words)

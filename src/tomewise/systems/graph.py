@@ -151,16 +151,16 @@ def associative(
     limit: Count = 20,
     context: Count = CONTEXT,
 ) -> System:
-    """Walk the graph from the question's facts and names, ask again with the names that the first passages hold, answer.
+    """Walk the graph from facts and names, ask again with the names that the first passages hold, then answer.
 
     Our own system; it calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question
     names; links from a passage to every entity extracted from it, stronger where its title has the entity; the question
-    asked again with `names` entities of each of the first `rewritten` passages (`recall.rewriting`), where `rewriting` is
-    the weight of what these questions find; and of the first `covering` passages, those earlier that together hold more
-    of the question's words (`recall.coverage`). With `comparisons` "apart" each of the things that a question compares is
-    also searched by itself (`recall.comparing`). `expanded` facts also seed the passages near to the question with their
-    entities before it. `neighbours` passages before and after each hit are shown as well. One call reads `together`
-    neighbouring passages.
+    asked again with `names` entities of each of the first `rewritten` passages (`recall.rewriting`), where `rewriting`
+    is the weight of what these questions find; and of the first `covering` passages, those earlier that together hold
+    more of the question's words (`recall.coverage`). With `comparisons` "apart" each of the things that a question
+    compares is also searched by itself (`recall.comparing`). `expanded` facts also seed the passages near to the
+    question with their entities before it. `neighbours` passages before and after each hit are shown as well. One call
+    reads `together` neighbouring passages.
     """
     graph = make_graph(kit, extraction, together)
     weighings: Mapping[str, Weigh | None] = {"by title": TitleLinks(kit.store, graph.names).weigh, "equal": None}

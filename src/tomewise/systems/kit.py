@@ -15,6 +15,7 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.neighbours import Neighbours
 from tomewise.loops.once import Once
+from tomewise.recall.follow_up import FollowedUp
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
 if TYPE_CHECKING:
@@ -83,6 +84,24 @@ def once(
     """One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as well."""
     recall = find_recall("this System", recall)
     return answer_once(kit, recall.retriever, limit, context, recall.layers, neighbours)
+
+
+def rewrite(
+    kit: Kit,
+    recall: Recall | System,
+    *,
+    shown: Positive = 5,
+    neighbours: Count = 0,
+    limit: Count = 20,
+    context: Count = CONTEXT,
+) -> System:
+    """A second search with a question that the model writes from the first `shown` pieces found; then the answer.
+
+    `recall.follow_up`: one call before the answer. `neighbours` passages before and after each hit are shown as well.
+    """
+    recall = find_recall("this System", recall)
+    retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
+    return answer_once(kit, retriever, limit, context, recall.layers, neighbours)
 
 
 def answer_once(
