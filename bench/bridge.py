@@ -1,6 +1,6 @@
 """Recall of systems by name: on questions of several steps, of one step, on comparisons, and on texts without titles.
 
-    python bench/bridge.py [--only musique steps comparisons qmsum sample] [--passages 2000] [SYSTEM ...]
+    python bench/bridge.py [SYSTEM ...] [--only musique steps comparisons qmsum sample] [--passages 500]
 
 A SYSTEM is written as for `tome eval run`: `associative`, `hybrid:as before`, `associative facts=3`. Data are those of
 `../shared/data`; bundled embedder, extractive model. The tomes are made once and kept under `bench/out/bridge`.
