@@ -139,8 +139,24 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A question that recall asked besides the one it was given.
+
+    `text` is that question. `name` stands in it in place of the words that described the thing, and comes from the
+    passage `source`. Of one part of a comparison, `name` is the thing that it asks about. What is not known is empty.
+    """
+
+    text: str
+    name: str = ""
+    source: PassageId = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One text that recall found for a question."""
+    """One text that recall found for a question.
+
+    `rewrite` is the rewritten question that brought it to its place; None where the question itself did.
+    """
 
     node: NodeId  # stable, derived from content, so equal evidence is equal everywhere
     layer: str  # "passages", "tree", "episodes", "schemata", "gists", "facts"
@@ -149,6 +165,7 @@ class Evidence:
     sources: tuple[PassageId, ...]  # the passages it rests on, in document order
     title: str = ""
     place: Place = Place()  # of a passage; empty for evidence made from several
+    rewrite: Rewrite | None = None
 
     def __repr__(self) -> str:
         return describe_object(self, self.text, layer=self.layer, score=round(self.score, 4), sources=len(self.sources))

@@ -73,6 +73,7 @@ GIVEN: dict[str, list[BaseModel]] = {
         roles.EvolveIn(question="Who?", subqueries=["Who?"], points=[POINT], replaces_entities=True),
     ],
     "merge_points": [roles.MergePointsIn(question=HOSTILE, points=[POINT, POINT])],
+    "follow_up": [roles.FollowUpIn(question=HOSTILE, evidence=[SHOWN])],
     "think": [roles.ThinkIn(question=HOSTILE, evidence=[SHOWN], thoughts=[HOSTILE]), roles.ThinkIn(question="Who?")],
     "step": [roles.StepIn(question=HOSTILE, asked=["p"], findings=[HOSTILE]), roles.StepIn(question="Who?")],
     "shorten": [roles.ShortenIn(text=HOSTILE, title="T", before=HOSTILE), roles.ShortenIn(text=HOSTILE)],

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 from mcp.types import CallToolResult, ResourceTemplateReference
+from tests import bridges
 from tests.conftest import Ran
 from tests.mcp_server.mcp_tomes import QUESTION, call, connect, fail, make_tome, name_document, read_text
 from tests.tome.paid_tome import pretend_paid
@@ -112,6 +113,15 @@ async def test_read_goes_through_a_whole_document_by_what_each_reply_says(story:
             arguments = {"document": "story", "start": part["end"]} if part["rest"] else {}
             assert not arguments or f"start={part['end']}" in read_text(result)
     assert read == TEXT
+
+
+async def test_search_says_which_rewritten_question_brought_a_piece(here: Path) -> None:
+    with Tome.open(here / "lands.tome", embedder="hash") as tome:
+        tome.add(*bridges.DOCUMENTS)
+    async with connect(here / "lands.tome") as client:
+        found = await client.call_tool("search", {"query": bridges.QUESTION, "limit": 5})
+    assert bridges.find_rewrite((found.structured_content or {})["pieces"]) == bridges.REWRITE
+    assert f'title="Finland" rewrite="{bridges.REWRITE}"' in read_text(found).replace(' place="part 1"', "")
 
 
 async def test_search_says_how_to_get_what_does_not_fit(story: Path) -> None:

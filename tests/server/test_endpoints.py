@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+from tests import bridges
 from tests.server.served import Served, serve
+
+from tomewise.tome.tome import Tome
 
 QUESTION = "Who put out the light?"
 
@@ -106,6 +109,20 @@ def test_a_search_and_an_estimate(served: Served):
     assert found[0]["sources"][0]["document"] == "letter"
     costs = served.post("/api/tomes/novel/estimate", {"system": "cogitorag"}).json()
     assert costs["total"]["calls"] >= 1
+
+
+def test_a_search_and_a_trace_say_which_rewritten_question_brought_a_piece(here):
+    (here / "lib").mkdir()
+    with Tome.open(here / "lib" / "lands.tome", embedder="hash") as tome:
+        tome.add(*bridges.DOCUMENTS)
+    with serve(here, "--root", "lib") as running:
+        found = running.post("/api/tomes/lands/search", {"query": bridges.QUESTION}).json()["evidence"]
+        number = running.post("/api/tomes/lands/ask", {"question": bridges.QUESTION}).json()["trace"]
+        events = running.http.get(f"/api/tomes/lands/traces/{number}").json()["events"]
+    shown = next(event["detail"]["evidence"] for event in events if event["name"] == "retrieved")
+    for pieces in (found, shown):
+        expected = {"text": bridges.REWRITE, "name": "finland", "source": "Signmark"}
+        assert bridges.find_rewrite(pieces) == expected
 
 
 def test_traces_are_listed_shown_and_deleted(served: Served):

@@ -350,6 +350,11 @@ class PlainStore:
         found = [(key, score) for key, score in scores.items() if allowed is None or key in allowed]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
+    def find_holders(self, words: Iterable[str], among: Any) -> list[tuple[int, Any]]:
+        texts = {key: set(_split(passage.content)) for key, passage in self._read().passages.items()}
+        holders = [[key for key in sorted(texts) if texts[key].intersection(_split(word))] for word in words]
+        return [(len(keys), np.array([key for key in keys if key in among], np.int64)) for keys in holders]
+
     # ------------------------------------------------------------ records
 
     def meta(self, key: str) -> str | None:

@@ -9,7 +9,7 @@ from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.evolve import Evolve
 from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
-from tomewise.recall.diffusion import Diffusion
+from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.tree_search import TreeTraversal
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.comorag import probe
@@ -47,7 +47,7 @@ def test_the_recall_of_one_system_in_a_loop(kit, text, loop, layers):
 
 
 def test_the_settings_of_both_reach_their_parts(kit):
-    assert isinstance(assemble("associative+probe", kit).retriever, Diffusion)
+    assert isinstance(assemble("associative+probe", kit).retriever, ComparedRecall)
     assert isinstance(assemble("raptor+once", kit, search="traversal").retriever, TreeTraversal)
     settings = list_settings(find_recipe("raptor+probe"))
     assert list(settings) == ["search", "probes", "cycles", "limit", "context"]

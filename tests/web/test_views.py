@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import bridges
 from tests.server.served import Served, serve
 from tests.web.conftest import KEEPER, make_library
 from tests.web.pages import NARROW, WIDE, Visit, expect, link
@@ -111,6 +112,43 @@ def test_a_long_trace_draws_its_details_when_they_are_opened(visitor: Callable[.
     events, elements = page.evaluate(drawn)
     assert events == 500
     assert elements < 20 * 500
+
+
+def test_evidence_says_which_rewritten_question_brought_it(visitor: Callable[..., Visit], tmp_path: Path):
+    (tmp_path / "lib").mkdir()
+    with Tome.open(tmp_path / "lib" / "lands.tome", embedder="hash") as tome:
+        tome.add(*bridges.DOCUMENTS)
+        tome.ask(bridges.QUESTION, system="hybrid")
+    with serve(tmp_path, "--root", "lib") as running:
+        for size in (WIDE, NARROW):
+            page = visitor(running.url, size=size).enter(link("lands", "history/1"))
+            page.locator(".event summary").first.click()
+            expect(page.locator(".rewrite")).to_have_count(1)
+            expect(page.locator(".rewrite")).to_have_text(
+                f"asked again: “{bridges.REWRITE}”, with a name from Signmark"
+            )
+            expect(page.locator(".evidence li", has=page.locator(".rewrite")).locator(".source")).to_contain_text(
+                "Finland"
+            )
+            expect(page.locator(".rewrite b")).to_have_text("finland")
+            inside = "(box) => box.getBoundingClientRect().right <= document.documentElement.clientWidth"
+            assert page.locator(".rewrite").evaluate(inside)
+
+
+@pytest.mark.parametrize("rewrite", ["null", "3", "{}", '{"text": 4}', '{"text": "asked", "name": {}, "source": []}'])
+def test_a_rewrite_of_another_form_leaves_the_evidence_as_it_is(visitor: Callable[..., Visit], rewrite: str):
+    page = visitor().enter()
+    shown = page.evaluate(
+        """async (rewrite) => {
+      const {html, render} = await import("./assets/parts.js");
+      const {EvidenceList} = await import("./assets/trace.js");
+      const box = document.body.appendChild(document.createElement("div"));
+      render(html`<${EvidenceList} evidence=${[{text: "The tide turned.", rewrite: JSON.parse(rewrite)}]} />`, box);
+      return box.textContent;
+    }""",
+        rewrite,
+    )
+    assert "The tide turned." in shown
 
 
 def test_the_evidence_of_a_small_trace_has_its_text_and_leads_to_it(visitor: Callable[..., Visit], tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from tomewise.place import as_plain_data
 from tomewise.types import Event, Evidence
@@ -35,7 +36,7 @@ def make_stop_event(reason: str, step: int) -> Event:
 
 
 def as_event_detail(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
-    """Evidence as an event holds it."""
+    """Evidence as an event holds it; `rewrite` only where a rewritten question brought it."""
     return [
         {
             "node": piece.node,
@@ -44,6 +45,7 @@ def as_event_detail(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
             "title": piece.title,
             "place": as_plain_data(piece.place),
             "text": piece.text,
+            **({"rewrite": asdict(piece.rewrite)} if piece.rewrite else {}),
         }
         for piece in evidence
     ]

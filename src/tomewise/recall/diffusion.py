@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ from tomewise.recall.seeding import GraphQuestion, Seeding
 from tomewise.recall.walk import VisitedNodes, Walk
 from tomewise.store.nearest import find_top
 from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Scope
+from tomewise.types import Embedder, Evidence, LanguageModel, Retriever, Rewrite, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,7 +112,9 @@ class Diffusion:
         """The `limit` best passages; scores are masses relative to the best, or cosine - 1 if the walk missed them."""
         reached = await self.spread(query, within)
         best = find_top(reached.masses, limit)
-        return await asyncio.to_thread(_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit)
+        return await asyncio.to_thread(
+            complete_evidence, self._store, reached, reached.keys[best], reached.masses[best], limit
+        )
 
     async def spread(self, query: str, within: Scope | None = None) -> ReachedPassages:
         """All passages within that the walk from this question reaches. If there are none, this records a fallback."""
@@ -172,7 +175,7 @@ class CogniRank:
         exists = order[np.isin(keys[order], known)]  # a passage may have been removed since
         scores = cognirank(masses[exists], cosines, blend=self._blend)
         best = find_top(scores, limit)
-        return _evidence(self._store, reached, keys[exists][best], scores[best], limit)
+        return complete_evidence(self._store, reached, keys[exists][best], scores[best], limit)
 
 
 class DecomposedRecall:
@@ -228,11 +231,16 @@ def _load_walk() -> None:
     Walk(CsrGraph.from_edges(2, [0], [1], [1.0])).push([0], [1.0])
 
 
-def _evidence(
-    store: Readable, reached: ReachedPassages, keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
+def complete_evidence(
+    store: Readable,
+    reached: ReachedPassages,
+    keys: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    limit: int,
+    rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
 ) -> list[Evidence]:
     """The best passages; if they are fewer than `limit`, the nearest of those within that were not reached follow."""
-    found = rank_passages(store, keys.tolist(), scores.tolist(), limit)
+    found = rank_passages(store, keys.tolist(), scores.tolist(), limit, rewrites)
     if len(found) >= limit:
         return found
     wanted = limit - len(found) + len(reached.keys)

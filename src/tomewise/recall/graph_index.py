@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import SpaceRows, Spaces
 
 Links = Literal["facts", "extracted"]
+Weigh = Callable[["NDArray[np.int64]", "NDArray[np.int64]"], "NDArray[np.float64]"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +48,18 @@ class GraphIndexes:
     those in its facts, as in HippoRAG 2, or all that were extracted from it. A fact's edge weighs the number of
     passages that state the fact, a link weighs 1, a synonym edge its cosine; parallel edges add up. `between`
     multiplies the edges between entities. 2 gives the weights of HippoRAG 2's released code, which stores each such
-    edge in both directions.
+    edge in both directions. `weigh` gives links other weights than 1, from the keys of entities (n,) and passages (n,).
     """
 
     def __init__(
-        self, store: Spaces, graph: str, *, links: Links = "facts", between: float = 1.0, restart: float = 0.5
+        self,
+        store: Spaces,
+        graph: str,
+        *,
+        links: Links = "facts",
+        between: float = 1.0,
+        restart: float = 0.5,
+        weigh: Weigh | None = None,
     ) -> None:
         self._store = store
         edges = (f"ends:{graph}", f"seen-in:facts:{graph}", f"seen-in:entities:{graph}", f"synonyms:{graph}")
@@ -59,6 +67,7 @@ class GraphIndexes:
         self._links = links
         self._between = between
         self._restart = restart
+        self._weigh = weigh
         self._guard = threading.Lock()
         self._cache: tuple[Mapping[str, int], GraphIndex] | None = None
 
@@ -93,6 +102,9 @@ class GraphIndexes:
             links = _distinct_links(heads[source_facts], tails[source_facts], source_passages, len(passages))
         else:
             links = entity_at[_keys(entity_sources[:, 0])], passage_at[_keys(entity_sources[:, 1])]
+        link_weights = np.ones(len(links[0]))
+        if self._weigh is not None:
+            link_weights = self._weigh(entities[links[0]], passages[links[1]])
         source_counts = np.bincount(source_facts, minlength=len(facts)).astype(np.float64)
         is_edge = (source_counts > 0) & (heads != tails)
         size = len(entities) + len(passages)
@@ -100,9 +112,7 @@ class GraphIndexes:
             size,
             np.concatenate((heads[is_edge], links[0], entity_at[_keys(synonyms[:, 0])])),
             np.concatenate((tails[is_edge], links[1] + np.int32(len(entities)), entity_at[_keys(synonyms[:, 1])])),
-            np.concatenate(
-                (self._between * source_counts[is_edge], np.ones(len(links[0])), self._between * synonyms[:, 2])
-            ),
+            np.concatenate((self._between * source_counts[is_edge], link_weights, self._between * synonyms[:, 2])),
         )
         return GraphIndex(
             entities=entities,

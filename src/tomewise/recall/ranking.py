@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tomewise.store.nearest import DECIMALS
-from tomewise.types import Evidence, Passage
+from tomewise.types import Evidence, Passage, Rewrite
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
 
-def rank_passages(store: Texts, keys: Sequence[int], scores: Iterable[float], limit: int) -> list[Evidence]:
-    """The `limit` best passages as evidence, ties by id."""
+def rank_passages(
+    store: Texts,
+    keys: Sequence[int],
+    scores: Iterable[float],
+    limit: int,
+    rewrites: Mapping[int, Rewrite] = MappingProxyType({}),
+) -> list[Evidence]:
+    """The `limit` best passages as evidence, ties by id. `rewrites` has the keys of those that a rewrite brought."""
     passages = store.passages(keys)
     found = [
-        as_evidence(passages[key], round(float(score), DECIMALS))
+        as_evidence(passages[key], round(float(score), DECIMALS), rewrites.get(key))
         for key, score in zip(keys, scores, strict=True)
         if key in passages
     ]
     return sorted(found, key=lambda evidence: (-evidence.score, evidence.node))[:limit]
 
 
-def as_evidence(passage: Passage, score: float) -> Evidence:
+def as_evidence(passage: Passage, score: float, rewrite: Rewrite | None = None) -> Evidence:
     """A passage as evidence."""
     return Evidence(
         node=passage.id,
@@ -33,6 +40,7 @@ def as_evidence(passage: Passage, score: float) -> Evidence:
         sources=(passage.id,),
         title=passage.title,
         place=passage.place,
+        rewrite=rewrite,
     )
 
 

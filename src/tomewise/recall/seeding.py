@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
+from tomewise.recall.mentions import find_named_entities
 from tomewise.store.key_places import find_places, find_places_of_known
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Scope
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Readable, Texts
 
 Seeds = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # vertices, weights
-_LONGEST = 10  # words of the longest entity names that are looked for in a question
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,11 +70,7 @@ class CogitoSeeds:
 
 
 class MentionSeeds:
-    """Ours: entities that the question names; the weight is 1 / (passages linked to the entity).
-
-    A run of words of the question counts if it is the name of an entity, if no longer such name contains it, and if one
-    of its words, other than the question's first, is capitalised or has a digit.
-    """
+    """Ours: entities that the question names (`mentions`); each weighs `weight` / (passages linked to the entity)."""
 
     def __init__(self, store: Texts, names: GraphNames, *, weight: float = 1.0) -> None:
         self._store = store
@@ -84,25 +79,12 @@ class MentionSeeds:
 
     async def find_seeds(self, question: GraphQuestion, index: GraphIndex) -> Seeds:
         """The entities named; calls no model."""
-        keys = np.array(sorted(await asyncio.to_thread(self._find_mentions, question.text)), np.int64)
+        named = await asyncio.to_thread(find_named_entities, self._store, self._names, question.text)
+        keys = np.array(sorted(named), np.int64)
         among = await asyncio.to_thread(self._store.keys_within, question.within, self._names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
         vertices = find_places(keys, index.entities)
         return vertices, self._weight / np.maximum(1, index.spread[vertices])
-
-    def _find_mentions(self, question: str) -> set[int]:
-        words = _words(question)
-        name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
-        runs = {
-            (start, end): self._names.entity(normalise_name(" ".join(words[start:end])))
-            for start in range(len(words))
-            for end in range(start + 1, min(len(words), start + _LONGEST) + 1)
-            if any(start <= place < end for place in name_words)
-        }
-        keys = self._store.keys_of(set(runs.values()))
-        found = [run for run, node in runs.items() if node in keys]
-        longest = [run for run in found if not any(_is_inside(run, longer) for longer in found)]
-        return {keys[runs[run]] for run in longest}
 
 
 class PassageSeeds:
@@ -190,24 +172,3 @@ def _nearest_passages(
     nearest = store.nearest(PASSAGES, vectors, keep, among=store.keys_within(within))
     vertices, is_known = find_places_of_known(nearest.keys, index.passages)
     return vertices + len(index.entities), nearest.scale()[is_known]
-
-
-def _words(question: str) -> list[str]:
-    """The question split where `normalise_name` puts a space, with its capitals kept: `Wesson's` is two words."""
-    signs = (
-        sign
-        if sign.isalnum() or unicodedata.category(sign)[0] == "M"
-        else ""
-        if unicodedata.category(sign) == "Cf"
-        else " "
-        for sign in unicodedata.normalize("NFKC", question)
-    )
-    return "".join(signs).split()
-
-
-def _looks_like_name(word: str) -> bool:
-    return word[0].isupper() or any(sign.isdigit() for sign in word)
-
-
-def _is_inside(run: tuple[int, int], longer: tuple[int, int]) -> bool:
-    return run != longer and longer[0] <= run[0] and run[1] <= longer[1]

@@ -58,7 +58,10 @@ class AnswerResult(Result):
 
 
 class Piece(BaseModel):
-    """A piece of evidence and the passages that it rests on."""
+    """A piece of evidence and the passages that it rests on.
+
+    `rewrite` is the question that recall asked besides the query, if that brought the piece; else it is empty.
+    """
 
     node: str
     layer: str
@@ -67,6 +70,7 @@ class Piece(BaseModel):
     place: dict[str, Any]
     text: str
     sources: list[Source]
+    rewrite: str
 
 
 class SearchResult(Result):

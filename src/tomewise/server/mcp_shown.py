@@ -67,7 +67,8 @@ def show_passage(passage: Passage) -> NearPassage:
 def show_piece(piece: Mapping[str, Any]) -> Piece:
     """A piece of `tome search --json`."""
     sources = [{**source, "document": show_name(source["document"])} for source in piece["sources"][:_MOST_SOURCES]]
-    return Piece.model_validate({**piece, **_neutralise(piece, "text"), "sources": sources})
+    rewrite = cut_text(piece["rewrite"]["text"], _ITEM_BYTES // 4) if piece["rewrite"] else ""
+    return Piece.model_validate({**piece, **_neutralise(piece, "text"), "sources": sources, "rewrite": rewrite})
 
 
 def show_record(record: DocumentRecord) -> DocumentEntry:
@@ -127,7 +128,8 @@ def _fence_source(source: QuotedText | NearPassage, text: str, **more: object) -
 def _fence_piece(piece: Piece) -> str:
     sources = " ".join(source.passage for source in piece.sources)
     place = describe_place(read_plain_data(piece.place))
-    return fence(piece.text, "evidence", layer=piece.layer, passages=sources, title=piece.title, place=place)
+    names = {"layer": piece.layer, "passages": sources, "title": piece.title, "place": place}
+    return fence(piece.text, "evidence", **names, rewrite=piece.rewrite)
 
 
 def _neutralise(source: Mapping[str, Any], text: str) -> dict[str, Any]:

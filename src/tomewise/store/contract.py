@@ -194,6 +194,13 @@ class Words(Protocol):
         """Keys of the passages within a scope with their BM25 scores over the whole tome, best first."""
         ...
 
+    def find_holders(self, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
+        """For each word, how many passages of the tome hold it, and the keys of those of `among` that do, ascending.
+
+        What holds a word is what `lexical` finds by it.
+        """
+        ...
+
 
 class Records(Protocol):
     """Settings, what each layer has taken in, builds, sessions, and the traces of questions."""

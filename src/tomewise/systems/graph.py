@@ -10,9 +10,12 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import Calls, Style
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.recall.carriers import SelectedFacts, WithGists
+from tomewise.recall.coverage import Coverage
 from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, walk_one_step, walk_to_end
-from tomewise.recall.graph_index import GraphIndexes
+from tomewise.recall.graph_index import GraphIndexes, Weigh
+from tomewise.recall.leads import GraphLeads
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
+from tomewise.recall.rewritten_walk import RewrittenWalk
 from tomewise.recall.seeding import (
     CogitoSeeds,
     ExpandedPassageSeeds,
@@ -21,7 +24,9 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.systems.kit import CONTEXT, Count, Kit, Recipe, System, Together, Weight, answer_once
+from tomewise.recall.title_links import TitleLinks
+from tomewise.systems.flat import Comparisons, compare, make_rewriter
+from tomewise.systems.kit import CONTEXT, Above0, Count, Kit, Recipe, System, Together, Weight, answer_once
 from tomewise.types import Layer, Retriever
 
 # How many pieces of another carrier use about as many tokens as a passage with its gist.
@@ -127,24 +132,41 @@ def associative(
     *,
     extraction: Extraction = "facts",
     together: Together = 1,
-    facts: Count = 5,
-    expanded: Count = 3,
-    mention_weight: Weight = 1.0,
+    facts: Count = 3,
+    mention_weight: Weight = 8.0,
     passage_weight: Weight = 0.05,
     seeded: Count = 200,
+    expanded: Count = 0,
+    restart: Weight = 0.3,
+    links: Literal["by title", "equal"] = "by title",
+    rewriting: Weight = 0.7,
+    rewritten: Count = 3,
+    names: Count = 8,
+    temperature: Above0 = 0.05,
+    drop: Weight = 0.02,
+    coverage: Weight = 1.0,
+    covering: Count = 30,
+    comparisons: Comparisons = "apart",
     neighbours: Count = 0,
     limit: Count = 20,
     context: Count = CONTEXT,
 ) -> System:
-    """Walk the graph from facts, from names in the question, and from passages near to the question plus its facts.
+    """Walk the graph from facts and names, ask again with the names that the first passages hold, then answer.
 
     Our own system; it calls no model before the answer. It adds to HippoRAG 2: seeds for entities that the question
-    names; passage seeds for the question expanded with the entities of its best facts; links from a passage to every
-    entity extracted from it. `neighbours` passages before and after each hit are shown as well. One call reads
-    `together` neighbouring passages.
+    names; links from a passage to every entity extracted from it, stronger where its title has the entity; the question
+    asked again with `names` entities of each of the first `rewritten` passages (`recall.rewriting`), where `rewriting`
+    is the weight of what these questions find; and of the first `covering` passages, those earlier that together hold
+    more of the question's words (`recall.coverage`). With `comparisons` "apart" each of the things that a question
+    compares is also searched by itself (`recall.comparing`). `expanded` facts also seed the passages near to the
+    question with their entities before it. `neighbours` passages before and after each hit are shown as well. One call
+    reads `together` neighbouring passages.
     """
     graph = make_graph(kit, extraction, together)
-    indexes = GraphIndexes(kit.store, graph.names.instance, links="extracted", between=2.0)
+    weighings: Mapping[str, Weigh | None] = {"by title": TitleLinks(kit.store, graph.names).weigh, "equal": None}
+    indexes = GraphIndexes(
+        kit.store, graph.names.instance, links="extracted", between=2.0, restart=restart, weigh=weighings[links]
+    )
     seeding = SumOfSeeds(
         [
             HippoSeeds(),
@@ -153,8 +175,14 @@ def associative(
         ]
     )
     linking = NearestFacts(kit.store, graph.names.instance, limit=facts)
-    recall = Diffusion(kit.store, kit.embedder, indexes, linking, seeding)
-    return answer_once(kit, recall, limit, context, (graph,), neighbours)
+    recall = RewrittenWalk(
+        kit.store,
+        Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
+        GraphLeads(kit.store, graph.names),
+        make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
+        Coverage(kit.store, weight=coverage, reach=covering),
+    )
+    return answer_once(kit, compare(recall, comparisons), limit, context, (graph,), neighbours)
 
 
 def make_graph(kit: Kit, extraction: Extraction, together: int, source: str = "passages") -> GraphLayer:
@@ -203,5 +231,20 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "answer from passages": {"carrier": "passages"},
         "answer from what gists add": {"carrier": "passages and what gists add"},
         "answer from triples": {"carrier": "triples"},
+    },
+    "associative": {
+        "without rewriting": {"rewriting": 0.0},
+        "without coverage": {"coverage": 0.0},
+        "without comparisons": {"comparisons": "whole"},
+        "as before": {
+            "facts": 5,
+            "mention_weight": 1.0,
+            "expanded": 3,
+            "restart": 0.5,
+            "links": "equal",
+            "rewriting": 0.0,
+            "coverage": 0.0,
+            "comparisons": "whole",
+        },
     },
 }

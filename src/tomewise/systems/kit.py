@@ -15,6 +15,7 @@ from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.neighbours import Neighbours
 from tomewise.loops.once import Once
+from tomewise.recall.follow_up import FollowedUp
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Count: TypeAlias = Annotated[int, Field(ge=0)]  # a setting: a whole number from 0 up
 Positive: TypeAlias = Annotated[int, Field(ge=1)]  # a setting: a whole number from 1 up
 Weight: TypeAlias = Annotated[float, Field(ge=0)]  # a setting: a number from 0 up
+Above0: TypeAlias = Annotated[float, Field(gt=0)]  # a setting: a number above 0
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]  # a setting: a number from 0 to 1
 Together: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOGETHER)]  # a setting: neighbouring passages in one call
 CONTEXT = 6000  # tokens of evidence shown to the answering role; the default of every system
@@ -82,6 +84,24 @@ def once(
     """One answer from what was retrieved once; `neighbours` passages before and after each hit are shown as well."""
     recall = find_recall("this System", recall)
     return answer_once(kit, recall.retriever, limit, context, recall.layers, neighbours)
+
+
+def rewrite(
+    kit: Kit,
+    recall: Recall | System,
+    *,
+    shown: Positive = 5,
+    neighbours: Count = 0,
+    limit: Count = 20,
+    context: Count = CONTEXT,
+) -> System:
+    """A second search with a question that the model writes from the first `shown` pieces found; then the answer.
+
+    `recall.follow_up`: one call before the answer. `neighbours` passages before and after each hit are shown as well.
+    """
+    recall = find_recall("this System", recall)
+    retriever = FollowedUp(recall.retriever, kit.model, shown=shown)
+    return answer_once(kit, retriever, limit, context, recall.layers, neighbours)
 
 
 def answer_once(

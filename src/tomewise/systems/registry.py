@@ -12,7 +12,7 @@ from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names, refuse_hidden
 from tomewise.systems import auto, cam, comorag, flat, graph, hgmem, readers, relay, tree
 from tomewise.systems.compose import Loop, compose
-from tomewise.systems.kit import Kit, Recipe, System, once
+from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
@@ -30,6 +30,7 @@ _OWN: Mapping[str, Recipe] = {
 # Each goes around the recall of any system.
 LOOPS: Mapping[str, Loop] = {
     "once": once,
+    "rewrite": rewrite,
     "probe": comorag.probe,
     "evolve": hgmem.evolve,
     "relay": relay.relay,
@@ -39,9 +40,10 @@ LOOPS: Mapping[str, Loop] = {
 # The pairs that papers and our tables compare.
 _NAMED = (
     *("raptor+probe", "hipporag2+probe", "hybrid+probe"),
-    *("raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
+    *("associative+rewrite", "raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    **flat.ABLATIONS,
     **graph.ABLATIONS,
     **tree.ABLATIONS,
     **cam.ABLATIONS,

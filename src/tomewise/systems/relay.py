@@ -15,7 +15,7 @@ from tomewise.loops.ledger_reading import LedgerReading
 from tomewise.loops.ledger_relay import LedgerRelay
 from tomewise.loops.note_notebook import NoteReading
 from tomewise.loops.relay import Relay
-from tomewise.systems.flat import hybrid_recall
+from tomewise.systems.flat import hybrid
 from tomewise.systems.kit import Count, Kit, Positive, Recall, Recipe, Share, System, Weight, find_recall
 
 CHUNK = 64_000  # tokens
@@ -63,7 +63,7 @@ def cosmir(kit: Kit, **settings: Any) -> System:
     Deviations: the ledger forgets after the inference, not before it. A wave without a new fact has neither inference
     nor refinement. Waves, order by relevance and recovery are ours.
     """
-    return relay(kit, Recall(retriever=hybrid_recall(kit)), **settings)
+    return relay(kit, hybrid(kit), **settings)
 
 
 _of_relay = inspect.signature(relay)

@@ -16,7 +16,7 @@ from tomewise.terminal.plain import escape, name_document
 from tomewise.tome.scopes import describe_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -176,6 +176,7 @@ def print_event(event: Event, out: Console) -> None:
     for piece in evidence[:_PIECES]:
         score, kind = _describe_piece(piece)
         out.print(f"    [dim]{score:.3f} {escape(kind)}[/dim] {escape(_brief(piece.get('text') or '', 100))}")
+        _print_rewrite(piece, {}, out)
     if len(evidence) > _PIECES:
         out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
 
@@ -216,6 +217,7 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope 
         out.print(f"[dim]within {escape(_brief(describe_scope(scope)))}[/dim]")
     if not pieces:
         out.print("[yellow]nothing found[/yellow]")
+    numbers = {piece["node"]: number for number, piece in enumerate(pieces, start=1)}
     for number, piece in enumerate(pieces, start=1):
         sources = piece["sources"]
         more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
@@ -223,6 +225,16 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope 
         where = f"{_short_name(piece['title'], sources[0])}, {place}{more}" if sources else ""
         out.print(f"[green]{number}[/green] [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(where)}")
         out.print(f"    {escape(_brief(piece['text'], _BEGINNING))}")
+        _print_rewrite(piece, numbers, out)
+
+
+def _print_rewrite(piece: dict[str, Any], numbers: Mapping[str, int], out: Console) -> None:
+    """The rewritten question that brought a piece, and the number of the piece that gave the name in it."""
+    rewrite = piece.get("rewrite")
+    if isinstance(rewrite, dict) and rewrite.get("text"):
+        giver = numbers.get(rewrite.get("source") or "")
+        origin = f", “{rewrite.get('name')}” from {giver}" if giver else ""
+        out.print(f"    [dim]asked again: “{escape(_brief(rewrite['text']))}”{escape(_brief(origin))}[/dim]")
 
 
 def _short_name(title: str, source: dict[str, Any]) -> str:

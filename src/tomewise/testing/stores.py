@@ -167,6 +167,9 @@ def check_words(store: Store) -> None:
     assert len(store.lexical("cat", 1)) == 1
     assert [key for key, _ in store.lexical("cat", 5, within=Scope(documents=frozenset("c")))] == [keys["c"]]
     assert store.lexical('"', 5) == store.lexical("", 5) == [], "signs are not words"
+    among = np.array(sorted((keys["b"], keys["c"])), np.int64)
+    holders = [(count, found.tolist()) for count, found in store.find_holders(["Cat", "dog", "owl", '"'], among)]
+    assert holders == [(2, [keys["c"]]), (1, [keys["b"]]), (0, []), (0, [])], "a word is held where it is found"
     with store.write() as change:
         change.remove_document("b")
     assert store.lexical("dog", 5) == [], "what was removed must not be found"

@@ -140,7 +140,10 @@ def nearest_json(passages: Sequence[Passage]) -> list[dict[str, Any]]:
 
 
 def evidence_json(found: Sequence[Evidence], store: Store) -> list[dict[str, Any]]:
-    """The evidence of a search, as `tome search --json` prints it. The first piece is the best."""
+    """The evidence of a search, as `tome search --json` prints it. The first piece is the best.
+
+    `rewrite` is the rewritten question that brought the piece, with the name in it and the passage that gave the name.
+    """
     places = store.places({source for piece in found for source in piece.sources})
     return [
         {
@@ -155,6 +158,7 @@ def evidence_json(found: Sequence[Evidence], store: Store) -> list[dict[str, Any
                 for source in piece.sources
                 if source in places  # a passage may have been removed since
             ],
+            "rewrite": asdict(piece.rewrite) if piece.rewrite else None,
         }
         for piece in found
     ]

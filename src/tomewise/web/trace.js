@@ -125,10 +125,21 @@ export function EvidenceList({ evidence, tome, number }) {
     const { text = piece.text, document, start, end } = found?.[piece.node] ?? {};
     const words = String(text ?? "").replaceAll(/\s+/g, " ");
     return html`<li key=${place}><details><summary><span class="number score">${piece.score?.toFixed?.(3) ?? ""}</span>
-      <span class="source">${source}</span><span class="words" dir="auto">${words ? shorten(words, SHORT) : found ? "(its text is not here any more)" : "…"}</span></summary>
+      <span class="source">${source}</span><span class="words" dir="auto">${words ? shorten(words, SHORT) : found ? "(its text is not here any more)" : "…"}</span>
+      <${Rewrite} rewrite=${piece.rewrite} evidence=${evidence} /></summary>
       ${text ? html`<blockquote dir="auto">${text}</blockquote>` : null}
       ${document ? html`<p class="evidence-place"><a href=${linkSpan(tome, document, start, end)}>Open in <span dir="auto">${nameDocument(document, piece.title)}</span></a></p>` : null}</details></li>`;
   })}</ol>`;
+}
+
+/** The rewritten question that brought a piece, the name that was put into it, and the passage that gave the name. */
+function Rewrite({ rewrite, evidence }) {
+  if (!isRecord(rewrite) || typeof rewrite.text !== "string" || !rewrite.text) return null;
+  const { text, name, source } = rewrite;
+  const start = typeof name === "string" && name ? text.indexOf(name) : -1;
+  const words = start < 0 ? text : html`${text.slice(0, start)}<b>${name}</b>${text.slice(start + name.length)}`;
+  const giver = source ? evidence.findIndex((piece) => piece.node === source) : -1;
+  return html`<span class="rewrite">asked again: “<span dir="auto">${words}</span>”${giver < 0 ? null : html`, with a name from <span dir="auto">${evidence[giver].title || `piece ${giver + 1}`}</span>`}</span>`;
 }
 
 // ---------------------------------------------------------------- the answer

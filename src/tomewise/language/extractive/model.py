@@ -40,6 +40,7 @@ PLAYS: Mapping[str, Play] = {
     "narrate": summarising.narrate,
     "shorten": summarising.shorten,
     "decompose": steering.decompose,
+    "follow_up": steering.follow_up,
     "probe": steering.probe,
     "step": steering.step,
     "fuse": steering.fuse,

@@ -21,6 +21,8 @@ from tomewise.language.roles import (
     EncodeOut,
     FilterIn,
     FilterOut,
+    FollowUpIn,
+    FollowUpOut,
     FuseIn,
     LookUpIn,
     LookUpOut,
@@ -52,6 +54,7 @@ _REMARKS = ASKING_STEMS | frozenset(
 _QUERY_WORDS = 8  # words of a remark about missing evidence that go into a query
 _REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _READ = 4_000
+_BRIDGE_LINES = 3  # lines in which a name is looked for that leads on
 
 _RELATIVE = re.compile(
     r"\b(?P<head>(?:the|an?|that)\s+(?:[\w'’-]+\s+){1,4}?)"
@@ -103,6 +106,22 @@ def decompose(given: DecomposeIn) -> DecomposeOut:
     """One question for each of a pair of names. A question whose parts depend on each other is not split."""
     parts = list(dict.fromkeys(part for part in _pair(flat(given.question[:_READ])) if terms(part)))
     return DecomposeOut(subqueries=parts[: max(given.limit, 0)] if len(parts) > 1 else [])
+
+
+def follow_up(given: FollowUpIn) -> FollowUpOut:
+    """The first new name of the sentence nearest to the question in place of the question's words that stand there."""
+    question = flat(given.question[:_READ])
+    ranked = rank(read_question(question).terms, lines_of(given.evidence))
+    asked = set(terms(question))
+    for i in ranked.order[:_BRIDGE_LINES]:
+        line = ranked.lines[i]
+        new = [m.text for m in mentions(line.sentence.text) if m.kind in ("name", "title") and terms(m.text)]
+        bridge = next((name for name in new if not asked.intersection(terms(name))), "")
+        settled = asked.intersection(line.bag | line.around)
+        if bridge and settled:
+            words = [word for word in WORD.findall(question) if not settled.intersection(terms(word))]
+            return FollowUpOut(bridge=bridge, question=" ".join([*words, bridge]))
+    return FollowUpOut()
 
 
 def split_nested(question: str) -> list[str]:

@@ -43,8 +43,23 @@ class SelectOut(BaseModel):
     keep: list[int] = Field(default=[], description="numbers of the texts that help, the most useful first")
 
 
+class FollowUpIn(BaseModel):
+    """`evidence` are the best pieces of the first search."""
+
+    question: str
+    evidence: list[Shown]
+
+
+class FollowUpOut(BaseModel):
+    """The name comes first: it goes into the question."""
+
+    bridge: Text = Field(default="", description="the name, from the evidence, of a thing that the question describes")
+    question: Text = Field(default="", description="the question for the second search; empty if there is nothing")
+
+
 FILTER_FACTS = Role("filter_facts", FilterIn, FilterOut, output_tokens=128)
 DECOMPOSE = Role("decompose", DecomposeIn, DecomposeOut, output_tokens=256)
+FOLLOW_UP = Role("follow_up", FollowUpIn, FollowUpOut, output_tokens=128)
 SELECT_NODES = Role("select_nodes", SelectIn, SelectOut, output_tokens=256)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 from sqlalchemy import Connection
 
 from tomewise.store.sqlite.scope import select_passages
 from tomewise.types import Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Scripts written without spaces (Thai to Khmer, kana, Han) are indexed character by character, because FTS5 would treat
 # a whole run as one word.
@@ -22,6 +28,10 @@ _COMMON = frozenset(
     "a an and are as at be been but by did do does for from had has have he her his how i if in is it its me my not of "
     "on or our she so than that the their them then there these they this to was we were what when where which who "
     "whom whose why will with would you your".split()
+)
+_HOLDERS = (
+    "SELECT count(*), group_concat(CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN rowid END) "
+    "FROM lexical WHERE lexical MATCH ?"
 )
 _SEARCH = (
     "SELECT rowid, -bm25(lexical) AS score FROM lexical WHERE lexical MATCH ? {is_within} "
@@ -66,3 +76,21 @@ def search(connection: Connection, query: str, limit: int, within: Scope | None 
     is_within = f"AND +rowid IN ({test})" if test else ""
     found = connection.exec_driver_sql(_SEARCH.format(is_within=is_within), (match, *values, limit))
     return [(int(key), float(score)) for key, score in found]
+
+
+def find_holders(
+    connection: Connection, words: Iterable[str], among: NDArray[np.int64]
+) -> list[tuple[int, NDArray[np.int64]]]:
+    """For each word the number of texts that hold it, and those of `among` that do, ascending.
+
+    A run of a script without spaces is held where its characters stand side by side.
+    """
+    keys = json.dumps(among.tolist())
+    found = []
+    for word in words:
+        parts = " ".join(_WORD.findall(add_spaces(word)))
+        count, holders = (
+            connection.exec_driver_sql(_HOLDERS, (keys, f'"{parts}"')).one() if parts else (0, None)  # '""' is an error
+        )
+        found.append((int(count), np.sort(np.array(holders.split(",") if holders else [], np.int64))))
+    return found

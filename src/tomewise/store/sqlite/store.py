@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -112,6 +112,11 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
             self.clear_cache()
         self._arrays.forget()
         return f"{self.cache_folder} held arrays of something else, and they were deleted: try again"
+
+    def find_holders(self, words: Iterable[str], among: Keys) -> list[tuple[int, Keys]]:
+        """For each word, how many passages hold it, and those of `among` that do."""
+        with self.read() as connection:
+            return lexical.find_holders(connection, words, among)
 
     def _finish(self) -> None:
         self.calls.close()

@@ -1,0 +1,131 @@
+"""Search for each of the things that a question compares by itself: "Who was born first, Ada Marsh or Tom Hale?"."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tomewise.calls import CallCount, read_calls
+from tomewise.language.extractive.names import mentions
+from tomewise.recall.ranking import take_turns
+from tomewise.types import Evidence, Retriever, Rewrite, Scope
+
+_JOINT = re.compile(r",?\s+(or|and|than|versus|vs\.?|before|after)\s+", re.IGNORECASE)
+_COMPARING = re.compile(
+    r"\b(?:both|same|between|in common|differ\w*|share[ds]?|either|compare\w*|alike|similar\w*)\b", re.IGNORECASE
+)
+_YES_OR_NO = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will)\b", re.IGNORECASE)
+_ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b", re.IGNORECASE)
+_DESCRIBING = re.compile(r"(?:\b(?:the|a|an)\s+(?:[\w'’-]+\s+){0,5})?[\"“'‘(]?\Z", re.IGNORECASE)  # "the author of "
+_CHOICE = re.compile(r"[,:]\s+([^?]+?),?\s+or\s+([^,:?]+?)\s*[?.]?\s*\Z", re.IGNORECASE)
+_QUOTES = "\"“”'‘’"
+_MOST_WORDS = 12  # of a thing that is not a name
+_Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The question for one of the things alone."""
+
+    text: str
+    thing: str
+
+
+class ComparedRecall:
+    """Recall for each thing of a comparison, and for the whole question; the passages of each come in turns.
+
+    Scores are then 1 / place. A question that compares nothing is searched as it is. The words that show a comparison
+    are English (`split_comparison`).
+    """
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+
+    @property
+    def calls(self) -> CallCount:
+        return read_calls(self._retriever)
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The `limit` best passages."""
+        parts = split_comparison(query)
+        texts = [*(part.text for part in parts), query]
+        rankings = await asyncio.gather(*(self._retriever.retrieve(text, limit, within=within) for text in texts))
+        if not parts:
+            return rankings[0]
+        brought = [
+            [
+                piece if piece.rewrite else replace(piece, rewrite=Rewrite(text=part.text, name=part.thing))
+                for piece in ranking
+            ]
+            for part, ranking in zip(parts, rankings[:-1], strict=True)
+        ]
+        first: dict[str, Evidence] = {}
+        for piece in take_turns([*brought, rankings[-1]]):
+            first.setdefault(piece.node, piece)
+        return [replace(piece, score=1 / place) for place, piece in enumerate(list(first.values())[:limit], start=1)]
+
+
+def split_comparison(question: str) -> Sequence[Part]:
+    """The question for each of the things that it compares, by itself; empty if it compares none.
+
+    A question may offer a choice at its end, after a comma or colon: "..., the keeper, the doctor or the clerk?". Else
+    two names are compared where "or", "than" or "versus" stands between them, or "and" in a question that also has a
+    word like "both" or "same", or "before" or "after" in a question for yes or no.
+    """
+    spans = _find_choices(question) or _find_names(question)
+    if not spans:
+        return []
+    head, tail = question[: spans[0][0]], question[spans[-1][1] :]
+    between = "" if len(spans) > 2 else question[spans[0][1] : spans[1][0]]
+    joint = _JOINT.search(between)
+    kept = between[: joint.start()] if joint else ""  # "higher" in "Is Ben Nevis higher than Snowdon?"
+    return [Part(f"{head}{question[start:end]}{kept}{tail}", question[start:end]) for start, end in spans]
+
+
+def _find_choices(question: str) -> list[_Span]:
+    """The choices at the end of a question: what stands between the last commas and "or", and what after it."""
+    choice = _CHOICE.search(question)
+    if choice is None:
+        return []
+    things = [choice.span(2)]
+    # From the last back to the one that asks.
+    for found in reversed(list(re.finditer(r"[^,:]+", question[choice.start(1) : choice.end(1)]))):
+        text = found[0].strip()
+        if _ASKING.search(text) or len(text.split()) > _MOST_WORDS:
+            break
+        start = choice.start(1) + found.start() + len(found[0]) - len(found[0].lstrip())
+        things.insert(0, (start, start + len(text)))
+    is_short = len(choice[2].split()) <= _MOST_WORDS
+    return things if len(things) > 1 and is_short else []
+
+
+def _find_names(question: str) -> list[_Span]:
+    """Two names with a word between them that compares, each with what describes it: "the author of Emma"."""
+    names = [(name.start, name.end) for name in mentions(question) if name.kind in {"name", "title"}]
+    for joint in _JOINT.finditer(question):
+        word = joint[1].lower()
+        if (word == "and" and not _COMPARING.search(question)) or (
+            word in {"before", "after"} and not _YES_OR_NO.match(question)
+        ):
+            continue
+        before = [span for span in names if span[1] <= joint.start()]
+        after = [span for span in names if span[0] >= joint.end()]
+        if not before or not after:
+            continue
+        (start, end), (_, other_end) = _widen(question, before[-1]), _widen(question, after[0])
+        described = question[joint.end() : after[0][0]]
+        is_beside = word in {"than", "before", "after"} or end == joint.start()
+        if is_beside and _DESCRIBING.fullmatch(described):
+            if described.strip(_QUOTES):
+                start = _DESCRIBING.search(question[:start]).start()  # type: ignore[union-attr]  # it may be empty
+            return [(start, end), (joint.end(), other_end)]
+    return []
+
+
+def _widen(question: str, span: _Span) -> _Span:
+    """The span with the quotation marks around it."""
+    start, end = span
+    is_quoted = start > 0 and question[start - 1] in _QUOTES and question[end : end + 1] in set(_QUOTES)
+    return (start - 1, end + 1) if is_quoted else span

@@ -1,0 +1,79 @@
+"""Passages by meaning and by words, their scores added up, and by rewrites of the question."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tomewise.calls import NO_CALLS
+from tomewise.recall.leads import Leads
+from tomewise.recall.ranking import rank_passages
+from tomewise.recall.rewriting import Rewriter, put_first, sort_ranking
+from tomewise.store.nearest import find_top
+from tomewise.store.records import PASSAGES
+from tomewise.types import Embedder, Evidence, Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tomewise.store.contract import Readable
+
+_DEPTH = 200  # passages that each of the two rankings gives
+_LEADING = 5  # passages among which leads are looked for
+
+
+class Summed:
+    """A passage's score is its cosine, plus `words` * BM25 / (the greatest BM25), plus its lift (`rewriting.Rewriter`).
+
+    What words do not find among the best has a BM25 of 0. The best passage without lifts stays first, since the source
+    of a name would else come after what the name leads to.
+    """
+
+    calls = NO_CALLS
+
+    def __init__(
+        self, store: Readable, embedder: Embedder, leads: Leads, rewriter: Rewriter, *, words: float = 0.2
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._leads = leads
+        self._rewriter = rewriter
+        self._words = words
+
+    async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
+        """The `limit` best passages."""
+        return await asyncio.to_thread(self._rank, query, limit, within)
+
+    def _rank(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:
+        vector = self._embedder.embed([query])[0]
+        among = self._store.keys_within(within)
+        depth = max(limit, _DEPTH)
+        by_words = self._store.lexical(query, depth, within=within)
+        near = self._store.nearest(PASSAGES, vector, depth, among=among).keys
+        keys, scores = self._score(np.union1d(near, [key for key, _ in by_words]).astype(np.int64), vector, by_words)
+        best = find_top(scores, _LEADING)
+        first = rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), _LEADING)
+        leads = self._leads.find_leads(query, first)
+        lifts = self._rewriter.find_lifts(query, vector, leads, among)
+        if not len(lifts.keys):
+            best = find_top(scores, limit)
+            return rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), limit)
+        before = sort_ranking(keys, scores)[0]
+        lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
+        keys, scores = put_first(before[0], sort_ranking(*lifted))
+        brought = lifts.select_brought(before.tolist(), keys[:limit].tolist())
+        return rank_passages(self._store, keys[:limit].tolist(), scores[:limit].tolist(), limit, brought)
+
+    def _score(
+        self, keys: NDArray[np.int64], vector: NDArray[np.float32], by_words: list[tuple[int, float]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The passages among `keys` that exist, ascending, and their scores without lifts."""
+        known, cosines = self._store.scores(PASSAGES, vector, among=keys)
+        scores = cosines.astype(np.float64)
+        greatest = max((score for _, score in by_words), default=0.0)
+        if greatest > 0:
+            bm25 = dict(by_words)
+            scores += self._words * np.array([bm25.get(key, 0.0) for key in known.tolist()]) / greatest
+        return known, scores
