@@ -32,7 +32,7 @@ from tomewise.types import Answer, Embedder, In, Out, Role
 
 QUESTIONS = 10
 SESSIONS = ("comorag", "hgmem", "hybrid")
-_TIME = re.compile(r'"[a-z_]*seconds": [0-9.e-]+')
+_TIME = re.compile(r'"([a-z_]*seconds|depth)": [0-9.e-]+')  # the depth of calls is read from their times
 
 
 class NotingModel(Forwarding):
