@@ -35,7 +35,7 @@ def main() -> None:
         for number in range(options.first, options.first + options.times):
             # Each has dice of its own, so that one number can be repeated alone.
             dice = random.Random(f"{options.seed} {number}")
-            if problem := use_damaged(whole, Path(place) / "damaged", dice, damage_at_random):
+            if problem := use_damaged(whole, Path(place), dice, damage_at_random):
                 problems[problem] += 1
                 print(f"{number}: {problem}", flush=True)
     seconds = time.process_time() - start

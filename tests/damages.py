@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
@@ -70,10 +71,13 @@ class Damage:
     do: Callable[[Path], None]
 
 
-def use_damaged(whole: Path, folder: Path, dice: random.Random, damage: Callable[[Path, random.Random], str]) -> str:
-    """Damage a copy of the tome in `whole` and use it. Returns what went wrong; empty if nothing did."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(whole, folder, symlinks=True)
+def use_damaged(whole: Path, place: Path, dice: random.Random, damage: Callable[[Path, random.Random], str]) -> str:
+    """Damage a copy of the tome in `whole`, made in `place`, and use it. Returns what went wrong; empty if nothing."""
+    with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as copy:  # a thread may still end in the one before
+        return _use(Path(shutil.copytree(whole, Path(copy) / "a", symlinks=True)), dice, damage)
+
+
+def _use(folder: Path, dice: random.Random, damage: Callable[[Path, random.Random], str]) -> str:
     words = damage(folder, dice)
     uses = list(_USES)
     dice.shuffle(uses)

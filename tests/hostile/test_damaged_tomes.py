@@ -53,7 +53,7 @@ def test_two_hundred_damages_end_with_an_answer_or_one_error(
     problems = [
         f"{number}: {problem}"
         for number in range(share * _SHARE, (share + 1) * _SHARE)
-        if (problem := use_damaged(whole, tmp_path / "a", random.Random(f"tests {number}"), damage_at_random))
+        if (problem := use_damaged(whole, tmp_path, random.Random(f"tests {number}"), damage_at_random))
     ]
     assert problems == []
 

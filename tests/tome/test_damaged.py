@@ -47,6 +47,8 @@ def test_errors_of_our_own_search_for_nothing() -> None:
     store = OneStore("damaged")
     with pytest.raises(UsageError), explain_damage(store):  # type: ignore[arg-type]
         raise UsageError("wrong")
+    with pytest.raises(OSError), explain_damage(store):  # type: ignore[arg-type]
+        raise OSError("the disk is full")
     assert store.searched == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ class _HasStore(Protocol):
 
 
 Owner = TypeVar("Owner", bound=_HasStore)
+_FORESEEN = (TomewiseError, OSError)
 
 
 @contextmanager
@@ -35,24 +37,29 @@ def explain_damage(store: Store) -> Iterator[None]:
     """
     try:
         yield
-    except TomewiseError:
+    except _FORESEEN:
         raise
     except Exception as error:
-        damage = store.find_damage()
-        if not damage:
-            raise
-        raise StoreError(damage) from error
+        if damage := store.find_damage():
+            raise StoreError(damage) from error
+        raise
 
 
 def names_damage(
     work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]:
-    """The method, with `explain_damage` around it."""
+    """The method, with the same around it as `explain_damage`; the search runs in a thread, since it may take long."""
 
     @wraps(work)
     async def work_and_explain(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
-        with explain_damage(self.store):
+        try:
             return await work(self, *given, **named)
+        except _FORESEEN:
+            raise
+        except Exception as error:
+            if damage := await asyncio.to_thread(self.store.find_damage):
+                raise StoreError(damage) from error
+            raise
 
     return work_and_explain
 

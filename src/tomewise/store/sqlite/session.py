@@ -59,7 +59,7 @@ class Session:
         self._cache = FolderBeside(path, "-cache", f"{FILE_NAMES}|{_LOCK_NAMES}")
         if fault := self._cache.find_fault():
             warnings.warn(
-                f"{self.cache_folder} {fault}, so it is not used and answers come later: delete it, it is made again",
+                f"{self.cache_folder} {fault}, so it is not used and answers take longer: delete it, it is made again",
                 stacklevel=2,
             )
 
