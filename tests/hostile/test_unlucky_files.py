@@ -101,13 +101,15 @@ def test_random_bytes_in_what_is_cached_are_noticed(path: Path, part: str) -> No
 
 
 def test_large_rows_are_checked_beyond_what_was_flushed(here: Path) -> None:
-    from tomewise.store.sqlite.mirror import Mirror
+    from tomewise.beside import FolderBeside
+    from tomewise.store.sqlite.mirror import FILE_NAMES, Mirror
 
-    mirror = Mirror(here / "cache", "vectors/x", "t", np.dtype(np.float32))
+    folder = FolderBeside(here / "a.tome", "-cache", FILE_NAMES)
+    mirror = Mirror(folder, "vectors/x", "t", np.dtype(np.float32))
     keys, rows = np.arange(5000), np.random.default_rng(0).random((5000, 128), np.float32)
     mirror.write(7, keys, rows)
     assert mirror.read(7) is not None
-    (file,) = (here / "cache").glob("*.rows")
+    (file,) = folder.path.glob("*.rows")
     data = bytearray(file.read_bytes())
     data[1000] ^= 1
     file.write_bytes(data)

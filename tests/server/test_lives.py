@@ -102,11 +102,12 @@ def test_a_killed_job_is_offered_again(tmp_path: Path, model: SlowModel):
         assert upload.json()["state"] == "queued"
         wait_until(lambda: len(model.sent) >= 2)
         served.end(signal.SIGKILL)
-    (tmp_path / "novel.tome-jobs" / "half").mkdir()  # an upload that was cut by the kill
+    half = tmp_path / "novel.tome-jobs" / "00000000-0000000000000000"
+    half.mkdir()  # an upload that was cut by the kill
     with serve(tmp_path, *words_for(model), OPENAI_API_KEY="k") as served:
         states = {job["id"]: job["state"] for job in served.http.get("/api/jobs").json()["jobs"]}
         assert states == {build: "interrupted", upload.json()["id"]: "interrupted"}
-        assert not (tmp_path / "novel.tome-jobs" / "half").exists()
+        assert not list(half.parent.glob("*-0000000000000000"))
         assert served.http.post(f"/api/jobs/{upload.json()['id']}/resume").status_code == 202
         done = served.wait_for_job(upload.json()["id"])
         assert (done["state"], done["report"]["added"]) == ("done", ["new.txt"])

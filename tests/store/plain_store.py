@@ -150,6 +150,9 @@ class PlainStore:
         if self._is_closed:
             raise StoreError(f"{self.address} is closed")
 
+    def find_damage(self) -> str:
+        return ""
+
     def close(self) -> None:
         self._is_closed = True
 
@@ -380,8 +383,8 @@ class PlainStore:
     def builds(self) -> dict[str, dict[str, Any]]:
         return {layer: json.loads(json.dumps(record)) for layer, record in sorted(self._read().builds.items())}
 
-    def sessions(self) -> dict[str, dict[str, Any]]:
-        return {name: dict(record) for name, record in sorted(self._read().sessions.items())}
+    def session_names(self) -> list[str]:
+        return sorted(self._read().sessions)
 
     def session(self, name: str) -> dict[str, Any] | None:
         return self._read().sessions.get(name)
@@ -396,9 +399,10 @@ class PlainStore:
         self._change(add)
         return self._read().last["trace"]
 
-    def traces(self, limit: int = 20, *, before: int | None = None) -> list[dict[str, Any]]:
-        numbered = sorted(self._read().traces.items(), reverse=True)
-        return [dict(trace) for number, trace in numbered if before is None or number < before][:limit]
+    def trace_numbers(self, limit: int = 20, *, before: int | None = None) -> list[int]:
+        return [number for number in sorted(self._read().traces, reverse=True) if before is None or number < before][
+            :limit
+        ]
 
     def trace(self, number: int) -> dict[str, Any] | None:
         return self._read().traces.get(number)

@@ -456,7 +456,7 @@ def test_asking_writes_nothing_but_its_trace_and_replies(here, system):
 def test_a_trace_holds_what_the_answer_held(here):
     tome, _ = make_tome(here)
     answer = tome.ask("Who put out the light?")
-    trace = tome.store.traces(1)[0]
+    trace = tome.store.trace(tome.store.trace_numbers(1)[0])
     assert (trace["question"], trace["answer"], trace["system"]) == ("Who put out the light?", "Ada", "hybrid")
     kept = tome.trace(1).answer.events[0]
     assert kept.detail == json.loads(json.dumps(dict(answer.events[0].detail)))
@@ -513,7 +513,7 @@ def test_two_tomes_in_one_process_share_nothing(here):
         assert "Ida" in second_tome.ask("Who rang the bell?").text
         first_tome.remove("log")
         assert [record.id for record in second_tome.documents()] == ["log"]
-        assert len(second_tome.store.traces()) == 1
+        assert len(second_tome.store.trace_numbers()) == 1
     assert sorted(path.name for path in here.iterdir()) == ["a.tome", "a.tome-cache", "b.tome", "b.tome-cache"]
 
 
@@ -635,7 +635,7 @@ def test_a_search_gives_the_evidence_of_a_question_and_asks_no_model_to_answer(t
         assert tome.search("Who put out the light?")[0].text == LOG.text
         assert asyncio.run(tome.asearch("Who put out the light?")) == tome.search("Who put out the light?")
         assert len(tome.search("Who put out the light?", limit=2)) == 2
-        assert tome.store.traces(5) == []
+        assert tome.store.trace_numbers(5) == []
 
 
 def test_a_search_refuses_what_a_question_refuses(tmp_path):

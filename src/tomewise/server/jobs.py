@@ -6,25 +6,28 @@ import asyncio
 import json
 import os
 import shutil
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
-from tomewise.errors import Locked, UnknownName, UsageError
+from pydantic import TypeAdapter
+
+from tomewise.beside import UnsafeFile
+from tomewise.errors import Locked, StoreError, UnknownName, UsageError
 from tomewise.server.errors import HttpError, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.ownership import Ownership, read_id
+from tomewise.server.ownership import Ownership, find_job, read_id
 from tomewise.server.work import Report, work_on
 from tomewise.types import Progress
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
 _OPEN: frozenset[State] = frozenset({"queued", "waiting", "running"})
-_SUFFIX = "-jobs"  # of the folder beside a tome
 _FILE = "job.json"
 _MOST_ENDED = 100  # jobs that a tome keeps after their end
 _MOST_OPEN = 50  # jobs of one tome that may wait
@@ -78,7 +81,7 @@ class JobList:
     def load(self) -> None:
         """Take over the jobs that dead servers left at all tomes. Uploads that did not end are deleted."""
         for name, path in self._library.paths().items():
-            for folder in self._ownership.take_over(_find_folder(path)):
+            for folder in self._take_over(path):
                 job = _read_job(folder, name)
                 if job is None:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -86,6 +89,13 @@ class JobList:
                 self._jobs[job.id], self._folders[job.id] = job, folder
                 if job.state in _OPEN:
                     self._end(job, "interrupted")
+
+    def _take_over(self, tome: Path) -> list[Path]:
+        try:
+            return self._ownership.take_over(tome)
+        except UnsafeFile as error:
+            warnings.warn(f"{error}, so jobs are not kept there: delete it, it is made again", stacklevel=2)
+            return []
 
     def list_all(self) -> list[Job]:
         """All jobs, the newest first."""
@@ -98,13 +108,19 @@ class JobList:
         return self._jobs[id]
 
     def make_folder(self, tome: str) -> Path:
-        """A new folder for one job of a tome; what is uploaded goes there. Raises UnknownName, HttpError, OSError."""
+        """A new folder for one job of a tome; what is uploaded goes there.
+
+        Raises UnknownName, StoreError, HttpError, OSError.
+        """
         path = self._library.find_path(tome)
         if sum(job.tome == tome and job.state in _OPEN for job in self._jobs.values()) >= _MOST_OPEN:
             raise HttpError(
                 429, "busy", f"{_MOST_OPEN} jobs of {tome} wait already: wait for one", headers={"retry-after": "30"}
             )
-        return self._ownership.make_folder(_find_folder(path))
+        try:
+            return self._ownership.make_folder(path)
+        except UnsafeFile as error:
+            raise StoreError(f"{error}, so no job can be kept there: delete it, it is made again") from None
 
     def add(self, tome: str, kind: Kind, task: dict[str, Any], folder: Path) -> Job:
         """A new job, which waits for its turn."""
@@ -204,15 +220,12 @@ class JobList:
             event.set()
 
     def _save(self, job: Job) -> None:
-        folder = self._folders[job.id]
         text = json.dumps(asdict(job), ensure_ascii=False)
-        with suppress(OSError):  # a full disk must not end the job itself
-            new = folder / f"{_FILE}.new"
-            with new.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(folder / _FILE)
+        # A full disk must not end the job itself.
+        with suppress(OSError), find_job(self._folders[job.id]).write(_FILE) as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
 
     def _forget_oldest(self, tome: str) -> None:
         ended = [job for job in self.list_all() if job.tome == tome and job.state not in (*_OPEN, "interrupted")]
@@ -243,20 +256,15 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     return [_map_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _find_folder(tome: Path) -> Path:
-    return tome.with_name(tome.name + _SUFFIX)
-
-
 def _read_job(folder: Path, tome: str) -> Job | None:
     """The job in a folder, None if no job can be read there."""
     try:
-        record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        job = Job(**{each.name: record[each.name] for each in fields(Job)})
-    except (OSError, ValueError, KeyError, TypeError):
+        with find_job(folder).open(_FILE) as file:
+            job = TypeAdapter(Job).validate_json(file.read())
+    except (OSError, ValueError):
         return None
     job.tome, job.id = tome, read_id(folder)  # the file may have another name by now
-    job.progress = {label: (done, total) for label, (done, total) in job.progress.items()}
-    return job if job.state in get_args(State) else None
+    return job if isinstance(job.task.get("files", []), list) else None
 
 
 def _now() -> str:

@@ -7,12 +7,21 @@ succeed for one server alone. What another server works on stays as it is.
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from errno import ENOENT
 from pathlib import Path
 from secrets import token_hex
 
 from filelock import FileLock
 
+from tomewise.beside import FolderBeside
+from tomewise.errors import UsageError
+
 _SUFFIX = ".lock"
+_FOLDER = "-jobs"  # of the folder beside a tome
+_UPLOADS = r"[0-9]{4,}\.\w+|document\.json"
+_NAMES = r"[0-9a-f]{8}-[0-9a-f]{16}|[0-9a-f]{8}\.lock"  # of the folders of jobs, and of the locks of servers
 _LOCK_SECONDS = 5  # another server that starts may hold our new lock for a moment, to see whether we live
 
 
@@ -21,46 +30,52 @@ class Ownership:
 
     def __init__(self) -> None:
         self._id = token_hex(4)
-        self._locks: dict[Path, FileLock] = {}
+        self._locks: dict[Path, tuple[FolderBeside, FileLock]] = {}
 
-    def make_folder(self, jobs: Path) -> Path:
-        """A new folder for one job of this server in the folder for jobs of a tome. Raises OSError."""
-        self._hold(jobs)
-        folder = jobs / f"{self._id}-{token_hex(8)}"
+    def make_folder(self, tome: Path) -> Path:
+        """A new folder for one job of this server beside a tome. Raises OSError."""
+        jobs = self._hold(tome)
+        folder = jobs.path / f"{self._id}-{token_hex(8)}"
         folder.mkdir()
         return folder
 
-    def take_over(self, jobs: Path) -> list[Path]:
+    def take_over(self, tome: Path) -> list[Path]:
         """Make the jobs of dead servers our own. Returns their folders by their new names, sorted.
 
-        The locks of dead servers are deleted. Folders that we may not change stay as they are.
+        The locks of dead servers are deleted. What we may not change stays as it is, and so does what has no name of
+        ours. Raises UnsafeFile for a folder of jobs that is a link or belongs to somebody else.
         """
+        jobs = find_jobs(tome)
         # The folders are listed before the locks, since a server takes its lock before it makes a folder.
-        folders = list(jobs.glob("*/"))
-        living = {lock.stem for lock in jobs.glob(f"*{_SUFFIX}") if not _delete_if_free(lock)}
-        ownerless = [folder for folder in folders if folder.name.partition("-")[0] not in living]
+        folders = [jobs.path / name for name in jobs.list_names() if not name.endswith(_SUFFIX)]
+        locks = [name for name in jobs.list_names() if name.endswith(_SUFFIX)]
+        living = {name.removesuffix(_SUFFIX) for name in locks if not _delete_if_free(name, jobs)}
+        ownerless = [folder for folder in folders if folder.is_dir() and folder.name.partition("-")[0] not in living]
         if not ownerless:
             return []
         try:
-            self._hold(jobs)
+            self._hold(tome)
         except OSError:
             return []
         return sorted(own for folder in ownerless if (own := self._rename(folder)))
 
     def release(self) -> None:
         """Give all locks back: this server ends."""
-        for jobs, lock in self._locks.items():
+        for jobs, lock in self._locks.values():
             lock.release()
-            (jobs / f"{self._id}{_SUFFIX}").unlink(missing_ok=True)
+            with suppress(OSError):
+                jobs.delete(f"{self._id}{_SUFFIX}")
         self._locks.clear()
 
-    def _hold(self, jobs: Path) -> None:
-        """Hold the lock of this server in a folder for jobs."""
-        if jobs not in self._locks:
-            jobs.mkdir(exist_ok=True)
-            lock = FileLock(str(jobs / f"{self._id}{_SUFFIX}"), timeout=_LOCK_SECONDS, thread_local=False)
+    def _hold(self, tome: Path) -> FolderBeside:
+        """Hold the lock of this server in the folder for jobs of a tome."""
+        if tome not in self._locks:
+            jobs = find_jobs(tome)
+            place = jobs.prepare_lock(f"{self._id}{_SUFFIX}")
+            lock = FileLock(str(place), timeout=_LOCK_SECONDS, thread_local=False)
             lock.acquire()
-            self._locks[jobs] = lock
+            self._locks[tome] = jobs, lock
+        return self._locks[tome][0]
 
     def _rename(self, folder: Path) -> Path | None:
         own = folder.with_name(f"{self._id}-{read_id(folder)}")
@@ -70,16 +85,39 @@ class Ownership:
             return None
 
 
+def find_jobs(tome: Path) -> FolderBeside:
+    """The folder for jobs beside a tome."""
+    return FolderBeside(tome, _FOLDER, _NAMES)
+
+
+def find_job(folder: Path) -> FolderBeside:
+    """The folder of one job, to read and write what is in it."""
+    jobs = folder.parent
+    return find_jobs(jobs.with_name(jobs.name.removesuffix(_FOLDER))).find_folder(folder.name, r"job\.json")
+
+
+def find_upload(folder: Path, name: str) -> Path:
+    """A file that was uploaded for a job. Raises UsageError if there is no plain file of a name that uploads have."""
+    files = find_job(folder).find_folder("files", _UPLOADS)
+    try:
+        if re.fullmatch(_UPLOADS, name) is None:
+            raise FileNotFoundError(ENOENT, "is gone")
+        files.open(name).close()
+    except OSError as error:
+        raise UsageError(f"a file of this job cannot be used ({error.strerror}): send it again") from None
+    return files.path / name
+
+
 def read_id(folder: Path) -> str:
     """The id of the job in a folder. It stays the same when another server takes the job over."""
     return folder.name.partition("-")[2] or folder.name
 
 
-def _delete_if_free(path: Path) -> bool:
+def _delete_if_free(name: str, jobs: FolderBeside) -> bool:
     """Whether no server holds a lock any more; then it is deleted. A lock that we may not try counts as held."""
     try:
-        with FileLock(str(path), timeout=0):
-            path.unlink(missing_ok=True)
+        with FileLock(str(jobs.prepare_lock(name)), timeout=0):
+            jobs.delete(name)
     except OSError:  # a timeout is one too
         return False
     return True

@@ -125,6 +125,6 @@ def _is_drawable(system: str, tome: Tome) -> bool:
 def _show_session(name: str, tome: Tome) -> dict[str, Any]:
     record = tome.session(name).read()
     if record is None:
-        near = suggest(name, (known.name for known in tome.sessions()))
+        near = suggest(name, tome.store.session_names())
         raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
     return {**record.as_json(), "notes": list(list_notes(record, tome.kit))}

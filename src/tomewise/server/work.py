@@ -14,6 +14,7 @@ from tomewise.reading.read import NamedFile
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.library import Library
 from tomewise.server.options import Bounds
+from tomewise.server.ownership import find_upload
 from tomewise.tome.reports import build_json, usage_json
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Progress
@@ -35,14 +36,14 @@ async def work_on(
     """Do the job. Raises Locked while another program writes the tome, and the errors of `Tome.add` and `build`."""
     tome = await library.open(name)
     if kind == "add":
-        return await _add(tome, task, folder / "files", on_progress)
+        return await _add(tome, task, folder, on_progress)
     return await _build(library, tome, task, on_progress)
 
 
-async def _add(tome: Tome, task: dict[str, Any], files: Path, on_progress: OnProgress) -> Report:
-    sources: list[NamedFile | Document] = [NamedFile(files / file, name) for file, name in task["files"]]
+async def _add(tome: Tome, task: dict[str, Any], folder: Path, on_progress: OnProgress) -> Report:
+    sources: list[NamedFile | Document] = [NamedFile(find_upload(folder, file), name) for file, name in task["files"]]
     if text_file := task.get("document"):
-        fields = await asyncio.to_thread(_read_json, files / text_file)
+        fields = await asyncio.to_thread(_read_json, find_upload(folder, text_file))
         sources.append(Document(**fields))
     report = await tome.aadd(*sources, keep_going=len(sources) > 1, on_progress=on_progress)
     if report.skipped and len(report.skipped) == len(sources):

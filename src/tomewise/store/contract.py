@@ -229,24 +229,24 @@ class Records(Protocol):
         """The record of the last build of each layer."""
         ...
 
-    def sessions(self) -> dict[str, dict[str, Any]]:
-        """The records of all sessions by name, in the order of the names."""
+    def session_names(self) -> list[str]:
+        """The names of all sessions, sorted."""
         ...
 
     def session(self, name: str) -> dict[str, Any] | None:
-        """The record of a session, None where it does not exist."""
+        """The record of a session, None where it does not exist. Raises StoreError for a damaged one alone."""
         ...
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
         ...
 
-    def traces(self, limit: int = 20, *, before: int | None = None) -> list[dict[str, Any]]:
-        """The latest traces, newest first, each with its number; with `before`, those with a lower number."""
+    def trace_numbers(self, limit: int = 20, *, before: int | None = None) -> list[int]:
+        """The numbers of the latest traces, newest first; with `before`, lower ones."""
         ...
 
     def trace(self, number: int) -> dict[str, Any] | None:
-        """The trace with this number, None where it does not exist."""
+        """The trace with this number, None where it does not exist. Raises StoreError for a damaged one alone."""
         ...
 
     def delete_trace(self, number: int) -> bool:
@@ -363,6 +363,10 @@ class Store(Readable, Records, Protocol):
 
     def check(self) -> None:
         """Raise StoreError if the store cannot be used any more."""
+        ...
+
+    def find_damage(self) -> str:
+        """What is damaged in the tome: where, what, and the remedy; empty if nothing is. This may read all of it."""
         ...
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Snapshot, Store
 
 _DECIMALS = 5  # the last bits of weights that are cosines differ between machines
+# Signs that JSON leaves as they are, but that end a line, or steer a terminal.
+_ODD = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _DOCUMENT = ("id", "title", "source", "text", "metadata")
 _PASSAGE = ("id", "document", "position", "start", "end", "text")  # the document has the title
 _NODE = ("id", "layer", "level", "position", "text", "data")  # the edges have the sources
@@ -36,7 +39,7 @@ def export(store: Store) -> Iterator[str]:
             for space, a, b, weight in whole.edges()
         ]
         lines += [_line("vector", space=space, node=node) for space, node in whole.vectors()]
-        lines += [_line("session", name=name, **record) for name, record in whole.sessions()]
+        lines += [_line("session", **{**record, "name": name}) for name, record in whole.sessions()]
         lines += [_line("intake", layer=layer, node=node, failure=failure) for layer, node, failure in whole.intake()]
     yield from sorted(lines)
 
@@ -52,5 +55,6 @@ def _pick(noun: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in names}
 
 
-def _line(kind: str, **fields: Any) -> str:
-    return json.dumps({"kind": kind, **fields}, ensure_ascii=False, sort_keys=True)
+def _line(kind: str, /, **fields: Any) -> str:
+    line = json.dumps({**fields, "kind": kind}, ensure_ascii=False, sort_keys=True)
+    return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", line)

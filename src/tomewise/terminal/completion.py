@@ -49,7 +49,7 @@ def complete_layers(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Sessions of the tome."""
-    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.sessions()))
+    return _keep_fitting(incomplete, _read_tome(context, lambda store: store.session_names()))
 
 
 def complete_settings(incomplete: str) -> list[str]:

@@ -161,13 +161,13 @@ def _ask_line(
 
 
 def _find_free_name(book: Tome) -> str:
-    taken = {record.name for record in book.sessions()}
+    taken = set(book.store.session_names())
     return next(name for number in range(1, len(taken) + 2) if (name := f"chat-{number}") not in taken)
 
 
 def _find_session(name: str, book: Tome) -> SessionRecord:
     record = book.session(name).read()
     if record is None:
-        known = suggest(name, (found.name for found in book.sessions()))
+        known = suggest(name, book.store.session_names())
         raise UnknownName(f"{book.store.address} holds no session {name!a}: {known}`tome sessions` lists them")
     return record

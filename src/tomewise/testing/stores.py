@@ -195,17 +195,15 @@ def check_records(store: Store) -> None:
     assert (store.builds(), store.count_intake("gists")) == ({}, 0)
     for question in ("first", "second"):
         saved = store.save_trace(asked="now", question=question, record={"answer": question})
-        assert saved == store.traces(limit=1)[0]["number"], "save_trace does not return the number of the trace"
-    latest, earliest = store.traces()
+        assert saved == store.trace_numbers(limit=1)[0], "save_trace does not return the number of the trace"
+    latest, earliest = (store.trace(number) or {} for number in store.trace_numbers())
     assert (latest["question"], earliest["answer"]) == ("second", "first"), "the newest trace must come first"
     assert store.delete_trace(latest["number"])
     assert not store.delete_trace(latest["number"])
     assert store.trace(latest["number"]) is None
     store.save_trace(asked="now", question="third", record={})
-    assert [row["number"] for row in store.traces(before=latest["number"])] == [earliest["number"]], (
-        "before: lower numbers"
-    )
-    assert store.traces(1)[0]["number"] > latest["number"], "the number of a trace must never be used again"
+    assert store.trace_numbers(before=latest["number"]) == [earliest["number"]], "before: lower numbers"
+    assert store.trace_numbers(1)[0] > latest["number"], "the number of a trace must never be used again"
 
 
 def check_sessions(store: Store) -> None:
@@ -214,7 +212,7 @@ def check_sessions(store: Store) -> None:
         change.put_session("b", {"turns": [1]})
         change.put_session("a", {"turns": []})
         change.put_session("b", {"turns": [1, 2]})
-    assert list(store.sessions().items()) == [("a", {"turns": []}), ("b", {"turns": [1, 2]})]
+    assert (store.session_names(), store.session("a")) == (["a", "b"], {"turns": []})
     assert (store.session("b"), store.session("c")) == ({"turns": [1, 2]}, None)
     assert [line for line in export(store) if '"kind": "session"' in line], "sessions must be exported"
     with store.hold_session("a"), store.hold_session("b"):
@@ -226,7 +224,7 @@ def check_sessions(store: Store) -> None:
     with store.hold_session("a"), store.write() as change:
         assert change.remove_session("a")
         assert not change.remove_session("a")
-    assert list(store.sessions()) == ["b"]
+    assert store.session_names() == ["b"]
 
 
 async def check_calls(calls: Calls) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tomewise.pictures import LIMIT, Picture
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Choice
+from tomewise.tome.damaged import explain_damage
 from tomewise.tome.pictures import draw_answer, draw_layer, draw_trace, find_drawable
 from tomewise.tome.questions import Questions
 from tomewise.types import Answer, Question
@@ -30,7 +31,8 @@ class Drawings(Questions):
 
     def draw_trace(self, number: int) -> Picture:
         """The working memory behind a stored answer, which says what the trace left out. Raises UnknownName."""
-        return draw_trace(self.trace(number), self._kit)
+        with explain_damage(self._store):
+            return draw_trace(self.trace(number), self._kit)
 
     def draw_layer(
         self, layer: str, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: int | None = None
@@ -41,4 +43,5 @@ class Drawings(Questions):
         used is highlighted. Raises UnknownName, UsageError.
         """
         used = None if trace is None else self.trace(trace)
-        return draw_layer(layer, self._store, around=around, hops=hops, limit=limit, trace=used)
+        with explain_damage(self._store):
+            return draw_layer(layer, self._store, around=around, hops=hops, limit=limit, trace=used)

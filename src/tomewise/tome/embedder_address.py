@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.errors import StoreError, UsageError
+from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.spec import check_address
 from tomewise.settings import read_variable
 from tomewise.trust import refuse_embedder
@@ -43,7 +43,10 @@ def find_embedder(store: Store, named: str | Embedder | None, base_url: str | No
     if recorded and named is None:
         refuse_embedder(recorded, store.address)
     if recorded and named in (None, recorded):
-        return _reopen_embedder(store, recorded, base_url)
+        try:
+            return _reopen_embedder(store, recorded, base_url)
+        except UnknownName as error:
+            raise StoreError(f"{store.address} was made with an embedder that is not known here: {error}") from None
     return choose_embedder(named or "bundled", base_url=base_url)
 
 

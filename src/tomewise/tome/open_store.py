@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from tomewise.errors import Locked, StoreError
@@ -38,7 +38,8 @@ def delete_empty_store(path: Path) -> None:
         store.close()
     for name in ("", "-wal", "-shm"):
         path.with_name(path.name + name).unlink(missing_ok=True)
-    shutil.rmtree(store.cache_folder, ignore_errors=True)
+    with suppress(OSError):
+        store.delete_cache()
 
 
 def recall_embedder(path: Path, base_url: str | None, *, read_only: bool = False) -> Embedder:

@@ -24,12 +24,13 @@ from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, Variant
 from tomewise.tome.asking import Ask, answer_many, stream_answer
+from tomewise.tome.damaged import names_damage, skip_damaged
 from tomewise.tome.inputs import check_question, make_question
 from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, SessionTools
-from tomewise.tome.session_record import SessionRecord, Turn, read_session
+from tomewise.tome.session_record import SessionRecord, Turn
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import Trace, delete_trace, find_trace, find_traces, make_record
 from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, Question
@@ -121,6 +122,7 @@ class Questions:
         )
         return self._wait(work)
 
+    @names_damage
     async def aask(
         self,
         question: str | Question,
@@ -296,14 +298,14 @@ class Questions:
         return Session(name, tools)
 
     def sessions(self) -> list[SessionRecord]:
-        """What the tome keeps of each session, in the order of their names."""
-        return [read_session(name, row) for name, row in self._store.sessions().items()]
+        """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a note."""
+        return skip_damaged(self._store.session_names(), lambda name: self.session(name).read())
 
     def delete_session(self, name: str) -> None:
         """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
         with self._store.hold_session(name), self._store.write() as change:
             if not change.remove_session(name):
-                known = suggest(name, self._store.sessions())
+                known = suggest(name, self._store.session_names())
                 raise UnknownName(f"{self._store.address} holds no session {name!a}: {known}`tome sessions` lists them")
 
     # ------------------------------------------------------------ traces
@@ -338,6 +340,7 @@ class Questions:
         """
         return self._wait(self.asearch(query, system=system, settings=settings, limit=limit, **narrowing))
 
+    @names_damage
     async def asearch(
         self,
         query: str,

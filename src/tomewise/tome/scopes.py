@@ -137,18 +137,6 @@ def scope_json(scope: Scope | None) -> dict[str, Any] | None:
     }
 
 
-def read_scope(plain: Mapping[str, Any] | None) -> Scope | None:
-    """The scope of which `scope_json` made this."""
-    if plain is None:
-        return None
-    return Scope(
-        documents=None if plain["documents"] is None else frozenset(plain["documents"]),
-        where=tuple(Condition(**condition) for condition in plain["where"]),
-        entities=None if plain["entities"] is None else frozenset(plain["entities"]),
-        without_entities=frozenset(plain["without_entities"]),
-    )
-
-
 def _check_scope(scope: Scope, store: Store) -> None:
     """Raise UnknownName for an unknown document, and UsageError for a scope without a passage: before any call."""
     for document in sorted(scope.documents or ()):

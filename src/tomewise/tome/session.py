@@ -16,6 +16,7 @@ from tomewise.loops.events import list_facts
 from tomewise.loops.notebooks import EXTRACTS
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.spec import Choice, Variant, choose_variant, parse_variant
+from tomewise.tome.damaged import names_damage
 from tomewise.tome.inputs import make_question
 from tomewise.tome.ready_systems import ReadySystems
 from tomewise.tome.rephrasing import rephrase
@@ -59,6 +60,11 @@ class Session:
         self.name = check_name(name)
         self._tools = tools
 
+    @property
+    def store(self) -> Store:
+        """The store of its tome."""
+        return self._tools.store
+
     def read(self) -> SessionRecord | None:
         """What the tome keeps of this session, None before its first answer."""
         row = self._tools.store.session(self.name)
@@ -91,6 +97,7 @@ class Session:
         work = self.aask(question, system=system, settings=settings, on_event=on_event, **more, **narrowing)  # type: ignore[arg-type]
         return self._tools.wait(work)
 
+    @names_damage
     async def aask(
         self,
         question: str | Question,

@@ -57,7 +57,7 @@ def forget_in_all(kit: Kit) -> None:
     A session that answers a question at this moment does so itself when it ends. If the system of a session is not
     installed here, its memory cannot be read: then it is removed if it may rest on what is gone, and the turns stay.
     """
-    for name in kit.store.sessions():
+    for name in kit.store.session_names():
         try:
             with kit.store.hold_session(name):
                 _forget_in_session(name, kit)

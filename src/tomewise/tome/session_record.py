@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from shlex import quote
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from tomewise.errors import StoreError, UsageError
-from tomewise.tome.scopes import read_scope, scope_json
+from tomewise.tome.scopes import scope_json
 from tomewise.types import Answer, PassageId, Scope
 
 SESSION_LIMIT = 50
+_FIELDS = ("system", "within", "count", "turns", "memory")
 _LONGEST_NAME = 200  # characters
 
 
@@ -78,17 +83,20 @@ class SessionRecord:
 def read_session(name: str, row: Mapping[str, Any]) -> SessionRecord:
     """The record of which `as_row` made `row`. Raises StoreError for damaged data."""
     try:
-        return SessionRecord(
-            name=name,
-            system=row["system"],
-            within=read_scope(row["within"]),
-            count=row["count"],
-            turns=tuple(Turn(**{**turn, "passages": tuple(turn["passages"])}) for turn in row["turns"]),
-            kind=row["memory_kind"],
-            memory=row["memory"],
-        )
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"the session {name!r} is damaged ({error!r}): delete it") from None
+        fields = {**{field: row[field] for field in _FIELDS}, "name": name, "kind": row["memory_kind"]}
+        record: SessionRecord = _make_checker().validate_python(fields)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = str(error).splitlines()[0]
+        raise StoreError(
+            f"the row {name!a} of the table sessions is damaged ({problem}): "
+            f"delete it with `tome sessions {quote(name)} --delete`"
+        ) from None
+    return record
+
+
+@cache
+def _make_checker() -> TypeAdapter[SessionRecord]:
+    return TypeAdapter(SessionRecord)  # only now, since it takes a while to make
 
 
 def make_turn(asked: str, question: str, answer: Answer) -> Turn:

@@ -29,6 +29,7 @@ from tomewise.store.records import DocumentRecord
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.arguments import check_arguments
+from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import find_embedder, remember_address
 from tomewise.tome.entities import FoundEntity, read_entity
@@ -222,6 +223,7 @@ class Tome(Drawings):
         options: dict[str, Any] = {"prefix": prefix, "follow": follow, "sync": sync, "keep_going": keep_going}
         return self._wait(self.aadd(*sources, **options, on_progress=on_progress))
 
+    @names_damage
     async def aadd(
         self,
         *sources: str | Path | Document | NamedFile,
@@ -264,6 +266,7 @@ class Tome(Drawings):
         """
         return self._wait(self.aremove(document))
 
+    @names_damage
     async def aremove(self, document: str | DocumentRecord) -> RemoveReport:
         """See `remove`."""
         with self._store.alone("remove"):
@@ -301,11 +304,13 @@ class Tome(Drawings):
 
         Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
         """
-        return read_entity(name, self._store)
+        with explain_damage(self._store):
+            return read_entity(name, self._store)
 
     def export(self) -> Iterator[str]:
         """The whole memory as JSON lines in a canonical order: equal memories have equal exports."""
-        return export(self._store)
+        with explain_damage(self._store):
+            yield from export(self._store)
 
     # ------------------------------------------------------------ layers
 
@@ -329,6 +334,7 @@ class Tome(Drawings):
         work = self.abuild(system, settings=settings, extractions=extractions, again=again, on_progress=on_progress)
         return self._wait(work)
 
+    @names_damage
     async def abuild(
         self,
         system: Choice | None = None,
@@ -371,6 +377,7 @@ class Tome(Drawings):
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
         return self._wait(self.aestimate(system, settings=settings, on_progress=on_progress))
 
+    @names_damage
     async def aestimate(
         self,
         system: Choice | None = None,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.place import read_plain_data
+from pydantic import TypeAdapter
+
+from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.reports import as_json, event_json
-from tomewise.tome.scopes import read_scope, scope_json
+from tomewise.tome.scopes import scope_json
 from tomewise.tome.trace_cuts import cut_to_fit, restore_events, share_pieces
-from tomewise.types import Answer, Citation, Event, FromSession, Question, Spent, Usage
+from tomewise.types import Answer, Question
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -63,8 +66,10 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
 
 
 def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
-    """The latest traces, newest first; with `before`, those with a lower number."""
-    return [_read_trace(row) for row in store.traces(limit, before=before)]
+    """The latest traces, newest first; with `before`, those with a lower number. A damaged one is left out, with a
+    warning."""
+    numbers = store.trace_numbers(limit, before=before)
+    return skip_damaged(numbers, lambda number: _read_trace(row) if (row := store.trace(number)) else None)
 
 
 def find_trace(number: int, store: Store) -> Trace:
@@ -86,48 +91,35 @@ def _explain_unknown(number: int, store: Store) -> str:
 
 
 def _read_trace(row: Mapping[str, Any]) -> Trace:
-    question = Question(
-        text=row["question"],
-        options=tuple(row.get("options", ())),
-        instructions=row.get("instructions", ""),
-        force=row.get("force", False),
-        within=read_scope(row.get("within")),
-    )
-    known = {field.name for field in fields(Answer)} - {"evidence", "text", "citations", "events", "usage", "session"}
-    answer = Answer(
-        text=row["answer"],
-        citations=tuple(_read_citation(citation) for citation in row["citations"]),
-        events=tuple(Event(**event) for event in restore_events(row)),
-        usage=_read_usage(row["usage"]),
-        session=_read_origin(row.get("session")),
-        **{name: row[name] for name in known if name in row},
-    )
-    cut = tuple(row.get("cut", ()))
-    return Trace(number=row["number"], asked=row["asked"], question=question, answer=answer, cut=cut)
+    """The trace of a row. Raises StoreError for a damaged one."""
+    question = {name: row[name] for name in ("options", "instructions", "force", "within") if name in row}
+    try:
+        made = {"text": row["answer"], "events": list(restore_events(row)), "usage": _read_usage(row["usage"])}
+        known = {field.name for field in fields(Answer)} - {"evidence", *made}
+        trace: Trace = _make_checker().validate_python(
+            {
+                "number": row["number"],
+                "asked": row["asked"],
+                "question": {**question, "text": row["question"]},
+                "answer": {**{name: row[name] for name in known if name in row}, "citations": row["citations"], **made},
+                "cut": row.get("cut", ()),
+            }
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        problem, number = str(error).splitlines()[0], row["number"]
+        raise StoreError(
+            f"the row {number} of the table traces is damaged ({problem}): delete it with `tome log {number} --delete`"
+        ) from None
+    return trace
 
 
-def _read_citation(fields: Mapping[str, Any]) -> Citation:
-    return Citation(**{**fields, "place": read_plain_data(fields.get("place", {}))})
+@cache
+def _make_checker() -> TypeAdapter[Trace]:
+    return TypeAdapter(Trace)  # only now, since it takes a while to make
 
 
-def _read_origin(fields: Mapping[str, Any] | None) -> FromSession | None:
-    if fields is None:
-        return None
-    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-    return FromSession(**{**fields, **lists})
+def _read_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    def read_spent(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {**values, "seconds": values["model_seconds"]}
 
-
-def _read_usage(usage: Mapping[str, Any]) -> Usage:
-    known = [field.name for field in fields(Spent) if field.name != "seconds"]
-
-    def read_spent(values: Mapping[str, Any]) -> Spent:
-        spent = {name: values[name] for name in known if name in values}
-        return Spent(**spent, seconds=values["model_seconds"])
-
-    return Usage(
-        total=read_spent(usage),
-        roles={role: read_spent(spent) for role, spent in usage["roles"].items()},
-        model_seconds=usage["model_seconds"],
-        own_seconds=usage["own_seconds"],
-        depth=usage["depth"],
-    )
+    return {**usage, "total": read_spent(usage), "roles": {role: read_spent(s) for role, s in usage["roles"].items()}}

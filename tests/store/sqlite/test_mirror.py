@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.patience import SOON
 from tests.store.contract import DIMENSIONS, MakeStore, add, assert_arrays_follow, remove, vectors_of
 
+from tomewise.beside import FolderBeside
 from tomewise.store.sqlite import arrays, mirror
 from tomewise.store.sqlite.mirror import Changes, Columns, Delta, Mirror
 from tomewise.store.sqlite.store import SqliteStore
@@ -37,6 +38,12 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(arrays, "load", count_load)
     return seen
+
+
+def folder_in(place: Path) -> FolderBeside:
+    """The folder of the caches of a tome at that place."""
+    place.joinpath("a.tome").touch()
+    return FolderBeside(place / "a.tome", "-cache", mirror.FILE_NAMES)
 
 
 def files(store: SqliteStore, ending: str) -> list[Path]:
@@ -325,7 +332,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), min_size=1)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEPS, max_size=5))
 def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPathFactory, history: list[Any]) -> None:
-    files = Mirror(tmp_path_factory.mktemp("mirror"), "vectors/x", "tome", np.dtype(np.float32))
+    files = Mirror(folder_in(tmp_path_factory.mktemp("mirror")), "vectors/x", "tome", np.dtype(np.float32))
     files.write(1, np.empty(0, np.int64), np.empty((0, 1)))
     truth: dict[int, float] = {}
     value = 0.0
@@ -349,14 +356,14 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
 
 
 def test_a_mirror_follows_only_from_what_it_holds(tmp_path: Path) -> None:
-    files = Mirror(tmp_path, "vectors/x", "tome", np.dtype(np.float32))
+    files = Mirror(folder_in(tmp_path), "vectors/x", "tome", np.dtype(np.float32))
     delta = Delta(np.array([1]), np.ones((1, 2)), np.empty(0, np.int64))
     assert not files.follow(delta, 3, 4)
     files.write(3, np.array([0]), np.zeros((1, 2)))
     assert not files.follow(delta, 4, 5)
     assert not files.follow(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
     assert files.follow(delta, 3, 4)
-    assert Mirror(tmp_path, "vectors/x", "other", np.dtype(np.float32)).read(4) is None
+    assert Mirror(folder_in(tmp_path), "vectors/x", "other", np.dtype(np.float32)).read(4) is None
 
 
 def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, open_store: MakeStore) -> None:
@@ -378,26 +385,26 @@ def test_vectors_may_be_replaced_under_their_keys(store: SqliteStore, open_store
 
 def test_released_rows_are_read_again(tmp_path: Path) -> None:
     rows = np.arange(4096 * 256, dtype=np.float32).reshape(4096, 256)  # 4 MB
-    files = Mirror(tmp_path, "vectors/passages", "t", np.dtype(np.float32))
+    files = Mirror(folder_in(tmp_path), "vectors/passages", "t", np.dtype(np.float32))
     files.write(1, np.arange(4096), rows)
     columns = files.read(1)
     assert columns is not None
     assert columns.stored_rows.sum() == rows.sum()
-    before = _read_mapped_kilobytes(columns)
+    (file,) = tmp_path.glob("*/*.rows")
+    before = _read_mapped_kilobytes(file)
     columns.release_memory()
-    assert _read_mapped_kilobytes(columns) < before or before == 0  # 0: the system does not report it
+    assert _read_mapped_kilobytes(file) < before or before == 0  # 0: the system does not report it
     assert np.array_equal(columns.stored_rows, rows)
     Columns(1, np.arange(2), rows[:2]).release_memory()  # not mapped: stays
 
 
-def _read_mapped_kilobytes(columns: Columns) -> int:
+def _read_mapped_kilobytes(file: Path) -> int:
     """The kilobytes of the rows' file that are in this process's memory; 0 if the system does not report it."""
     try:
         lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     except OSError:
         return 0
-    name = Path(columns.stored_rows.base.filename).name  # type: ignore[union-attr]
     for line in lines:
-        if line.endswith(name):
+        if line.endswith(file.name):
             return next(int(more.split()[1]) for more in lines if more.startswith("Rss:"))
     return 0

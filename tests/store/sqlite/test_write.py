@@ -320,5 +320,5 @@ def test_texts_of_any_kind_are_kept(store: SqliteStore, open_store: MakeStore) -
 def test_traces_come_newest_first(store: SqliteStore) -> None:
     for number in range(3):
         store.save_trace(asked=f"2026-01-0{number + 1}", question=f"q{number}", record={"answer": "å"})
-    found = store.traces(2)
+    found = [store.trace(number) for number in store.trace_numbers(2)]
     assert [(trace["question"], trace["answer"]) for trace in found] == [("q2", "å"), ("q1", "å")]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, func, select
 
+from tomewise.beside import FolderBeside
 from tomewise.errors import StoreError
+from tomewise.store.sqlite.decode import Misfit, decode_plain, decode_vector
 from tomewise.store.sqlite.mirror import Columns, Delta, Keys, Mirror, Rows
 from tomewise.store.sqlite.schema import meta, spaces, vectors
 
+_EDGE = 3  # numbers of the row of an edge
 Begin = Callable[[], AbstractContextManager[Connection]]
 
 
@@ -25,7 +27,7 @@ class Arrays:
     have to wait: the files may only be changed inside a write transaction.
     """
 
-    def __init__(self, folder: Path, tome: str, begin_read: Begin, begin_repair: Begin) -> None:
+    def __init__(self, folder: FolderBeside, tome: str, begin_read: Begin, begin_repair: Begin) -> None:
         self._folder = folder
         self._tome = tome
         self._begin_read = begin_read
@@ -42,8 +44,8 @@ class Arrays:
                 if cached is not None and cached.version == version and cached.is_whole:
                     return cached
                 found = self._mirror(space).read(version)
-                missing = found is None
-                if found is None:
+                missing = found is None or not _fits(found, connection, space)
+                if found is None or missing:
                     found = Columns(version, *load(connection, space))
             if missing and len(found.stored_keys):
                 found = self._repair(space, found)
@@ -64,6 +66,19 @@ class Arrays:
                 mirror.write(after, *rows)
             except OSError:
                 continue  # for example a full disk: the files are out of date, and a later reader writes them again
+
+    def find_strange(self, connection: Connection) -> bool:
+        """Whether arrays in memory, which may come from files, are not those of the tables. This reads them all."""
+        for space, found in self._columns.items():
+            if found.version == version_of(connection, space):
+                keys, rows = load(connection, space)
+                if not np.array_equal(found.keys, keys) or not np.array_equal(found.rows, rows):
+                    return True
+        return False
+
+    def forget(self) -> None:
+        """Forget the arrays in memory, so that they are read again."""
+        self._columns.clear()
 
     def _repair(self, space: str, found: Columns) -> Columns:
         mirror = self._mirror(space)
@@ -96,7 +111,10 @@ def edges_after(connection: Connection, space: str, last: int = 0) -> tuple[Keys
     found = _rows(
         connection, "SELECT key, a, b, weight FROM edges WHERE space = ? AND key > ? ORDER BY key", (space, last)
     )
-    table = np.fromiter(found, dtype=np.dtype((np.float64, 4)))
+    with decode_plain("edges"):
+        table = np.fromiter(found, dtype=np.dtype((np.float64, 4)))
+    if not _are_edges(table[:, 1:], connection):
+        raise Misfit("edges", "an edge of nodes that are not there")
     return table[:, 0].astype(np.int64), table[:, 1:]
 
 
@@ -104,19 +122,48 @@ def _vectors(connection: Connection, space: str) -> tuple[Keys, Rows]:
     # Copy row by row into one array: a list of all rows would need the memory of two more arrays.
     (count,) = next(_rows(connection, "SELECT count(*) FROM vectors WHERE space = ?", (space,)))
     found = _rows(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
-    keys, rows = np.empty(count, np.int64), np.empty((0, _dimensions(connection)), np.float32)
-    for place, (key, vector) in enumerate(found):
-        if not place:
-            rows = np.empty((count, len(vector) // 4), np.float32)
+    width = _dimensions(connection)
+    keys, rows = np.empty(count, np.int64), np.empty((count, width), np.float32)
+    for place, (key, stored) in enumerate(found):
+        vector = decode_vector(stored)
+        if len(vector) != width or type(key) is not int:
+            raise Misfit("vectors", f"a vector of {len(vector)} numbers, not {width}")
         keys[place] = key
-        rows[place] = np.frombuffer(vector, np.float32)
+        rows[place] = vector
+    with np.errstate(invalid="ignore"):
+        if not np.isfinite(rows.sum(dtype=np.float64)):  # of all at once: a flag for each would need much memory
+            raise Misfit("vectors", "numbers that are not finite")
     return keys, rows
 
 
 def _dimensions(connection: Connection) -> int:
-    """The width of an empty space: the tome's setting, else the width of any stored vector."""
+    """The width of all vectors: the tome's setting, else the width of any stored vector."""
     setting = connection.scalar(select(meta.c.value).where(meta.c.key == "dimensions"))
-    return int(setting or connection.scalar(select(func.length(vectors.c.vector) // 4).limit(1)) or 0)
+    with decode_plain("meta"):
+        return int(setting or connection.scalar(select(func.length(vectors.c.vector) // 4).limit(1)) or 0)
+
+
+def _fits(found: Columns, connection: Connection, space: str) -> bool:
+    """Whether arrays from files have the keys and the width that the tables have, and edges the nodes.
+
+    A sum stands for the keys, since reading them all takes longer than reading the files.
+    """
+    kind, name = space.split("/", 1)
+    query = f"SELECT count(*), coalesce(sum(key), 0) FROM {kind} WHERE space = ?"
+    count, total = next(_rows(connection, query, (name,)))
+    keys = found.keys
+    if len(keys) != count or int(keys.sum()) != total or (keys[1:] <= keys[:-1]).any():
+        return False
+    if kind == "vectors":
+        return not count or found.stored_rows.shape[1] == _dimensions(connection)
+    return found.stored_rows.shape[1] == _EDGE and _are_edges(found.rows, connection)
+
+
+def _are_edges(rows: Rows, connection: Connection) -> bool:
+    """Whether these can be edges: both ends are keys that a node can have, and the weight is finite."""
+    last = connection.exec_driver_sql("SELECT max(key) FROM nodes").scalar() or 0
+    ends, weights = rows[:, :2], rows[:, 2]
+    return bool(((ends >= 1) & (ends <= last)).all() and np.isfinite(weights).all())
 
 
 def _rows(connection: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:

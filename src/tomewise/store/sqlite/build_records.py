@@ -69,8 +69,7 @@ class BuildRecords:
 
     def _build(self, layer: str) -> dict[str, Any]:
         record = self._connection.scalar(select(builds.c.record).where(builds.c.layer == layer))
-        fields: dict[str, Any] = json.loads(record or "{}")
-        return fields
+        return record or {}
 
     def _put_build(self, layer: str, record: Mapping[str, Any]) -> None:
         row = {"layer": layer, "record": encode_json(record)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, LargeBinary, cast, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.store.sqlite.decode import Misfit
 from tomewise.store.sqlite.schema import calls
 
 _ENOUGH = 8  # replies needed for a mean
@@ -42,7 +43,10 @@ class StoredCalls:
         """The reply, or None; if `since` is given, only a reply that was put with this mark."""
         query = select(calls.c.reply).where(calls.c.key == key)
         with self._read() as connection:
-            return connection.scalar(query.where(calls.c.since == since) if since else query)
+            try:
+                return connection.scalar(query.where(calls.c.since == since) if since else query)
+            except Misfit:
+                return None  # damaged: the call is made again, and its reply replaces this one
 
     async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
         """Store a reply; it replaces an earlier reply of this key.

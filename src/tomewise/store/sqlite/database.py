@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -32,6 +33,7 @@ def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
     """
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a tome: name a file, such as -m {path.name}.tome")
+    _check_files(path)
     if not path.exists() or path.stat().st_size == 0:
         if not create:
             raise StoreError(
@@ -39,6 +41,8 @@ def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
             )
         if not path.parent.is_dir():
             raise StoreError(f"the folder {path.parent} does not exist: make it first")
+        if path.is_symlink():
+            raise StoreError(f"{path} is a link to where no tome is, and no tome is made through a link: delete it")
     else:
         _check_header(path)
     engine = _engine(path)
@@ -72,7 +76,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.OperationalError):
             raise _as_store_error(path, str(cause)) from error
-        if type(cause) is sqlite3.DatabaseError:
+        # Of a table, this error names the column; without a name it comes from the full-text index.
+        if type(cause) is sqlite3.DatabaseError or str(cause) == "constraint failed":
             raise StoreError(
                 f"{path} is damaged or not a tome ({cause}): restore it from a copy, or add the documents to a new file"
             ) from error
@@ -170,6 +175,19 @@ def _engine(path: Path) -> Engine:
             connection.execute("PRAGMA shrink_memory")
 
     return engine
+
+
+def _check_files(path: Path) -> None:
+    """Raise StoreError if the tome is no plain file, or if what SQLite writes beside it would show elsewhere."""
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path} is not a plain file: name another file with -m")
+    beside = Path(os.path.realpath(path))  # where SQLite writes
+    for suffix in ("-wal", "-shm", "-journal"):
+        log = beside.with_name(beside.name + suffix)
+        with suppress(FileNotFoundError):
+            status = log.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+                raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
 
 
 def _check_header(path: Path) -> None:

@@ -4,6 +4,9 @@ A mirror is three files that only grow (keys, rows, places of dead rows) and a h
 of each file and the version of the space. Versions are random numbers: a mirror is valid only if its version is the one
 in the database. Any other mirror is ignored, and the arrays are read from the database again. The header has a
 checksum, so readers see the mirror before a change, after it, or not at all.
+
+A folder of caches may come from a stranger, with checksums that are right. So whatever a header says is checked before
+it is used: `read` returns arrays that fit together, or None.
 """
 
 from __future__ import annotations
@@ -11,17 +14,19 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tomewise.beside import FolderBeside
 
 Keys = NDArray[np.int64]
 Rows = NDArray[Any]  # (n, width), one dtype a space
@@ -29,6 +34,9 @@ _DEAD_SHARE = 0.25  # with a larger share of dead rows, the files are written ag
 _DEAD_LEAST = 1000
 _HEADER = 1024  # bytes
 _BLOCK = 1 << 24  # bytes read at a time
+_GENERATION = re.compile("[0-9a-f]{8}")
+_PARTS = ("keys", "rows", "dead")
+FILE_NAMES = r"(?:vectors|edges)%2F[\w~%-]+\.(?:json|[0-9a-f]{8}\.(?:keys|rows|dead))"  # of all files of mirrors
 _UNFLUSHED = 1 << 20  # bytes that may be appended before a flush; until then a checksum protects them
 
 
@@ -149,25 +157,60 @@ class _Part:
     stamp: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the header of a mirror says, checked in itself."""
+
+    tome: str
+    version: int
+    generation: str
+    width: int
+    parts: Mapping[str, _Part]
+
+    @classmethod
+    def decode(cls, content: bytes, row_bytes: int) -> _Header:
+        """The header that was written as `content`, for rows with so many bytes a number. Raises ValueError."""
+        try:
+            body, checksum = content.split(b"\n")[:2]
+            fields = json.loads(body)
+            parts = {name: _Part(**fields["parts"][name]) for name in _PARTS}
+            header = cls(fields["tome"], fields["version"], fields["generation"], fields["width"], parts)
+            numbers = [header.width, *(number for part in parts.values() for number in asdict(part).values())]
+            is_sound = (
+                crc32(body) == int(checksum)  # if not, a writer is writing it at this moment
+                and _GENERATION.fullmatch(header.generation) is not None
+                and all(type(number) is int and number >= 0 for number in numbers)
+                and all(part.flushed <= part.size for part in parts.values())
+                and parts["rows"].size == parts["keys"].size // 8 * header.width * row_bytes
+                and not parts["keys"].size % 8
+                and not parts["dead"].size % 8
+            )
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"no header: {error}") from None
+        if not is_sound:
+            raise ValueError("its fields do not fit together")
+        return header
+
+
 class Mirror:
     """The cached arrays of one space. Only one writer may call `follow` and `write` at a time, in any process."""
 
-    def __init__(self, folder: Path, space: str, tome: str, dtype: np.dtype[Any]) -> None:
+    def __init__(self, folder: FolderBeside, space: str, tome: str, dtype: np.dtype[Any]) -> None:
         self._folder = folder
         self._stem = quote(space, safe="").replace(".", "%2E")
         self._tome = tome
         self._dtype = dtype
 
     def read(self, version: int) -> Columns | None:
-        """The arrays at that version, mapped from the files, or None if the files have another version."""
-        header = self._header(version)
-        return None if header is None else self._columns(header)
+        """The arrays at that version, mapped from the files; None if these have another version or do not fit."""
+        header = self._read_header(version)
+        return None if header is None else self._read_columns(header)
 
     def follow(self, delta: Delta, before: int, after: int) -> bool:
         """Update the files from the version `before` to `after`; False if the files do not have `before`."""
-        header = self._header(before)
-        old = None if header is None else self._columns(header)
-        if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header["width"]):
+        header = self._read_header(before)
+        old = None if header is None else self._read_columns(header)
+        if header is None or old is None or (len(delta.added_keys) and delta.added_rows.shape[1] != header.width):
             return False
         fresh = delta.added_rows.astype(self._dtype, copy=False)
         dies = np.isin(old.stored_keys, delta.removed)
@@ -176,102 +219,87 @@ class Mirror:
         dead_count = (0 if old.live is None else int((~old.live).sum())) + int(dies.sum())
         if dead_count > max(_DEAD_LEAST, _DEAD_SHARE * len(old.stored_keys)):
             stays = ~dies if old.live is None else old.live & ~dies
-            rows = np.concatenate([old.stored_rows[stays], fresh.reshape(-1, header["width"])])
+            rows = np.concatenate([old.stored_rows[stays], fresh.reshape(-1, header.width)])
             self.write(after, np.concatenate([old.stored_keys[stays], delta.added_keys]), rows)
             return True
         added = {"keys": delta.added_keys, "rows": fresh, "dead": np.flatnonzero(dies).astype(np.int64)}
         parts = {
-            name: self._append(self._file(header, name), _Part(**header["parts"][name]), array)
+            name: self._append(self._name(header.generation, name), header.parts[name], array)
             for name, array in added.items()
         }
-        self._write_header(after, header["generation"], header["width"], parts)
+        self._write_header(_Header(self._tome, after, header.generation, header.width, parts))
         return True
 
     def write(self, version: int, keys: Keys, rows: Rows) -> None:
         """Write all files again, under new names: readers that have mapped the old files keep them."""
-        self._folder.mkdir(exist_ok=True)
+        self._folder.make()
         generation = secrets.token_hex(4)
-        parts: dict[str, _Part] = {}
         arrays = {"keys": keys, "rows": rows.astype(self._dtype, copy=False), "dead": np.empty(0, np.int64)}
+        parts: dict[str, _Part] = {}
         for name, array in arrays.items():
-            path = self._file({"generation": generation}, name)
-            path.touch()
-            parts[name] = self._append(path, _Part(0, 0, 0, 0, 0), array)
-        self._write_header(version, generation, rows.shape[1], parts)
-        for old in self._folder.glob(f"{self._stem}.????????.*"):
-            if f".{generation}." not in old.name:
-                with suppress(OSError):  # Windows does not delete a mapped file
-                    old.unlink()
+            with self._folder.write(self._name(generation, name)) as file:
+                parts[name] = _append(file, _Part(0, 0, 0, 0, 0), array)
+        self._write_header(_Header(self._tome, version, generation, rows.shape[1], parts))
+        for old in self._folder.list_names():
+            if old.startswith(f"{self._stem}.") and old not in self._list_own(generation):
+                with suppress(OSError):
+                    self._folder.delete(old)
 
-    def _columns(self, header: Mapping[str, Any]) -> Columns | None:
+    def _read_columns(self, header: _Header) -> Columns | None:
         try:
-            keys = self._array(header, "keys", np.dtype(np.int64))
-            dead = self._array(header, "dead", np.dtype(np.int64))
-            rows = self._map_rows(header, len(keys))
-        except (OSError, ValueError):  # a file is too short, or a writer is replacing it
+            with ExitStack() as stack:
+                files = {
+                    name: stack.enter_context(self._folder.open(self._name(header.generation, name))) for name in _PARTS
+                }
+                if not all(_is_valid(files[name], header.parts[name]) for name in _PARTS):
+                    return None
+                keys, dead = (_read_keys(files[name], header.parts[name]) for name in ("keys", "dead"))
+                rows = self._map_rows(files["rows"], (len(keys), header.width))
+        except (OSError, ValueError):  # a file is missing, too short or refused, or a writer is replacing it
+            return None
+        if len(dead) and not (dead.min() >= 0 and dead.max() < len(keys)):
             return None
         live = None
         if len(dead):
             live = np.ones(len(keys), bool)
             live[dead] = False
-        return Columns(header["version"], keys, rows, live)
+        return Columns(header.version, keys, rows, live)
 
-    def _append(self, path: Path, part: _Part, array: NDArray[Any]) -> _Part:
+    def _append(self, name: str, part: _Part, array: NDArray[Any]) -> _Part:
         if not len(array):
             return part
-        data = np.ascontiguousarray(array).data.cast("B")
-        size = part.size + len(data)
-        with path.open("r+b") as file:
-            file.truncate(part.size)  # a writer that was killed may have left more bytes
-            file.seek(part.size)
-            file.write(data)
-            file.flush()
-            whole, stamp = crc32(data, part.whole), os.fstat(file.fileno()).st_mtime_ns
-            if size - part.flushed > _UNFLUSHED:
-                os.fsync(file.fileno())
-                return _Part(size, size, 0, whole, stamp)
-        return _Part(size, part.flushed, crc32(data, part.checksum), whole, stamp)
+        with self._folder.open(name, to_change=True) as file:
+            return _append(file, part, array)
 
-    def _header(self, version: int) -> dict[str, Any] | None:
+    def _read_header(self, version: int) -> _Header | None:
         try:
-            body, checksum = self._folder.joinpath(f"{self._stem}.json").read_bytes().split(b"\n")[:2]
-            if crc32(body) != int(checksum):  # a writer is writing it at this moment
-                return None
-            header = json.loads(body)
-            if (header["tome"], header["version"]) != (self._tome, version):
-                return None
-            is_valid = all(_is_valid(self._file(header, name), _Part(**part)) for name, part in header["parts"].items())
-        except (OSError, ValueError, KeyError, TypeError):  # missing, half-written, or not a file of ours
+            with self._folder.open(f"{self._stem}.json") as file:
+                header = _Header.decode(file.read(_HEADER), self._dtype.itemsize)
+        except (OSError, ValueError):  # missing, refused, half-written, or not a file of ours
             return None
-        return header if is_valid else None
+        return header if (header.tome, header.version) == (self._tome, version) else None
 
-    def _array(self, header: Mapping[str, Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-        count = header["parts"][name]["size"] // dtype.itemsize
-        return np.fromfile(self._file(header, name), dtype=dtype, count=count)
-
-    def _map_rows(self, header: Mapping[str, Any], count: int) -> Rows:
-        shape = (count, header["width"])
-        if not count * header["width"]:
+    def _map_rows(self, file: BinaryIO, shape: tuple[int, int]) -> Rows:
+        if not shape[0] * shape[1]:
             return np.empty(shape, self._dtype)
-        return np.asarray(np.memmap(self._file(header, "rows"), dtype=self._dtype, mode="r", shape=shape))
+        return np.asarray(np.memmap(file, dtype=self._dtype, mode="r", shape=shape))
 
-    def _write_header(self, version: int, generation: str, width: int, parts: Mapping[str, _Part]) -> None:
-        header = {
-            "tome": self._tome,
-            "version": version,
-            "generation": generation,
-            "width": width,
-            "parts": {name: asdict(part) for name, part in parts.items()},
-        }
-        # Write in place: some systems flush at once a file that is renamed over another.
-        file = os.open(self._folder / f"{self._stem}.json", os.O_WRONLY | os.O_CREAT, 0o644)
+    def _write_header(self, header: _Header) -> None:
+        name, content = f"{self._stem}.json", encode_header(asdict(header))
         try:
-            os.write(file, encode_header(header))
-        finally:
-            os.close(file)
+            # Write in place: some systems flush at once a file that is renamed over another.
+            with self._folder.open(name, to_change=True) as file:
+                file.write(content)
+        except OSError:  # missing, or refused
+            with self._folder.write(name) as file:
+                file.write(content)
 
-    def _file(self, header: Mapping[str, Any], name: str) -> Path:
-        return self._folder / f"{self._stem}.{header['generation']}.{name}"
+    def _list_own(self, generation: str) -> list[str]:
+        """The names of all files of this generation, with the header."""
+        return [f"{self._stem}.json", *(self._name(generation, part) for part in _PARTS)]
+
+    def _name(self, generation: str, part: str) -> str:
+        return f"{self._stem}.{generation}.{part}"
 
 
 def encode_header(header: Mapping[str, Any]) -> bytes:
@@ -280,19 +308,41 @@ def encode_header(header: Mapping[str, Any]) -> bytes:
     return (b"%b\n%d\n" % (body, crc32(body))).ljust(_HEADER)
 
 
-def _is_valid(path: Path, part: _Part) -> bool:
+def _append(file: BinaryIO, part: _Part, array: NDArray[Any]) -> _Part:
+    """Write an array behind the valid bytes of a file."""
+    if not len(array):
+        return part
+    data = np.ascontiguousarray(array).data.cast("B")
+    size = part.size + len(data)
+    file.truncate(part.size)  # a writer that was killed may have left more bytes
+    file.seek(part.size)
+    file.write(data)
+    file.flush()
+    whole, stamp = crc32(data, part.whole), os.fstat(file.fileno()).st_mtime_ns
+    if size - part.flushed > _UNFLUSHED:
+        os.fsync(file.fileno())
+        return _Part(size, size, 0, whole, stamp)
+    return _Part(size, part.flushed, crc32(data, part.checksum), whole, stamp)
+
+
+def _read_keys(file: BinaryIO, part: _Part) -> Keys:
+    """The valid bytes of a file as whole numbers."""
+    file.seek(0)
+    return np.frombuffer(bytearray(file.read(part.size)), np.int64)
+
+
+def _is_valid(file: BinaryIO, part: _Part) -> bool:
     """Whether the file is long enough and its checksums match; see `_Part` for which bytes are checked."""
-    with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        if status.st_size < part.size:
-            return False
-        if status.st_mtime_ns != part.stamp and _checksum(file, part.size) != part.whole:
-            return False
-        file.seek(part.flushed)
-        return crc32(file.read(part.size - part.flushed)) == part.checksum
+    status = os.fstat(file.fileno())
+    if status.st_size < part.size:
+        return False
+    if status.st_mtime_ns != part.stamp and _checksum(file, part.size) != part.whole:
+        return False
+    file.seek(part.flushed)
+    return crc32(file.read(part.size - part.flushed)) == part.checksum
 
 
-def _checksum(file: IO[bytes], size: int) -> int:
+def _checksum(file: BinaryIO, size: int) -> int:
     """The checksum of the first `size` bytes of a file, read in blocks."""
     checksum = 0
     file.seek(0)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import Any
 
-from tomewise.place import read_marks, read_plain_data, write_places
-from tomewise.types import Passage, Place
+from tomewise.place import read_marks, read_plain_data
+from tomewise.store.sqlite.decode import Misfit, describe_value
+from tomewise.types import Place
 
-_EMPTY = "{}"  # also in tomes that were made before passages had places
 _NOWHERE = Place()
 
 
-def write_passage_data(passage: Passage) -> str:
-    """The column `data` of a passage."""
-    places = write_places(passage)
-    return json.dumps(places, ensure_ascii=False, sort_keys=True) if places else _EMPTY
+def read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a passage from its column `data`, which is empty in tomes from before passages had places.
 
-
-def read_passage_data(data: str) -> dict[str, Any]:
-    """The fields of a passage from its column `data`."""
-    if data == _EMPTY:
+    Raises Misfit.
+    """
+    if not data:
         return {}
-    fields = json.loads(data)
-    return {"place": read_plain_data(fields.get("place", {})), "marks": read_marks(fields.get("marks", ()))}
+    try:
+        return {"place": read_plain_data(data.get("place", {})), "marks": read_marks(data.get("marks", ()))}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise Misfit("nodes", f"no place of a passage in {describe_value(dict(data))}") from None
 
 
-def join_indexed_text(title: str, data: str, text: str) -> str:
+def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     """The text under which full-text search finds a passage: title, headings and speaker, then its own text.
 
     It depends on nothing but the rows of the passage and of its document, since the index forgets a passage only if it

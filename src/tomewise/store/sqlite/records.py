@@ -10,6 +10,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tomewise.store.records import Intake
+from tomewise.store.sqlite.decode import Misfit
 from tomewise.store.sqlite.removals import read_removals
 from tomewise.store.sqlite.schema import builds, documents, intake, meta, nodes, sessions, traces
 from tomewise.store.sqlite.session import Session
@@ -30,6 +31,8 @@ class StoredRecords(Session):
         with self.read() as connection:
             cursor: Any = connection.exec_driver_sql(query, (layer,)).cursor  # bare rows: a tome may have many nodes
             rows = dict(cursor.fetchall())
+            if not all(type(node) is int for node in rows) or not all(type(reason) is str for reason in rows.values()):
+                raise Misfit("intake", "a value of another type")
         failed = {node: failure for node, failure in rows.items() if failure}
         return Intake(done=frozenset(rows.keys() - failed.keys() if failed else rows), failed=failed)
 
@@ -72,22 +75,19 @@ class StoredRecords(Session):
     def builds(self) -> dict[str, dict[str, Any]]:
         """The record of the last build of each layer."""
         with self.read() as connection:
-            return {
-                layer: json.loads(record)
-                for layer, record in connection.execute(select(builds).order_by(builds.c.layer))
-            }
+            return {row.layer: row.record for row in connection.execute(select(builds).order_by(builds.c.layer))}
 
-    def sessions(self) -> dict[str, dict[str, Any]]:
-        """The records of all sessions by name, in the order of the names."""
+    def session_names(self) -> list[str]:
+        """The names of all sessions, sorted. A name that is no text is left out: nobody can ask under it."""
+        query = "SELECT CAST(name AS BLOB) FROM sessions WHERE typeof(name) = 'text' ORDER BY name"
         with self.read() as connection:
-            rows = connection.execute(select(sessions).order_by(sessions.c.name))
-            return {name: json.loads(record) for name, record in rows}
+            names = [name for (name,) in connection.exec_driver_sql(query)]
+        return [text for name in names if (text := name.decode(errors="replace")).encode() == name]
 
     def session(self, name: str) -> dict[str, Any] | None:
         """The record of a session, None where it does not exist."""
         with self.read() as connection:
-            record = connection.scalar(select(sessions.c.record).where(sessions.c.name == name))
-        return None if record is None else dict(json.loads(record))
+            return connection.scalar(select(sessions.c.record).where(sessions.c.name == name))
 
     def save_trace(self, *, asked: str, question: str, record: dict[str, Any]) -> int:
         """Store the record of how a question was answered, and return its number."""
@@ -95,12 +95,11 @@ class StoredRecords(Session):
             row = insert(traces).values(asked=asked, question=question, record=json.dumps(record))
             return int(connection.execute(row.returning(traces.c.key)).scalar_one())
 
-    def traces(self, limit: int = 20, *, before: int | None = None) -> list[dict[str, Any]]:
-        """The latest traces, newest first, each with its number; with `before`, those with a lower number."""
-        query = select(traces).order_by(traces.c.key.desc()).limit(limit)
+    def trace_numbers(self, limit: int = 20, *, before: int | None = None) -> list[int]:
+        """The numbers of the latest traces, newest first; with `before`, lower ones."""
+        query = select(traces.c.key).order_by(traces.c.key.desc()).limit(limit)
         with self.read() as connection:
-            rows = connection.execute(query if before is None else query.where(traces.c.key < before)).mappings()
-            return [_trace(row) for row in rows]
+            return list(connection.scalars(query if before is None else query.where(traces.c.key < before)))
 
     def trace(self, number: int) -> dict[str, Any] | None:
         """The trace with this number, None where it does not exist."""
@@ -116,4 +115,4 @@ class StoredRecords(Session):
 
 def _trace(row: Mapping[Any, Any]) -> dict[str, Any]:
     own = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
-    return {**own, **json.loads(row["record"])}
+    return {**own, **row["record"]}

@@ -6,119 +6,131 @@ released migration never changes; new ones are appended. `TABLES` describes the 
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import Column, Connection, MetaData, Table
+
+from tomewise.store.sqlite.decode import RowNumber, RowObject, RowText, RowVector, RowWhole
 
 APPLICATION_ID = 0x746F6D65  # "tome"
 
 TABLES = MetaData()
 
-meta = Table("meta", TABLES, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+_BUILD = (
+    ("writes", list, str),
+    ("model", str, str),
+    ("again", str, str),
+    ("replies", dict, int),
+    ("fallbacks", dict, int),
+)
+
+meta = Table(
+    "meta", TABLES, Column("key", RowText("meta"), primary_key=True), Column("value", RowText("meta"), nullable=False)
+)
 
 documents = Table(
     "documents",
     TABLES,
-    Column("key", Integer, primary_key=True),
-    Column("id", Text, unique=True, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("digest", Text, nullable=False),
-    Column("characters", Integer, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("metadata", Text, nullable=False),
+    Column("key", RowWhole("documents"), primary_key=True),
+    Column("id", RowText("documents"), unique=True, nullable=False),
+    Column("title", RowText("documents"), nullable=False),
+    Column("source", RowText("documents"), nullable=False),
+    Column("digest", RowText("documents"), nullable=False),
+    Column("characters", RowWhole("documents"), nullable=False),
+    Column("text", RowText("documents"), nullable=False),
+    Column("metadata", RowObject("documents"), nullable=False),
 )
 
 # Every text of every layer. A key is never used again, so a value cached under a key stays correct.
 nodes = Table(
     "nodes",
     TABLES,
-    Column("key", Integer, primary_key=True),
-    Column("id", Text, unique=True, nullable=False),
-    Column("layer", Text, nullable=False),
-    Column("level", Integer, nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("document", Integer),  # key of the document; passages only
-    Column("start", Integer),
-    Column("end", Integer),
-    Column("text", Text, nullable=False),
-    Column("data", Text, nullable=False),
+    Column("key", RowWhole("nodes"), primary_key=True),
+    Column("id", RowText("nodes"), unique=True, nullable=False),
+    Column("layer", RowText("nodes"), nullable=False),
+    Column("level", RowWhole("nodes"), nullable=False),
+    Column("position", RowWhole("nodes"), nullable=False),
+    Column("document", RowWhole("nodes", may_be_empty=True)),  # key of the document; passages only
+    Column("start", RowWhole("nodes", may_be_empty=True)),
+    Column("end", RowWhole("nodes", may_be_empty=True)),
+    Column("text", RowText("nodes"), nullable=False),
+    Column("data", RowObject("nodes"), nullable=False),
 )
 
 # Pairs of node keys, grouped by space: what a node was made from, the ends of a fact, synonyms.
 edges = Table(
     "edges",
     TABLES,
-    Column("key", Integer, primary_key=True),
-    Column("space", Text, nullable=False),
-    Column("a", Integer, nullable=False),
-    Column("b", Integer, nullable=False),
-    Column("weight", Float, nullable=False),
+    Column("key", RowWhole("edges"), primary_key=True),
+    Column("space", RowText("edges"), nullable=False),
+    Column("a", RowWhole("edges"), nullable=False),
+    Column("b", RowWhole("edges"), nullable=False),
+    Column("weight", RowNumber("edges"), nullable=False),
 )
 
 vectors = Table(
     "vectors",
     TABLES,
-    Column("space", Text, primary_key=True),
-    Column("key", Integer, primary_key=True),
-    Column("vector", LargeBinary, nullable=False),
+    Column("space", RowText("vectors"), primary_key=True),
+    Column("key", RowWhole("vectors"), primary_key=True),
+    Column("vector", RowVector("vectors"), nullable=False),
 )
 
 # A random number for each space of vectors or edges, new with every change. Cached arrays are checked against it.
 spaces = Table(
     "spaces",
     TABLES,
-    Column("space", Text, primary_key=True),
-    Column("version", Integer, nullable=False),
+    Column("space", RowText("spaces"), primary_key=True),
+    Column("version", RowWhole("spaces"), nullable=False),
 )
 
 # Which nodes a layer has taken in, and why it could not take in others.
 intake = Table(
     "intake",
     TABLES,
-    Column("layer", Text, primary_key=True),
-    Column("node", Integer, primary_key=True),
-    Column("failure", Text, nullable=False),  # the reason; empty if the node was taken in
+    Column("layer", RowText("intake"), primary_key=True),
+    Column("node", RowWhole("intake"), primary_key=True),
+    Column("failure", RowText("intake"), nullable=False),  # the reason; empty if the node was taken in
 )
 
 # Ids of nodes that were removed after a layer had taken them in, until the next build of that layer.
 removals = Table(
     "removals",
     TABLES,
-    Column("layer", Text, primary_key=True),
-    Column("node", Text, primary_key=True),
+    Column("layer", RowText("removals"), primary_key=True),
+    Column("node", RowText("removals"), primary_key=True),
 )
 
 builds = Table(
     "builds",
     TABLES,
-    Column("layer", Text, primary_key=True),
-    Column("record", Text, nullable=False),
+    Column("layer", RowText("builds"), primary_key=True),
+    Column("record", RowObject("builds", _BUILD), nullable=False),
 )
 
 calls = Table(
     "calls",
     TABLES,
-    Column("key", Text, primary_key=True),
-    Column("role", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("reply", Text, nullable=False),
-    Column("since", Text, nullable=False),  # the mark under which the call was repeated; empty for most
+    Column("key", RowText("calls"), primary_key=True),
+    Column("role", RowText("calls"), nullable=False),
+    Column("model", RowText("calls"), nullable=False),
+    Column("reply", RowText("calls"), nullable=False),
+    Column("since", RowText("calls"), nullable=False),  # the mark under which the call was repeated; empty for most
 )
 
 traces = Table(
     "traces",
     TABLES,
-    Column("key", Integer, primary_key=True),
-    Column("asked", Text, nullable=False),
-    Column("question", Text, nullable=False),
-    Column("record", Text, nullable=False),
+    Column("key", RowWhole("traces"), primary_key=True),
+    Column("asked", RowText("traces"), nullable=False),
+    Column("question", RowText("traces"), nullable=False),
+    Column("record", RowObject("traces"), nullable=False),
 )
 
 # What is known of a series of questions: the turns, and the working memory.
 sessions = Table(
     "sessions",
     TABLES,
-    Column("name", Text, primary_key=True),
-    Column("record", Text, nullable=False),
+    Column("name", RowText("sessions"), primary_key=True),
+    Column("record", RowObject("sessions"), nullable=False),
 )
 
 _VERSION_1 = """

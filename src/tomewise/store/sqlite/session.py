@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine
 
+from tomewise.beside import FolderBeside, UnsafeFile
 from tomewise.errors import Locked, StoreError
+from tomewise.store.sqlite.damage import name_damage
 from tomewise.store.sqlite.database import begin_write, is_read_only, read_version, refuse_newer, translate_errors
+from tomewise.store.sqlite.mirror import FILE_NAMES
 
+_LOCK = "writer.lock"
+_LOCK_NAMES = r"writer\.lock|session-[0-9a-f]{16}\.lock"
 _TURN_SECONDS = 60.0  # longer than any transaction takes
 
 
@@ -50,7 +56,12 @@ class Session:
         self._process: int | None = os.getpid()  # None once closed
         self._engine = engine
         self._turn = threading.RLock()  # one transaction in this process
-        self._lock = FileLock(str(self.cache_folder / "writer.lock"), timeout=0, thread_local=False)
+        self._cache = FolderBeside(path, "-cache", f"{FILE_NAMES}|{_LOCK_NAMES}")
+        if fault := self._cache.find_fault():
+            warnings.warn(
+                f"{self.cache_folder} {fault}, so it is not used and answers come later: delete it, it is made again",
+                stacklevel=2,
+            )
 
     @property
     def address(self) -> str:
@@ -60,7 +71,7 @@ class Session:
     @property
     def cache_folder(self) -> Path:
         """The folder beside the file in which arrays are cached. It may be deleted at any time."""
-        return self.path.with_name(self.path.name + "-cache")
+        return self._cache.path
 
     def size(self) -> int:
         """The size of the file in bytes, with what was written and waits in the log beside it."""
@@ -72,18 +83,24 @@ class Session:
 
     def cache_size(self) -> int:
         """How many bytes the cached arrays beside the file take."""
-        return sum(path.stat().st_size for path in self._list_cached())
+        return sum(self._cache.read_size(name) for name in self._list_cached())
 
     def clear_cache(self) -> None:
-        """Delete the cached arrays; they are made again when they are needed."""
+        """Delete the cached arrays; they are made again when they are needed. Files of others in the folder stay."""
         self._check_writable()
-        for path in self._list_cached():
-            path.unlink(missing_ok=True)
+        for name in self._list_cached():
+            self._cache.delete(name)
 
-    def _list_cached(self) -> list[Path]:
-        """The files of the caches, without the lock, which must stay the same file for everybody."""
-        lock = Path(self._lock.lock_file)
-        return [path for path in self.cache_folder.rglob("*") if path.is_file() and path != lock]
+    def delete_cache(self) -> None:
+        """Delete the folder of the caches with its locks, as far as it holds nothing of others: the tome is deleted."""
+        self._cache.delete_all()
+
+    def _list_cached(self) -> list[str]:
+        """The files of the caches, without locks, which must stay the same files for everybody."""
+        try:
+            return [name for name in self._cache.list_names() if not name.endswith(".lock")]
+        except UnsafeFile:
+            return []
 
     def close(self) -> None:
         """Close the file. The store cannot be used afterwards."""
@@ -111,7 +128,7 @@ class Session:
     def read(self) -> Iterator[Connection]:
         """A consistent view of the tome. Raises StoreError."""
         self._check_open()
-        with translate_errors(self.path), self._engine.connect() as connection:
+        with translate_errors(self.path), self._engine.connect() as connection, name_damage(connection, self.path):
             yield connection
 
     @contextmanager
@@ -123,7 +140,7 @@ class Session:
             raise Locked(f"{self.path}: this program has another {current} under way: {what} when that has finished")
         refusal = Locked(f"{self.path} is being written by another program: try to {what} again when it has finished")
         try:
-            with self._hold_lock(self._lock, refusal):
+            with self._hold_lock(_LOCK, refusal):
                 yield
         finally:
             _WORKS.end(place)
@@ -132,8 +149,7 @@ class Session:
     def hold_session(self, name: str) -> Iterator[None]:
         """Take the exclusive right to a session. Raises Locked at once if somebody else has it."""
         self._check_writable()
-        file = f"session-{sha256(name.encode()).hexdigest()[:16]}.lock"
-        lock = FileLock(str(self.cache_folder / file), timeout=0, thread_local=False)
+        lock = f"session-{sha256(name.encode()).hexdigest()[:16]}.lock"
         refusal = Locked(f"the session {name!r} is answering another question: try again when it has finished")
         with self._hold_lock(lock, refusal):
             yield
@@ -142,12 +158,14 @@ class Session:
         """Write what is pending, before the connections are closed."""
 
     @contextmanager
-    def _hold_lock(self, lock: BaseFileLock, refusal: Locked) -> Iterator[None]:
+    def _hold_lock(self, name: str, refusal: Locked) -> Iterator[None]:
         try:
-            self.cache_folder.mkdir(exist_ok=True)
+            lock = FileLock(str(self._cache.prepare_lock(name)), timeout=0, thread_local=False)
             lock.acquire()
         except Timeout as error:
             raise refusal from error
+        except UnsafeFile as error:
+            raise StoreError(f"{error}, so nobody can write to this tome: delete it, it is made again") from error
         except OSError as error:
             raise StoreError(f"{self.cache_folder} cannot be written: {error.strerror}") from error
         try:
@@ -162,7 +180,10 @@ class Session:
         if not self._turn.acquire(timeout=_TURN_SECONDS if wait else 0):
             raise Locked(f"{self.path} is being written by another thread of this program: try again later")
         try:
-            with begin_write(self._engine, self.path, wait=wait) as connection:
+            with (
+                begin_write(self._engine, self.path, wait=wait) as connection,
+                name_damage(connection, self.path),
+            ):
                 yield connection
         finally:
             self._turn.release()

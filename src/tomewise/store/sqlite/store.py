@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 from sqlalchemy import Engine, select
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.errors import StoreError
 from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import Arrays
 from tomewise.store.sqlite.calls import StoredCalls
+from tomewise.store.sqlite.damage import (
+    describe_damage,
+    find_contradiction,
+    find_damaged_index,
+    find_damaged_row,
+    name_damage,
+)
 from tomewise.store.sqlite.database import begin_write, connect, translate_errors
+from tomewise.store.sqlite.decode import RESTORE, describe_value
 from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.records import StoredRecords
-from tomewise.store.sqlite.schema import meta
+from tomewise.store.sqlite.schema import TABLES, meta
 from tomewise.store.sqlite.scope import ScopeKeys
 from tomewise.store.sqlite.snapshot import StoredSnapshot
 from tomewise.store.sqlite.spaces import StoredSpaces
 from tomewise.store.sqlite.texts import StoredTexts
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Scope
+
+_NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
+_FORMS = {
+    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # it stands in the caches
+    "dimensions": _NUMBER,
+    "overlap": _NUMBER,
+    "passage_tokens": (re.compile("[1-9][0-9]{0,6}|"), "a number above 0"),
+}
 
 
 class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
@@ -33,7 +51,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         super().__init__(path, engine)
         if read_only:
             self.read_only, self._remedy = True, "it was opened with read_only, so open it without that to change it"
-        self._arrays = Arrays(self.cache_folder, identity, self.read, lambda: self._begin_write(wait=False))
+        self._arrays = Arrays(self._cache, identity, self.read, lambda: self._begin_write(wait=False))
         self._scopes = ScopeKeys(self.read, self.edges)
         self.calls = StoredCalls(self.read, None if self.read_only else self._begin_write)
 
@@ -74,18 +92,47 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         with self.read() as connection:
             return lexical.search(connection, query, limit, within)
 
+    def find_damage(self) -> str:
+        """What is damaged: the file, the row, and the remedy; empty if nothing is. This reads the whole file.
+
+        Cached arrays that do not belong to the tome are deleted and made again.
+        """
+        with self.read() as connection:
+            found = (
+                find_damaged_row(connection, TABLES.tables.values())
+                or find_contradiction(connection)
+                or find_damaged_index(connection)
+            )
+            if found:
+                return describe_damage(self.path, found)
+            is_stale = self._arrays.find_strange(connection)
+        if not is_stale:
+            return ""
+        with suppress(StoreError, OSError):
+            self.clear_cache()
+        self._arrays.forget()
+        return f"{self.cache_folder} held arrays of something else, and they were deleted: try again"
+
     def _finish(self) -> None:
         self.calls.close()
 
 
 def _identity(engine: Engine, path: Path) -> str:
-    """A random id: distinguishes this tome from another one that is later stored under the same path."""
-    query = select(meta.c.value).where(meta.c.key == "identity")
-    with translate_errors(path), engine.connect() as connection:
-        identity = connection.scalar(query)
-    if identity is None:
+    """A random id: distinguishes this tome from another one that is later stored under the same path.
+
+    The settings that are numbers are checked too. Raises StoreError for a damaged one.
+    """
+    query = select(meta.c.key, meta.c.value).where(meta.c.key.in_(_FORMS))
+    with translate_errors(path), engine.connect() as connection, name_damage(connection, path):
+        settings = {row.key: row.value for row in connection.execute(query)}
+    if "identity" not in settings:
         with begin_write(engine, path) as connection:
             row = {"key": "identity", "value": uuid4().hex}
             connection.execute(insert(meta).values(row).on_conflict_do_nothing())
-            identity = connection.scalar(query)
-    return str(identity)
+            settings = {row.key: row.value for row in connection.execute(query)}
+    for key, value in settings.items():
+        form, words = _FORMS[key]
+        if form.fullmatch(value) is None:
+            problem = f"the row {key!a} of the table meta is {describe_value(value)}, not {words}; {RESTORE}"
+            raise StoreError(describe_damage(path, problem))
+    return str(settings["identity"])

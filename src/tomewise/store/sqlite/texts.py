@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from sqlalchemy import func, select
@@ -12,13 +11,15 @@ from sqlalchemy import func, select
 from tomewise.errors import UnknownName
 from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.records import PASSAGES, DocumentRecord
+from tomewise.store.sqlite.decode import Misfit, decode_plain
 from tomewise.store.sqlite.mirror import Keys
-from tomewise.store.sqlite.passage_data import read_passage_data
+from tomewise.store.sqlite.node_rows import make_node, make_passage
 from tomewise.store.sqlite.schema import documents, edges, nodes
 from tomewise.store.sqlite.session import Session
 from tomewise.store.sqlite.write import among
-from tomewise.types import Document, DocumentId, Node, NodeId, Passage, PassageId
+from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
 
+T = TypeVar("T")
 _COUNT = select(func.count()).where(nodes.c.document == documents.c.key).scalar_subquery()
 _RECORDS = select(
     documents.c.id,
@@ -64,7 +65,7 @@ class StoredTexts(Session):
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
             raise self._refuse(document)
-        return Document(**{**row, "metadata": json.loads(row["metadata"])})
+        return Document(**row)
 
     def record(self, document: DocumentId) -> DocumentRecord:
         """A document without its text. Raises UnknownName."""
@@ -76,7 +77,8 @@ class StoredTexts(Session):
 
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
         """The characters of a document from `start` to before `end`, as far as there are any. Raises UnknownName."""
-        piece = func.substr(documents.c.text, start + 1, max(0, end - start))  # SQLite counts characters from 1
+        # SQLite counts characters from 1.
+        piece = func.substr(documents.c.text, start + 1, max(0, end - start), type_=documents.c.text.type)
         with self.read() as connection:
             text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
         if text is None:
@@ -92,8 +94,7 @@ class StoredTexts(Session):
         query = select(*columns, nodes.c.end, nodes.c.text, nodes.c.data, documents.c.title).join(
             documents, documents.c.key == nodes.c.document
         )
-        found = self._by_key(query, keys, (documents.c.id, nodes.c.position))
-        return {row.pop("key"): Passage(**read_passage_data(row.pop("data")), **row) for row in found}
+        return self._by_key(query, keys, (documents.c.id, nodes.c.position), make_passage)
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
         """All passages of the documents `wanted`, in document order."""
@@ -117,7 +118,7 @@ class StoredTexts(Session):
             nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
         )
         order = (nodes.c.level, nodes.c.position, nodes.c.id)
-        return _nodes(self._by_key(query.where(nodes.c.layer == layer), None, order))
+        return self._by_key(query.where(nodes.c.layer == layer), None, order, make_node)
 
     def node_field(self, layer: str, field: str) -> dict[int, str]:
         """One text of the data of all nodes of a layer, by key; empty for a node without this field."""
@@ -125,14 +126,17 @@ class StoredTexts(Session):
         with self.read() as connection:
             # Bare rows, as a layer may have many nodes.
             cursor: Any = connection.exec_driver_sql(query, (field, layer)).cursor
-            return dict(cursor.fetchall())
+            fields = dict(cursor.fetchall())
+            if not all(type(value) is str for value in fields.values()):
+                raise Misfit("nodes", f"no text as its {field!r}")
+            return fields
 
     def nodes_at(self, keys: Iterable[int]) -> dict[int, Node]:
         """Nodes by key, in the order of the keys, without their sources."""
         query = select(
             nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
         )
-        return _nodes(self._by_key(query, keys, ()))
+        return self._by_key(query, keys, (), make_node)
 
     def node_keys(self, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
@@ -163,7 +167,8 @@ class StoredTexts(Session):
         JOIN documents ON documents.key = nodes.document ORDER BY documents.id, nodes.position"""
         with self.read() as connection:
             cursor: Any = connection.exec_driver_sql(query).cursor  # bare rows: a tome may have many passages
-            table = np.array(cursor.fetchall(), np.int64).reshape(-1, 3)
+            with decode_plain("nodes"):
+                table = np.array(cursor.fetchall(), np.int64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2]
 
     def count_passages(self, wanted: Iterable[DocumentId]) -> dict[DocumentId, int]:
@@ -211,21 +216,21 @@ class StoredTexts(Session):
                 found[b].append(a)
         return found
 
-    def _by_key(self, query: Any, keys: Iterable[int] | None, order: Sequence[Any]) -> list[dict[str, Any]]:
+    def _by_key(
+        self, query: Any, keys: Iterable[int] | None, order: Sequence[Any], make: Callable[[dict[str, Any]], T]
+    ) -> dict[int, T]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))
         chosen = query.order_by(*order) if wanted is None else query.where(nodes.c.key.in_(among(wanted)))
         with self.read() as connection:
             found = connection.execute(chosen)
             columns = list(found.keys())
-            rows = [dict(zip(columns, row, strict=True)) for row in found]  # four times as fast as `mappings`
-        if wanted is None:
-            return rows
-        by_key = {row["key"]: row for row in rows}
-        return [by_key[key] for key in wanted if key in by_key]
+            rows = (dict(zip(columns, row, strict=True)) for row in found)  # four times as fast as `mappings`
+            made = {row.pop("key"): make(row) for row in rows}
+        return made if wanted is None else {key: made[key] for key in wanted if key in made}
 
 
 def _make_record(
-    id: str, title: str, source: str, digest: str, characters: int, metadata: str, passages: int
+    id: str, title: str, source: str, digest: str, characters: int, metadata: Metadata, passages: int
 ) -> DocumentRecord:
     """The record of a row of `_RECORDS`, in the order of its columns."""
     return DocumentRecord(
@@ -235,9 +240,5 @@ def _make_record(
         digest=digest,
         characters=characters,
         passages=passages,
-        metadata=json.loads(metadata),
+        metadata=metadata,
     )
-
-
-def _nodes(rows: list[dict[str, Any]]) -> dict[int, Node]:
-    return {row.pop("key"): Node(**{**row, "data": json.loads(row["data"])}, sources=()) for row in rows}

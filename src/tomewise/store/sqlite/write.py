@@ -12,15 +12,17 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from tomewise.place import write_places
 from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import edges_after, version_of
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
+from tomewise.store.sqlite.decode import Misfit, stack_vectors
 from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
 from tomewise.store.sqlite.moves import find_moved_ids
-from tomewise.store.sqlite.passage_data import join_indexed_text, write_passage_data
+from tomewise.store.sqlite.passage_data import join_indexed_text
 from tomewise.store.sqlite.removals import log_removals
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
 from tomewise.types import Document, DocumentId, Node, Passage
@@ -57,12 +59,13 @@ class Write(BuildRecords):
         assert added is not None
         columns = ("id", "position", "start", "end", "text")
         own = {"layer": PASSAGES, "level": 0, "document": added[0]}
+        places = [write_places(passage) for passage in passages]
         rows = [
-            {**{name: getattr(passage, name) for name in columns}, **own, "data": write_passage_data(passage)}
-            for passage in passages
+            {**{name: getattr(passage, name) for name in columns}, **own, "data": encode_json(place)}
+            for passage, place in zip(passages, places, strict=True)
         ]
         keys = self._insert_nodes(rows)
-        texts = [join_indexed_text(document.title, row["data"], row["text"]) for row in rows]
+        texts = [join_indexed_text(document.title, place, row["text"]) for place, row in zip(places, rows, strict=True)]
         lexical.index(self._connection, list(zip(keys, texts, strict=True)))
         return keys
 
@@ -105,7 +108,7 @@ class Write(BuildRecords):
         for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
             by_space[space].append((key, vector))
         for space, found in by_space.items():
-            rows = np.stack([np.frombuffer(vector, np.float32) for _, vector in found])
+            rows = stack_vectors(vector for _, vector in found)
             self.replace_vectors(space, [key for key, _ in found], rows)
 
     def renew_passage(self, key: int) -> int:
@@ -118,10 +121,10 @@ class Write(BuildRecords):
         text = join_indexed_text(title or "", row["data"], row["text"])
         lexical.forget(self._connection, [(key, text)])
         self.remove_nodes([key])
-        (fresh,) = self._insert_nodes([row])
+        (fresh,) = self._insert_nodes([{**row, "data": encode_json(row["data"])}])
         lexical.index(self._connection, [(fresh, text)])
         for space, vector in stored_vectors:
-            self.put_vectors(space, [fresh], np.frombuffer(vector, np.float32).reshape(1, -1))
+            self.put_vectors(space, [fresh], stack_vectors([vector]))
         return fresh
 
     # ------------------------------------------------------------ nodes
@@ -284,7 +287,10 @@ class Write(BuildRecords):
     def _last_key(self, table: str) -> int:
         # The sequence does not go back after deletions, so a key is never used twice.
         query = "SELECT seq FROM sqlite_sequence WHERE name = ?"
-        return self._connection.exec_driver_sql(query, (table,)).scalar() or 0
+        last = self._connection.exec_driver_sql(query, (table,)).scalar() or 0
+        if type(last) is not int:
+            raise Misfit(table, "no last key in the table sqlite_sequence")
+        return last
 
     # ------------------------------------------------------------ arrays
 

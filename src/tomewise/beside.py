@@ -1,0 +1,186 @@
+"""Folders beside a tome, and the files in them: all that Tomewise writes there, it opens and deletes here.
+
+A tome may come from anyone, and with it folders that have our names. So nothing is opened, written or deleted through a
+link: files are opened relative to their folder, without following links, and what is open is checked. A folder or file
+that does not belong to the user or to the owner of the tome is refused, and so is a file with a second name, since a
+change would show there too. New files are written under a temporary name and renamed. Whoever owns a folder gives the
+names that it knows; no other file is listed or deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO
+
+_TEMPORARY = r"\.[0-9a-f]{8}\.new"
+_BESIDE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not make us wait for its other end
+
+
+class UnsafeFile(OSError):
+    """A file or folder beside a tome that is not used: `strerror` says why, `filename` which."""
+
+    def __str__(self) -> str:
+        return f"{self.filename} {self.strerror}"
+
+
+class FolderBeside:
+    """The folder `NAME` + `suffix` beside the tome `NAME`. `names` matches the names of its files and folders.
+
+    All methods but `find_fault` raise UnsafeFile for what is refused, and OSError.
+    """
+
+    def __init__(self, tome: Path, suffix: str, names: str) -> None:
+        self.path = tome.with_name(tome.name + suffix)
+        self._tome = tome
+        self._names = re.compile(f"(?:{names})(?:{_TEMPORARY})?", re.ASCII)
+        self._above: FolderBeside | None = None
+
+    def find_folder(self, name: str, names: str) -> FolderBeside:
+        """A folder in this one; `names` as above."""
+        inner = FolderBeside(self._tome, "", names)
+        inner.path, inner._above = self.path / name, self
+        return inner
+
+    def find_fault(self) -> str:
+        """Why the folder is refused; empty if it is not, or does not exist."""
+        try:
+            with self._enter():
+                return ""
+        except UnsafeFile as error:
+            return str(error.strerror)
+        except OSError:
+            return ""
+
+    def make(self) -> None:
+        """Make the folder if it does not exist. Those who may read the tome may read it."""
+        try:
+            os.mkdir(self.path, 0o700)
+        except FileExistsError:
+            with self._enter():
+                return
+        with self._enter() as folder:
+            mode = self._find_mode()
+            os.fchmod(folder, mode | mode >> 2 & 0o111)  # who may read a folder may also look into it
+
+    def open(self, name: str, *, to_change: bool = False) -> BinaryIO:
+        """Open a file to read it, or `to_change` it in place."""
+        with self._enter() as folder:
+            flags = os.O_RDWR if to_change else os.O_RDONLY
+            try:
+                file = os.open(name, flags | _BESIDE, dir_fd=folder)
+            except OSError as error:
+                raise self._explain(error, name) from None
+        try:
+            self._check_file(os.fstat(file), name)
+        except BaseException:
+            os.close(file)
+            raise
+        return os.fdopen(file, "r+b" if to_change else "rb")
+
+    @contextmanager
+    def write(self, name: str) -> Iterator[BinaryIO]:
+        """Write a file, which replaces what has this name when it is whole. Those who may read the tome may read it."""
+        temporary = f"{name}.{token_hex(4)}.new"
+        with self._enter() as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            file = os.open(temporary, flags, 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(file, "wb") as opened:
+                    os.fchmod(file, self._find_mode())
+                    yield opened
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+
+    def prepare_lock(self, name: str) -> Path:
+        """The path of a lock file in the folder; both are made if they do not exist."""
+        self.make()
+        try:
+            self.open(name).close()
+        except FileNotFoundError:
+            with self._enter() as folder, suppress(FileExistsError):  # somebody else made it
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._find_mode(), dir_fd=folder))
+        return self.path / name
+
+    def list_names(self) -> list[str]:
+        """The names of our files and folders in the folder, sorted; a name that is a link is left out."""
+        try:
+            with self._enter() as folder, os.scandir(folder) as entries:
+                return sorted(
+                    entry.name for entry in entries if self._names.fullmatch(entry.name) and not entry.is_symlink()
+                )
+        except FileNotFoundError:
+            return []
+
+    def read_size(self, name: str) -> int:
+        """The bytes that a file has; 0 if it is gone."""
+        with self._enter() as folder, suppress(FileNotFoundError):
+            return os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+        return 0
+
+    def delete(self, name: str) -> None:
+        """Delete a file, or a folder with all that is in it. What a link points to stays."""
+        if not self._names.fullmatch(name):
+            raise UnsafeFile(errno.EPERM, "is not a name of ours", str(self.path / name))
+        with self._enter() as folder, suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=folder)
+            else:
+                os.unlink(name, dir_fd=folder)
+
+    def delete_all(self) -> None:
+        """Delete all files of ours, and the folder if nothing else is in it."""
+        for name in self.list_names():
+            self.delete(name)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    @contextmanager
+    def _enter(self) -> Iterator[int]:
+        with self._above._enter() if self._above else nullcontext() as above:
+            try:
+                place = self.path.name if self._above else self.path
+                folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | _BESIDE, dir_fd=above)
+            except OSError as error:
+                raise self._explain(error) from None
+        try:
+            self._check_owner(os.fstat(folder), "")
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _check_file(self, status: os.stat_result, name: str) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafeFile(errno.EPERM, "is not a plain file", str(self.path / name))
+        if status.st_nlink != 1:
+            raise UnsafeFile(errno.EPERM, "is a file with a second name elsewhere", str(self.path / name))
+        self._check_owner(status, name)
+
+    def _check_owner(self, status: os.stat_result, name: str) -> None:
+        if status.st_uid != os.geteuid() and status.st_uid != self._tome.stat().st_uid:
+            raise UnsafeFile(errno.EPERM, "belongs neither to you nor to the owner of the tome", str(self.path / name))
+
+    def _explain(self, error: OSError, name: str = "") -> OSError:
+        """The error; an UnsafeFile if it was raised because of a link or of another kind of file."""
+        path = self.path / name
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
+            reason = "is a link" if path.is_symlink() else f"is not a {'plain file' if name else 'folder'}"
+            return UnsafeFile(errno.EPERM, reason, str(path))
+        return error
+
+    def _find_mode(self) -> int:
+        """The permissions of the tome, which SQLite too gives to its files beside it."""
+        try:
+            return self._tome.stat().st_mode & 0o666
+        except FileNotFoundError:
+            return 0o600

@@ -1,0 +1,71 @@
+"""What users of a damaged tome get: one error that names the row and the remedy, and all that does not need the row."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from tomewise.errors import StoreError, TomewiseError
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class _HasStore(Protocol):
+    @property
+    def store(self) -> Store: ...
+
+
+Owner = TypeVar("Owner", bound=_HasStore)
+
+
+@contextmanager
+def explain_damage(store: Store) -> Iterator[None]:
+    """Turn an error that nobody foresaw into a StoreError, if the tome is damaged; otherwise it is a bug, and stays.
+
+    Parts may rely on what a tome holds: that an edge has two nodes, a passage a document. Only after such an error is
+    the whole tome searched for a row that breaks this.
+    """
+    try:
+        yield
+    except TomewiseError:
+        raise
+    except Exception as error:
+        damage = store.find_damage()
+        if not damage:
+            raise
+        raise StoreError(damage) from error
+
+
+def names_damage(
+    work: Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]:
+    """The method, with `explain_damage` around it."""
+
+    @wraps(work)
+    async def explained(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
+        with explain_damage(self.store):
+            return await work(self, *given, **named)
+
+    return explained
+
+
+def skip_damaged(items: Iterable[Item], read: Callable[[Item], T | None]) -> list[T]:
+    """What `read` makes of each item; a damaged one is left out, with a warning that names the remedy."""
+    made: list[T] = []
+    for item in items:
+        try:
+            found = read(item)
+        except StoreError as error:
+            warnings.warn(str(error), stacklevel=3)
+            continue
+        if found is not None:
+            made.append(found)
+    return made
