@@ -25,7 +25,7 @@ SYSTEMS = ("hybrid", "cogitorag")
 def time_run(source: Path, words: list[str], compiled: str) -> float:
     """Processor seconds of one `tome` command of a source tree, whose compiled modules are kept in a folder."""
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "PYTHONPYCACHEPREFIX": compiled}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling the sources is no part of what is compared
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling is not compared
     command = [sys.executable, "-m", "tomewise", *words]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
@@ -35,10 +35,13 @@ def time_run(source: Path, words: list[str], compiled: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("before", type=Path, help="the folder `src` of the other tree")
+    parser.add_argument("before", type=Path, nargs="?", help="the folder `src` of the other tree")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--embedder", default="bundled")
     options = parser.parse_args()
+    if options.before is None:
+        print("name the folder `src` of another tree to compare this one with it")
+        return
     text = NOVEL if NOVEL.exists() else STORY
     trees = {"before": options.before.resolve(), "now": HERE / "src"}
     with tempfile.TemporaryDirectory() as place:

@@ -84,7 +84,7 @@ def use_damaged(whole: Path, folder: Path, dice: random.Random, damage: Callable
                 use(folder / "a.tome", dice)
         except (StoreError, UnknownName):
             pass
-        except Exception as error:  # noqa: BLE001 - that there is none is what this looks for
+        except Exception as error:  # noqa: BLE001 - it looks for any
             return f"{words}; {use.__name__}: {type(error).__name__}: {str(error)[:300]}"
         if problem := _find_touched(folder):
             return f"{words}; {use.__name__}: {problem}"
@@ -278,12 +278,12 @@ def damage_cache(folder: Path, dice: random.Random) -> str:
     if kind == "header":
         header = json.loads(_change_json(json.dumps(header), dice))
     elif kind == "swap":
-        other = dice.choice([file for file in sorted(cache.glob("*.json")) if file != header_file])
+        foreign = dice.choice([file for file in sorted(cache.glob("*.json")) if file != header_file])
         version = header["version"]
-        header = {**json.loads(other.read_bytes().split(b"\n")[0]), "version": version}
+        header = {**json.loads(foreign.read_bytes().split(b"\n")[0]), "version": version}
         for part in ("keys", "rows", "dead"):
             name = f"{header['generation']}.{part}"
-            shutil.copy2(cache / f"{other.name.removesuffix('.json')}.{name}", cache / f"{stem}.{name}")
+            shutil.copy2(cache / f"{foreign.name.removesuffix('.json')}.{name}", cache / f"{stem}.{name}")
     else:
         file = cache / f"{stem}.{header['generation']}.{kind}"
         content = bytearray(file.read_bytes()) or bytearray(8)

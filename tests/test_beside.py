@@ -84,9 +84,8 @@ def test_links_second_names_and_other_kinds_are_refused(folder: FolderBeside, tm
 
 
 def test_a_folder_that_is_a_link_is_refused_and_so_is_what_is_below_it(folder: FolderBeside, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    (other / "deep").mkdir(parents=True)
-    folder.path.symlink_to(other)
+    (tmp_path / "foreign" / "deep").mkdir(parents=True)
+    folder.path.symlink_to(tmp_path / "foreign")
     assert folder.find_fault() == "is a link"
     deep = folder.find_folder("deep", "x")
     for use in (folder.make, folder.list_names, folder.delete_all, deep.list_names, lambda: deep.open("x")):

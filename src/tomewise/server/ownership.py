@@ -97,7 +97,7 @@ def find_job(folder: Path) -> FolderBeside:
 
 
 def find_upload(folder: Path, name: str) -> Path:
-    """A file that was uploaded for a job. Raises UsageError if there is no plain file of a name that uploads have."""
+    """A file that was uploaded for a job. Raises UsageError for any other file, and for a link."""
     files = find_job(folder).find_folder("files", _UPLOADS)
     try:
         if re.fullmatch(_UPLOADS, name) is None:

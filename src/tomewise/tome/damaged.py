@@ -50,11 +50,11 @@ def names_damage(
     """The method, with `explain_damage` around it."""
 
     @wraps(work)
-    async def explained(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
+    async def work_and_explain(self: Owner, /, *given: P.args, **named: P.kwargs) -> T:
         with explain_damage(self.store):
             return await work(self, *given, **named)
 
-    return explained
+    return work_and_explain
 
 
 def skip_damaged(items: Iterable[Item], read: Callable[[Item], T | None]) -> list[T]:

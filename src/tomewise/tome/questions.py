@@ -30,7 +30,7 @@ from tomewise.tome.ready_systems import ReadySystems, choose_system
 from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, SessionTools
-from tomewise.tome.session_record import SessionRecord, Turn
+from tomewise.tome.session_record import SessionRecord, Turn, read_session
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import Trace, delete_trace, find_trace, find_traces, make_record
 from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, Question
@@ -299,7 +299,11 @@ class Questions:
 
     def sessions(self) -> list[SessionRecord]:
         """What the tome keeps of each session, in the order of their names. A damaged one is left out, with a note."""
-        return skip_damaged(self._store.session_names(), lambda name: self.session(name).read())
+        return skip_damaged(self._store.session_names(), self._read_session)
+
+    def _read_session(self, name: str) -> SessionRecord | None:
+        row = self._store.session(name)
+        return None if row is None else read_session(name, row)
 
     def delete_session(self, name: str) -> None:
         """Delete a session. Raises UnknownName, and Locked if it is answering a question."""

@@ -85,7 +85,7 @@ def describe_damage(path: Path, found: str) -> str:
 
 
 def find_contradiction(connection: Connection) -> str:
-    """The first row that names what does not exist, with its remedy; empty if there is none."""
+    """The first row that names what does not exist, with its remedy; empty if no row does."""
     for table, query, problem in _CONTRADICTIONS:
         found = connection.exec_driver_sql(f"{query} LIMIT 1").first()
         if found is not None:
@@ -108,7 +108,7 @@ def find_damaged_index(connection: Connection) -> str:
 
 
 def find_damaged_row(connection: Connection, tables: Iterable[Table]) -> str:
-    """The first row with a value that does not fit its column, with its remedy; empty if there is none."""
+    """The first row with a value that does not fit its column, with its remedy; empty if all fit."""
     for table in tables:
         columns = list(table.c)
         fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in columns)

@@ -178,7 +178,7 @@ def _engine(path: Path) -> Engine:
 
 
 def _check_files(path: Path) -> None:
-    """Raise StoreError if the tome is no plain file, or if what SQLite writes beside it would show elsewhere."""
+    """Raise StoreError if the tome is not a plain file, or if what SQLite writes beside it would show elsewhere."""
     if path.exists() and not path.is_file():
         raise StoreError(f"{path} is not a plain file: name another file with -m")
     beside = Path(os.path.realpath(path))  # where SQLite writes

@@ -108,14 +108,13 @@ class RowObject(TypeDecorator[Mapping[str, Any]]):
         super().__init__()
         self.table = table
         self.kinds = kinds
+        self._kinds = {name: kinds for name, *kinds in kinds}
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         fields = decode_object(value, self.table)
-        for name, kind, item_kind in self.kinds:
-            found = fields.get(name, kind())
-            items = found.values() if isinstance(found, dict) else found
-            if not isinstance(found, kind) or not all(isinstance(item, item_kind) for item in items):
-                raise Misfit(self.table, f"{describe_value(fields[name])} as its {name!r}")
+        for name, value in fields.items():
+            if name in self._kinds and not _is_of_kind(value, *self._kinds[name]):
+                raise Misfit(self.table, f"{describe_value(value)} as its {name!r}")
         return fields
 
 
@@ -128,10 +127,19 @@ class Fields(dict[str, Any]):
         super().__init__(fields)
         self.node = node
 
-    def __missing__(self, name: str) -> Any:
-        raise StoreError(
-            f"the tome is damaged: the row of {self.node!a} in the table nodes has no {name!a} in its data; {RESTORE}"
-        )
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise StoreError(
+                f"the tome is damaged: the row of {self.node!a} in the table nodes has no {name!a}; {RESTORE}"
+            )
+        return super().__getitem__(name)
+
+
+def _is_of_kind(value: Any, kind: type, item_kind: type) -> bool:
+    if not isinstance(value, kind):
+        return False
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(isinstance(item, item_kind) for item in items)
 
 
 def decode_object(value: Any, table: str) -> dict[str, Any]:

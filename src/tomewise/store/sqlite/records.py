@@ -78,7 +78,7 @@ class StoredRecords(Session):
             return {row.layer: row.record for row in connection.execute(select(builds).order_by(builds.c.layer))}
 
     def session_names(self) -> list[str]:
-        """The names of all sessions, sorted. A name that is no text is left out: nobody can ask under it."""
+        """The names of all sessions, sorted. A name that is not text is left out: nobody can ask under it."""
         query = "SELECT CAST(name AS BLOB) FROM sessions WHERE typeof(name) = 'text' ORDER BY name"
         with self.read() as connection:
             names = [name for (name,) in connection.exec_driver_sql(query)]

@@ -14,12 +14,17 @@ APPLICATION_ID = 0x746F6D65  # "tome"
 
 TABLES = MetaData()
 
+# The fields that layers read again, each with its type and that of its items.
 _BUILD = (
-    ("writes", list, str),
-    ("model", str, str),
-    ("again", str, str),
-    ("replies", dict, int),
-    ("fallbacks", dict, int),
+    *((name, str, str) for name in ("model", "again")),
+    *((name, int, int) for name in ("levels", "born", "taken", "seen")),
+    *((name, dict, int) for name in ("replies", "fallbacks", "dirt")),
+    *(("writes", list, str), ("together", list, int), ("network", dict, object)),
+)
+_NODE = (
+    *((name, str, str) for name in ("head", "relation", "tail", "description", "name", "type", "entity", "document")),
+    *((name, str, str) for name in ("notes", "stamp")),
+    *(("keywords", list, str), ("place", dict, object), ("marks", list, list)),
 )
 
 meta = Table(
@@ -52,7 +57,7 @@ nodes = Table(
     Column("start", RowWhole("nodes", may_be_empty=True)),
     Column("end", RowWhole("nodes", may_be_empty=True)),
     Column("text", RowText("nodes"), nullable=False),
-    Column("data", RowObject("nodes"), nullable=False),
+    Column("data", RowObject("nodes", _NODE), nullable=False),
 )
 
 # Pairs of node keys, grouped by space: what a node was made from, the ends of a fact, synonyms.
