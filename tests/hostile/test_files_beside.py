@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -173,6 +174,21 @@ def test_a_log_of_sqlite_that_shows_elsewhere_is_refused(
     put(thesis, path.with_name(path.name + suffix))
     with pytest.raises(StoreError, match=rf"tome{suffix} is a link or not a plain file"):
         Tome.open(path)
+
+
+def test_a_journal_of_sqlite_that_names_a_file_to_delete_is_refused(path: Path, thesis: Path) -> None:
+    with Tome.open(path):
+        pass
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(thesis)
+    header = magic + struct.pack(">IIIII", 0, 0, path.stat().st_size // 8192, 512, 8192)
+    named = struct.pack(">I", 0x40000000 // 8192 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    journal = path.with_name(path.name + "-journal")
+    journal.write_bytes(header.ljust(512, b"\0") + named)
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match=r"tome-journal names another file, which SQLite would delete"):
+            Tome.open(path, read_only=read_only)
+    journal.write_bytes(header.ljust(512, b"\0"))  # without the name: what a kill leaves
+    use(path)
 
 
 def test_no_tome_is_made_through_a_link(here: Path, thesis: Path) -> None:
