@@ -158,11 +158,13 @@ def test_clean_deletes_the_names_that_tomewise_writes_and_no_other(path: Path, c
         (cache / name).write_text("mine")
     (cache / "deep").mkdir()
     (cache / "deep" / "vectors%2Fpassages.json").write_text("mine")
+    (cache / "vectors%2Ffolder.json").mkdir()
+    (cache / "vectors%2Ffolder.json" / "notes.txt").write_text("mine")
     (cache / "vectors%2Fother.json").symlink_to(thesis)
     with Tome.open(path) as book:
         assert book.clean() > 0
     left = {str(file.relative_to(cache)) for file in cache.rglob("*") if file.is_file()}
-    own = {"vectors%2Fother.json", "deep/vectors%2Fpassages.json", "writer.lock"}
+    own = {"vectors%2Fother.json", "deep/vectors%2Fpassages.json", "vectors%2Ffolder.json/notes.txt", "writer.lock"}
     assert left == {*foreign, *own}
 
 
@@ -322,10 +324,13 @@ def test_folders_that_hold_no_jobs_stay(path: Path) -> None:
     assert (mine / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("record", ["[]", "5", '{"task": 5}', "[" * 9999, b"\xff", '{"progress": []}'])
-def test_a_damaged_record_of_a_job_stops_no_server(path: Path, record: str | bytes) -> None:
-    folder = make_job(path)
-    (folder / "job.json").write_bytes(record if isinstance(record, bytes) else record.encode())
+@pytest.mark.parametrize(
+    "record", ["[]", "5", '{"task": 5}', "[" * 9999, b"\xff", '{"progress": []}', {"files": [5]}, {"document": 5}]
+)
+def test_a_damaged_record_of_a_job_stops_no_server(path: Path, record: str | bytes | dict[str, object]) -> None:
+    folder = make_job(path, **({"task": record} if isinstance(record, dict) else {}))
+    if not isinstance(record, dict):
+        (folder / "job.json").write_bytes(record if isinstance(record, bytes) else record.encode())
     assert load_jobs(path).list_all() == []
 
 

@@ -190,7 +190,9 @@ def _check_files(path: Path) -> None:
             if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                 raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
             if suffix == "-journal" and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
-                raise StoreError(f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it")
+                raise StoreError(
+                    f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it"
+                )
 
 
 def _read_end(path: Path, count: int) -> bytes:
