@@ -85,16 +85,22 @@ class FolderBeside:
             raise
         return os.fdopen(file, "r+b" if to_change else "rb")
 
+    def create(self, name: str) -> BinaryIO:
+        """Open a new file to write it. Those who may read the tome may read it. Raises FileExistsError."""
+        with self._enter() as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            created = os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb")
+        os.fchmod(created.fileno(), self._find_mode())
+        return created
+
     @contextmanager
     def write(self, name: str) -> Iterator[BinaryIO]:
         """Write a file, which replaces what has this name when it is whole. Those who may read the tome may read it."""
         temporary = f"{name}.{token_hex(4)}.new"
         with self._enter() as folder:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            file = os.open(temporary, flags, 0o600, dir_fd=folder)
+            created = self.create(temporary)
             try:
-                with os.fdopen(file, "wb") as opened:
-                    os.fchmod(file, self._find_mode())
+                with created as opened:
                     yield opened
                 os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
@@ -108,16 +114,20 @@ class FolderBeside:
         try:
             self.open(name).close()
         except FileNotFoundError:
-            with self._enter() as folder, suppress(FileExistsError):  # somebody else made it
-                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self._find_mode(), dir_fd=folder))
+            with suppress(FileExistsError):  # somebody else made it
+                self.create(name).close()
         return self.path / name
 
-    def list_names(self) -> list[str]:
-        """The names of our files and folders in the folder, sorted; a name that is a link is left out."""
+    def list_names(self, *, folders: bool = False) -> list[str]:
+        """The names of our files in the folder, sorted, or of our `folders`; a name that is a link is left out."""
         try:
             with self._enter() as folder, os.scandir(folder) as entries:
                 return sorted(
-                    entry.name for entry in entries if self._names.fullmatch(entry.name) and not entry.is_symlink()
+                    entry.name
+                    for entry in entries
+                    if self._names.fullmatch(entry.name)
+                    and not entry.is_symlink()
+                    and entry.is_dir(follow_symlinks=False) == folders
                 )
         except FileNotFoundError:
             return []
@@ -129,14 +139,16 @@ class FolderBeside:
         return 0
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it. What a link points to stays."""
-        if not self._names.fullmatch(name):
-            raise UnsafeFile(errno.EPERM, "is not a name of ours", str(self.path / name))
+        """Delete a file of ours. What a link points to stays."""
+        self._check_name(name)
         with self._enter() as folder, suppress(FileNotFoundError):
-            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                shutil.rmtree(name, dir_fd=folder)
-            else:
-                os.unlink(name, dir_fd=folder)
+            os.unlink(name, dir_fd=folder)
+
+    def delete_folder(self, name: str) -> None:
+        """Delete a folder of ours with all that is in it, as far as we may. What a link points to stays."""
+        self._check_name(name)
+        with self._enter() as folder, suppress(RecursionError):  # a stranger's folders may be very deep
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
 
     def delete_all(self) -> None:
         """Delete all files of ours, and the folder if nothing else is in it."""
@@ -158,6 +170,10 @@ class FolderBeside:
             yield folder
         finally:
             os.close(folder)
+
+    def _check_name(self, name: str) -> None:
+        if not self._names.fullmatch(name):
+            raise UnsafeFile(errno.EPERM, "is not a name of ours", str(self.path / name))
 
     def _check_file(self, status: os.stat_result, name: str) -> None:
         if not stat.S_ISREG(status.st_mode):

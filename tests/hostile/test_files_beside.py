@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -157,11 +158,13 @@ def test_clean_deletes_the_names_that_tomewise_writes_and_no_other(path: Path, c
         (cache / name).write_text("mine")
     (cache / "deep").mkdir()
     (cache / "deep" / "vectors%2Fpassages.json").write_text("mine")
+    (cache / "vectors%2Ffolder.json").mkdir()
+    (cache / "vectors%2Ffolder.json" / "notes.txt").write_text("mine")
     (cache / "vectors%2Fother.json").symlink_to(thesis)
     with Tome.open(path) as book:
         assert book.clean() > 0
     left = {str(file.relative_to(cache)) for file in cache.rglob("*") if file.is_file()}
-    own = {"vectors%2Fother.json", "deep/vectors%2Fpassages.json", "writer.lock"}
+    own = {"vectors%2Fother.json", "deep/vectors%2Fpassages.json", "vectors%2Ffolder.json/notes.txt", "writer.lock"}
     assert left == {*foreign, *own}
 
 
@@ -173,6 +176,21 @@ def test_a_log_of_sqlite_that_shows_elsewhere_is_refused(
     put(thesis, path.with_name(path.name + suffix))
     with pytest.raises(StoreError, match=rf"tome{suffix} is a link or not a plain file"):
         Tome.open(path)
+
+
+def test_a_journal_of_sqlite_that_names_a_file_to_delete_is_refused(path: Path, thesis: Path) -> None:
+    with Tome.open(path):
+        pass
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(thesis)
+    header = magic + struct.pack(">IIIII", 0, 0, path.stat().st_size // 8192, 512, 8192)
+    named = struct.pack(">I", 0x40000000 // 8192 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    journal = path.with_name(path.name + "-journal")
+    journal.write_bytes(header.ljust(512, b"\0") + named)
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match=r"tome-journal names another file, which SQLite would delete"):
+            Tome.open(path, read_only=read_only)
+    journal.write_bytes(header.ljust(512, b"\0"))  # without the name: what a kill leaves
+    use(path)
 
 
 def test_no_tome_is_made_through_a_link(here: Path, thesis: Path) -> None:
@@ -306,10 +324,13 @@ def test_folders_that_hold_no_jobs_stay(path: Path) -> None:
     assert (mine / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("record", ["[]", "5", '{"task": 5}', "[" * 9999, b"\xff", '{"progress": []}'])
-def test_a_damaged_record_of_a_job_stops_no_server(path: Path, record: str | bytes) -> None:
-    folder = make_job(path)
-    (folder / "job.json").write_bytes(record if isinstance(record, bytes) else record.encode())
+@pytest.mark.parametrize(
+    "record", ["[]", "5", '{"task": 5}', "[" * 9999, b"\xff", '{"progress": []}', {"files": [5]}, {"document": 5}]
+)
+def test_a_damaged_record_of_a_job_stops_no_server(path: Path, record: str | bytes | dict[str, object]) -> None:
+    folder = make_job(path, **({"task": record} if isinstance(record, dict) else {}))
+    if not isinstance(record, dict):
+        (folder / "job.json").write_bytes(record if isinstance(record, bytes) else record.encode())
     assert load_jobs(path).list_all() == []
 
 

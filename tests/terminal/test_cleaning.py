@@ -58,6 +58,8 @@ def test_a_stream_cleans_all_ways_of_writing():
     print(ATTACK, file=stream, flush=True)
     stream.writelines([ATTACK, "\n"])
     assert raw.getvalue() == f"{CLEAN}\n" * 2
+    stream.write("\r 1 of 2\r 2 of 2\r\n")  # the bar of a library
+    assert raw.getvalue().endswith("\n 1 of 2\n 2 of 2\n")
     assert not hasattr(stream, "buffer")
     assert (stream.encoding, stream.isatty(), stream.writable()) == ("utf-8", True, True)
     assert find_raw(CleanStream(stream)) is raw

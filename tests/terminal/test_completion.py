@@ -75,7 +75,17 @@ def test_settings_that_cannot_be_read_complete_nothing(complete, here):
 
 
 def test_a_name_that_a_shell_would_obey_is_not_offered(command, complete, here):
-    names = ["x$(touch made)", "x`touch made`", "x;touch made", "x\u202egpj", "x\x1b]52;c;eA==", "xylophone"]
+    names = [
+        "x$(touch made)",
+        "x`touch made`",
+        "x;touch made",
+        "x(e:'touch made':)",
+        "x*",
+        "x'",
+        "x\u202egpj",
+        "x\x1b]52;c;eA==",
+        "xylophone",
+    ]
     (here / "rows.jsonl").write_text("\n".join(json.dumps({"id": name, "text": LOG + name}) for name in names))
     command("add", "rows.jsonl")
     assert complete("tome show x") == complete("tome remove x") == ["xylophone"]

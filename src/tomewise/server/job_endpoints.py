@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -15,10 +14,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import ValidationError
 
+from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
 from tomewise.server.bodies import Accepted, Build, NewDocument
 from tomewise.server.errors import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
+from tomewise.server.ownership import delete_job, find_uploads
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.service import Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
@@ -49,14 +50,14 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> dict[st
     """Add documents: files of a form, each under the relative path that it is sent with, or one text as JSON."""
     await service.library.open(tome)
     async with _keep_if_done(service.jobs.make_folder(tome)) as folder:
-        files = folder / "files"
-        files.mkdir()
+        files = find_uploads(folder)
+        files.make()
         if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             task: dict[str, Any] = {"files": await receive_files(request, files)}
         else:
             document = _read_document(await request.body())
             text = json.dumps(document.model_dump(), ensure_ascii=False)
-            await asyncio.to_thread((files / "document.json").write_text, text, encoding="utf-8")
+            await asyncio.to_thread(_write, files, "document.json", text)
             task = {"files": [], "document": "document.json"}
         return service.jobs.add(tome, "add", task, folder).as_json()
 
@@ -153,5 +154,10 @@ async def _keep_if_done(folder: Path) -> AsyncIterator[Path]:
     try:
         yield folder
     except BaseException:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(delete_job, folder)
         raise
+
+
+def _write(folder: FolderBeside, name: str, text: str) -> None:
+    with folder.write(name) as file:
+        file.write(text.encode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -21,7 +20,7 @@ from tomewise.beside import UnsafeFile
 from tomewise.errors import Locked, StoreError, UnknownName, UsageError
 from tomewise.server.errors import HttpError, explain_error, make_body
 from tomewise.server.library import Library
-from tomewise.server.ownership import Ownership, find_job, read_id
+from tomewise.server.ownership import UPLOADS, Ownership, delete_job, find_job, read_id
 from tomewise.server.work import Report, work_on
 from tomewise.types import Progress
 
@@ -85,7 +84,7 @@ class JobList:
             for folder in self._take_over(path):
                 job = _read_job(folder, name)
                 if job is None:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    delete_job(folder)
                     continue
                 self._jobs[job.id], self._folders[job.id] = job, folder
                 if job.state in _OPEN:
@@ -214,7 +213,8 @@ class JobList:
     def _end(self, job: Job, state: State) -> None:
         job.state, job.ended, job.note = state, _now(), None
         if state != "interrupted":  # what was uploaded is needed to do it again
-            shutil.rmtree(self._folders[job.id] / "files", ignore_errors=True)
+            with suppress(OSError):
+                find_job(self._folders[job.id]).delete_folder(UPLOADS)
         self._save(job)
         self._announce(job)
 
@@ -233,13 +233,13 @@ class JobList:
     def _forget_oldest(self, tome: str) -> None:
         ended = [job for job in self.list_all() if job.tome == tome and job.state not in (*_OPEN, "interrupted")]
         for job in ended[_MOST_ENDED:]:
-            shutil.rmtree(self._folders.pop(job.id), ignore_errors=True)
+            delete_job(self._folders.pop(job.id))
             del self._jobs[job.id]
 
     def _clean(self, job: Job) -> Callable[[str], str]:
         """Takes the paths of tomes and of uploads out of a message: an upload goes by the name that it came with."""
         names = {
-            str((self._folders[job.id] / "files" / file).resolve()): name for file, name in job.task.get("files", ())
+            str((self._folders[job.id] / UPLOADS / file).resolve()): name for file, name in job.task.get("files", ())
         }
 
         def clean(text: str) -> str:
@@ -264,10 +264,12 @@ def _read_job(folder: Path, tome: str) -> Job | None:
     try:
         with find_job(folder).open(_FILE) as file:
             job = TypeAdapter(Job).validate_json(file.read())
+        TypeAdapter(list[tuple[str, str]]).validate_python(job.task.get("files", []))
+        TypeAdapter(str).validate_python(job.task.get("document", ""))
     except (OSError, ValueError):
         return None
     job.tome, job.id = tome, read_id(folder)  # the file may have another name by now
-    return job if isinstance(job.task.get("files", []), list) else None
+    return job
 
 
 def _now() -> str:

@@ -20,7 +20,8 @@ from tomewise.errors import UsageError
 
 _SUFFIX = ".lock"
 _FOLDER = "-jobs"  # of the folder beside a tome
-_UPLOADS = r"[0-9]{4,}\.\w+|document\.json"
+UPLOADS = "files"  # the folder for uploads in the folder of a job
+_UPLOADS = r"[0-9]{4,}\.[\w+-]+|document\.json"
 _NAMES = r"[0-9a-f]{8}-[0-9a-f]{16}|[0-9a-f]{8}\.lock"  # of the folders of jobs, and of the locks of servers
 _LOCK_SECONDS = 5  # another server that starts may hold our new lock for a moment, to see whether we live
 
@@ -36,7 +37,7 @@ class Ownership:
         """A new folder for one job of this server beside a tome. Raises OSError."""
         jobs = self._hold(tome)
         folder = jobs.path / f"{self._id}-{token_hex(8)}"
-        folder.mkdir()
+        find_job(folder).make()
         return folder
 
     def take_over(self, tome: Path) -> list[Path]:
@@ -47,10 +48,10 @@ class Ownership:
         """
         jobs = find_jobs(tome)
         # The folders are listed before the locks, since a server takes its lock before it makes a folder.
-        folders = [jobs.path / name for name in jobs.list_names() if not name.endswith(_SUFFIX)]
+        folders = [jobs.path / name for name in jobs.list_names(folders=True) if not name.endswith(_SUFFIX)]
         locks = [name for name in jobs.list_names() if name.endswith(_SUFFIX)]
         living = {name.removesuffix(_SUFFIX) for name in locks if not _delete_if_free(name, jobs)}
-        ownerless = [folder for folder in folders if folder.is_dir() and folder.name.partition("-")[0] not in living]
+        ownerless = [folder for folder in folders if folder.name.partition("-")[0] not in living]
         if not ownerless:
             return []
         try:
@@ -92,13 +93,23 @@ def find_jobs(tome: Path) -> FolderBeside:
 
 def find_job(folder: Path) -> FolderBeside:
     """The folder of one job, to read and write what is in it."""
-    jobs = folder.parent
-    return find_jobs(jobs.with_name(jobs.name.removesuffix(_FOLDER))).find_folder(folder.name, r"job\.json")
+    return _find_jobs_of(folder).find_folder(folder.name, rf"job\.json|{UPLOADS}")
+
+
+def delete_job(folder: Path) -> None:
+    """Delete the folder of one job, as far as we may."""
+    with suppress(OSError):
+        _find_jobs_of(folder).delete_folder(folder.name)
+
+
+def find_uploads(folder: Path) -> FolderBeside:
+    """The folder in the folder of a job for what was uploaded."""
+    return find_job(folder).find_folder(UPLOADS, _UPLOADS)
 
 
 def find_upload(folder: Path, name: str) -> Path:
     """A file that was uploaded for a job. Raises UsageError for any other file, and for a link."""
-    files = find_job(folder).find_folder("files", _UPLOADS)
+    files = find_uploads(folder)
     try:
         if re.fullmatch(_UPLOADS, name) is None:
             raise FileNotFoundError(ENOENT, "is gone")
@@ -106,6 +117,11 @@ def find_upload(folder: Path, name: str) -> Path:
     except OSError as error:
         raise UsageError(f"a file of this job cannot be used ({error.strerror}): send it again") from None
     return files.path / name
+
+
+def _find_jobs_of(folder: Path) -> FolderBeside:
+    jobs = folder.parent
+    return find_jobs(jobs.with_name(jobs.name.removesuffix(_FOLDER)))
 
 
 def read_id(folder: Path) -> str:

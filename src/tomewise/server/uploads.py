@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from python_multipart.exceptions import FormParserError
@@ -22,12 +22,14 @@ from tomewise.server.errors import HttpError
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
+    from tomewise.beside import FolderBeside
+
 MOST_FILES = 1000
 _MOST_HEADERS = 20_000  # bytes of the headers of one part
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-async def receive_files(request: Request, folder: Path) -> list[tuple[str, str]]:
+async def receive_files(request: Request, folder: FolderBeside) -> list[tuple[str, str]]:
     """Write the files of a form into a folder. Returns for each its file there and the name that the client gave.
 
     Raises HttpError for a form that cannot be read, that ends too early, or has too many parts.
@@ -68,7 +70,7 @@ def check_name(name: str) -> str:
 class _Form:
     """Takes the calls of the parser of a form. `suffixes` are those of the formats that can be read."""
 
-    def __init__(self, folder: Path, suffixes: Collection[str]) -> None:
+    def __init__(self, folder: FolderBeside, suffixes: Collection[str]) -> None:
         self.files: list[tuple[str, str]] = []
         self._suffixes = suffixes
         self._names: set[str] = set()
@@ -128,7 +130,7 @@ class _Form:
         self._names.add(name)
         file = self._name_file(name)
         self.files.append((file, name))
-        self._file = (self._folder / file).open("xb")
+        self._file = self._folder.create(file)
 
     def _name_file(self, name: str) -> str:
         """The name on the disk: a number, and the suffix by which readers know the format."""

@@ -50,8 +50,11 @@ class CleanStream(io.TextIOBase):
         return self.rich_proxied_file.errors
 
     def write(self, text: str) -> int:
-        """Write the text, cleaned. Returns its length."""
-        self.rich_proxied_file.write(clean(text))
+        """Write the text, cleaned. Returns its length.
+
+        What would begin its line anew, as the bars of libraries do, begins another: nothing is overwritten.
+        """
+        self.rich_proxied_file.write(clean(text.replace("\r\n", "\n").replace("\r", "\n")))
         return len(text)
 
     def flush(self) -> None:

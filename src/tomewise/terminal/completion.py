@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 _MOST = 100  # names that a shell is given
-_OBEYED = re.compile(r"[$`;&|<>!]")  # by a shell, which puts a name into the line as it is
+_OBEYED = re.compile(r"""[$`;&|<>!()'"\\*?\[\]{}]""")  # by a shell, which puts a name into the line as it is
 
 
 def complete_systems(incomplete: str) -> list[str]:

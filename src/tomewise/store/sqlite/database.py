@@ -24,6 +24,7 @@ _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds t
 _CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
 _LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
 _JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
+_NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
 
 
 def connect(path: Path, *, create: bool, read_only: bool = False) -> Engine:
@@ -188,6 +189,22 @@ def _check_files(path: Path) -> None:
             status = log.lstat()
             if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                 raise StoreError(f"{log} is a link or not a plain file, so {path} is not opened: delete it")
+            if suffix == "-journal" and _read_end(log, len(_NAMES_FILE)) == _NAMES_FILE:
+                raise StoreError(
+                    f"{log} names another file, which SQLite would delete, so {path} is not opened: delete it"
+                )
+
+
+def _read_end(path: Path, count: int) -> bytes:
+    """The last `count` bytes of a file, or all if it has fewer. Raises StoreError."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _check_header(path: Path) -> None:
