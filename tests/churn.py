@@ -67,11 +67,11 @@ def name_by_content(export: list[str]) -> list[str]:
     edges = [record for record in records if record["kind"] == "edge"]
     names = {node["id"]: "" for node in nodes}
     for _ in range(_ROUNDS):
-        told = {node["id"]: [_rename(node, names)] for node in nodes}
+        known = {node["id"]: [_rename(node, names)] for node in nodes}
         for edge in edges:
-            for end in {edge["a"], edge["b"]} & told.keys():
-                told[end].append(_rename({**edge, "from": edge["a"] == end}, names))
-        names = {node: sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16] for node, lines in told.items()}
+            for end in {edge["a"], edge["b"]} & known.keys():
+                known[end].append(_rename({**edge, "from": edge["a"] == end}, names))
+        names = {node: sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16] for node, lines in known.items()}
     return sorted(_rename(record, names) for record in records)
 
 

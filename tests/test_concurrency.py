@@ -5,8 +5,9 @@ import threading
 import time
 
 import pytest
+from tests.patience import SOON
 
-from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, take_turn
+from tomewise.concurrency import gather_calls, gather_pair, run_in_thread, side_by_side, take_turn
 from tomewise.errors import BudgetExceeded
 
 
@@ -85,3 +86,18 @@ async def test_turns_let_others_come_between() -> None:
     assert [each for each in order if each != "other"] == ["0", "1", "2", "4"]
     assert order.index("other") < 3
     await take_turn()  # nobody waits any more
+
+
+async def test_a_failure_leaves_its_caller_as_one_that_nobody_cancels() -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("one")
+
+    with pytest.raises(KeyError):
+        async with side_by_side() as outer:
+            outer.create_task(asyncio.sleep(SOON))
+            async with side_by_side() as inner:
+                inner.create_task(fail())
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0

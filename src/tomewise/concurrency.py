@@ -83,10 +83,15 @@ async def _wait_through(future: asyncio.Future[Any]) -> None:
 @asynccontextmanager
 async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
     """A group of tasks. When one fails, the others are cancelled, and its error is raised as it is, not in a group."""
+    caller = asyncio.current_task()
+    requests = caller.cancelling() if caller else 0
     try:
         async with asyncio.TaskGroup() as group:
             yield group
     except BaseExceptionGroup as failures:
+        # Up to Python 3.12 a group whose task fails leaves its caller as one that is being cancelled.
+        if caller and caller.cancelling() > requests:
+            caller.uncancel()
         raise failures.exceptions[0] from failures
 
 

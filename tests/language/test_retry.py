@@ -56,7 +56,7 @@ async def test_a_retry_is_logged_without_keys(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_a_wait_that_the_server_asks_for_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[Wait] = []
+    waits: list[Wait] = []
 
     async def sleep(_: float) -> None:
         pass
@@ -68,9 +68,9 @@ async def test_a_wait_that_the_server_asks_for_is_told_with_its_reason(caplog: p
         return attempt
 
     for retry_after in (3600.0, None):
-        with caplog.at_level("INFO", "tomewise"), watch_waits(told.append), pytest.raises(PassingFailure):
+        with caplog.at_level("INFO", "tomewise"), watch_waits(waits.append), pytest.raises(PassingFailure):
             await retry(fail_with(retry_after), Backoff(retries=1, first=0.1, longest=9.0), sleep)
-    (wait,) = told
+    (wait,) = waits
     assert (wait.seconds, wait.asked) == (9.0, 3600.0)
     assert str(wait).startswith("waiting 9 s, since the server asks for 3600 s: http://")
     assert "secret" not in str(wait)

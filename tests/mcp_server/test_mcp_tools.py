@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp.types import CallToolResult, ResourceTemplateReference
 from tests import bridges
 from tests.conftest import Ran
-from tests.mcp_server.mcp_tomes import QUESTION, call, connect, fail, make_tome, name_document, read_text
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.mcp_server.mcp_tomes import GARBAGE, QUESTION, call, connect, fail, make_tome, name_document, read_text
 from tests.tome.paid_tome import pretend_paid
 
 from tomewise.errors import UsageError
+from tomewise.language.chat import ChatModel
 from tomewise.sample import STORY
+from tomewise.server.mcp_library import FixedLibrary
+from tomewise.server.mcp_server import make_server
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -381,3 +385,15 @@ async def test_prompts_carry_the_words_of_the_user_on_one_line(story: Path) -> N
         compared = await client.get_prompt("compare", {"first": "Ada", "second": "Ben", "aspect": "age"})
     assert "from the tome: Who forged it?\n" in getattr(asked.messages[0].content, "text", "")
     assert "Compare Ada with Ben in respect of age" in getattr(compared.messages[0].content, "text", "")
+
+
+async def test_a_build_of_which_every_call_fails_is_an_error_with_the_reason(story: Path) -> None:
+    with OpenAIServer(lambda _: reply_with(GARBAGE)) as server:
+        model = ChatModel("openai:test", base_url=server.url)
+        async with (
+            Tome.open(story, model=model, max_failures=3) as book,
+            Client(make_server(FixedLibrary({"novel": book}), write=True)) as client,
+        ):
+            reason = await fail(client, "build", system="hipporag2", accept_calls=1_000_000)
+    assert "3 calls of openai:test failed with no reply between them" in reason
+    assert "gave no usable reply for 'extract_facts'" in reason

@@ -84,7 +84,7 @@ async def retry(
 ) -> T:
     """The first success of `attempt`. Raises a `PassingFailure` after the last retry, and any other error at once.
 
-    Each retry is logged, with its reason; a wait that the server asks for is told to who watches too.
+    Each retry is logged, with its reason; a wait that the server asks for reaches those who watch too.
     """
     for number in range(backoff.retries + 1):
         try:
@@ -95,9 +95,9 @@ async def retry(
             wait = backoff.delay(number, failure.retry_after)
             reason = hide_credentials(str(failure))
             if failure.retry_after:
-                told = Wait(wait, failure.retry_after, reason)
-                tell_wait(told)
-                _log.info("retry %d of %d: %s", number + 1, backoff.retries, told, extra={"seconds": wait})
+                asked_wait = Wait(wait, failure.retry_after, reason)
+                tell_wait(asked_wait)
+                _log.info("retry %d of %d: %s", number + 1, backoff.retries, asked_wait, extra={"seconds": wait})
             else:
                 _log.info("retrying %d of %d in %.0f s: %s", number + 1, backoff.retries, wait, reason)
         await sleep(wait)

@@ -30,7 +30,7 @@ class _SharedLimit:
     def __init__(self) -> None:
         self._lock = Lock()
         self._users = 0
-        self._held = ExitStack()
+        self._stack = ExitStack()
 
     def enter(self) -> None:
         from threadpoolctl import threadpool_limits
@@ -39,16 +39,16 @@ class _SharedLimit:
             if not self._users:
                 # threadpoolctl lets no other thread lift the limit than the one that set it. So neither may be that of
                 # a caller: the first may end before the last.
-                thread = self._held.enter_context(ThreadPoolExecutor(1, "tomewise-blas"))
+                thread = self._stack.enter_context(ThreadPoolExecutor(1, "tomewise-blas"))
                 limits = thread.submit(threadpool_limits, 1).result()
-                self._held.callback(lambda: thread.submit(limits.restore_original_limits).result())
+                self._stack.callback(lambda: thread.submit(limits.restore_original_limits).result())
             self._users += 1
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:
-                self._held.close()
+                self._stack.close()
 
 
 _blas_limit = _SharedLimit()
