@@ -64,13 +64,18 @@ def scale(scores: Floats) -> Floats:
 
 
 def find_named(world: World, question: str) -> list[int]:
-    """The entities whose names stand in the question with a capital that does not open it, and in no longer name."""
+    """The entities whose names stand in the question with a capital that does not open it, and in no longer name.
+
+    Without such a capital, names of two words or more count.
+    """
     words = re.findall(r"\w+", question)
     spans = {}
+    is_lower = not any(word[0].isupper() for word in words[1:])
     for start in range(len(words)):
         for end in range(start + 1, len(words) + 1):
             name = normalise_name(" ".join(words[start:end]))
-            if name in world.names and any(words[at][0].isupper() for at in range(max(1, start), end)):
+            is_name = any(words[at][0].isupper() for at in range(max(1, start), end)) or (is_lower and end - start > 1)
+            if name in world.names and is_name:
                 spans[start, end] = world.names.index(name)
     inner = {(a, b) for a, b in spans for c, d in spans if (a, b) != (c, d) and c <= a and b <= d}
     return sorted({entity for span, entity in spans.items() if span not in inner})
@@ -129,7 +134,7 @@ def walk(world: World, seeds: Floats, restart: float) -> Floats:
     return np.asarray(mass[entities:])
 
 
-def rank_associative(world: World, question: str, *, coverage: bool = True) -> list[int]:
+def rank_associative(world: World, question: str) -> list[int]:
     """All passages, best first."""
     assert world.fact_vectors is not None
     q = world.embed([question])[0]
@@ -165,8 +170,14 @@ def rank_associative(world: World, question: str, *, coverage: bool = True) -> l
         known.append(([world.names[entity] for entity in sorted(linked)], stems))
     x = score_rewrites(world, d, rewrite(question, known))
     s = w + 0.7 * np.exp((x - x.max()) / 0.05)
-    order = [int(place) for place in np.argsort(-s, kind="stable")]
-    return [*cover(world, question, s, order[:30]), *order[30:]] if coverage else order
+    ranking = arrange(world, question, s)
+    stays = arrange(world, question, w)[0]
+    return [stays, *(place for place in ranking if place != stays)]
+
+
+def arrange(world: World, question: str, scores: Floats) -> list[int]:
+    order = [int(place) for place in np.argsort(-scores, kind="stable")]
+    return [*cover(world, question, scores, order[:30]), *order[30:]]
 
 
 def cover(world: World, question: str, s: Floats, first: list[int]) -> list[int]:
@@ -196,8 +207,8 @@ def rank_hybrid(world: World, question: str, bm25: Floats, list_runs: Callable[[
     known: list[Known] = []
     for place in named:
         title = bare(world.titles[place])
-        names = list(dict.fromkeys(normalise_name(name) for name in [title, *list_runs(world.texts[place])]))
-        known.append((names, take_stems(title)))
+        names = list(dict.fromkeys(normalise_name(name) for name in list_runs(world.texts[place])))
+        known.append(([name for name in names if share_in(name, question) < 0.5], take_stems(title)))
     rewrites = rewrite(question, known)
     if rewrites:
         x = score_rewrites(world, d, rewrites)

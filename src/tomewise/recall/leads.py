@@ -25,7 +25,8 @@ class Leads(Protocol):
 class TitleLeads:
     """Passages that are known by their title: the question has at least half of its words.
 
-    Their names are the title and the names in the text, found by their form (`language.extractive.names`).
+    Their names are those in the text, found by their form (`language.extractive.names`), which the question does not
+    name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
     """
 
     def find_leads(self, question: str, first: Sequence[Evidence]) -> list[Lead]:
@@ -33,7 +34,11 @@ class TitleLeads:
         stems = take_stems(question)
         titles = {piece.node: bare_title(piece.title) for piece in first}
         return [
-            Lead(piece.node, [titles[piece.node], *list_names(piece.text)], take_stems(titles[piece.node]))
+            Lead(
+                piece.node,
+                [name for name in list_names(piece.text) if not is_familiar(name, stems)],
+                take_stems(titles[piece.node]),
+            )
             for piece in first
             if is_familiar(titles[piece.node], stems)
         ]

@@ -41,8 +41,9 @@ class TitleLinks:
         places, is_known = find_places_of_known(links[order], self._links)
         weights = np.ones(len(links))
         weights[is_known] = self._weights[places]
-        new = order[~is_known]
-        weights[~is_known] = self._weigh_new(entities[new], passages[new])
+        if not is_known.all():
+            new = order[~is_known]
+            weights[~is_known] = self._weigh_new(entities[new], passages[new])
         self._links, self._weights = links[order], weights
         result = np.empty_like(weights)
         result[order] = weights

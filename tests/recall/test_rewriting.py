@@ -1,0 +1,284 @@
+"""Rewriting of questions, and both systems that rewrite against a slow reading of the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.recall.graph_tomes import list_facts, quiet
+from tests.recall.slow_bridge import World, rank_associative, rank_hybrid
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.language.extractive.names import mentions
+from tomewise.language.scripted import ScriptedModel
+from tomewise.memory.building import build
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.recall.leads import GraphLeads, TitleLeads, list_names
+from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, put_first, take_stems, write_rewrites
+from tomewise.store.records import PASSAGES
+from tomewise.store.sqlite.store import SqliteStore
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import assemble
+from tomewise.testing import check_retriever, document_of, put_document
+from tomewise.types import Document, Evidence, Passage, Rewrite
+
+EMBEDDER = HashEmbedder(384)
+NAMES = GraphNames("passages", "triples")
+QUESTION = "Which currency came before the Euro in the country Signe Holm is from?"
+# Lines of a text are its entities and triples, as `graph_tomes.list_facts` reads them.
+TEXTS = {
+    "Signe Holm": "Signe Holm\nDenmark\nSigne Holm > comes from > Denmark\nSigne Holm > rows in > Copenhagen",
+    "Danish krone": "Danish krone\nDenmark\nDanish krone > is the currency of > Denmark\nEuro",
+    "Euro": "Euro\nEuro > is the currency of > nineteen countries\nFrankfurt",
+    "Copenhagen (city)": "Copenhagen\nCopenhagen > lies in > Denmark\nOresund",
+    "Krone": "Krone\nKrone > means > crown\nNorway\nSweden",
+    "Frankfurt": "Frankfurt\nFrankfurt > lies on > Main\nGermany",
+    "Rowing": "Rowing\nRowing > is a sport of > oars\nSkiff",
+    "Oresund": "Oresund\nOresund > parts > Denmark from Sweden\nSweden",
+}
+ROWERS = {
+    "Boat of Signe Holm": "Boat\nDenmark\nit sails in Denmark\nwith oars\nSigne Holm > rows the best boat > Skagen",
+    "Dunes": "Dunes\nDenmark\nDunes > lie on the coast of > Denmark",
+}
+ROWER = "Which coast has the land that Signe Holm is from?"
+QUESTIONS = (
+    QUESTION,
+    "Who rows in the city that lies in Denmark?",
+    "What does Krone mean?",
+    "What parts the country whose currency is the Danish krone from Sweden?",
+    "which sport does signe holm do?",
+)
+
+
+def add_titled(store: SqliteStore, title: str, text: str) -> int:
+    document = Document(id=title, title=title, text=text)
+    passage = Passage(id=f"p-{title}", document=title, position=0, start=0, end=len(text), text=text, title=title)
+    with store.write() as change:
+        change.set_meta("dimensions", str(EMBEDDER.dimensions))
+        keys = change.put_document(document, "", [passage])
+        change.put_vectors(PASSAGES, keys, EMBEDDER.embed([passage.content]))
+    return keys[0]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    made = SqliteStore.open(tmp_path / "a.tome")
+    for title, text in TEXTS.items():
+        add_titled(made, title, text)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def kit(store: SqliteStore) -> Kit:
+    return Kit(store, ScriptedModel({"extract_facts": list_facts}), EMBEDDER)
+
+
+def read_world(store: SqliteStore) -> tuple[World, list[str]]:
+    """What the slow reading needs, and the ids of the passages in its order."""
+    passages, entities = store.passages(), store.nodes(NAMES.entities)
+    passage_keys, entity_keys = sorted(passages), sorted(entities)
+    passage_at = {key: place for place, key in enumerate(passage_keys)}
+    entity_at = {key: place for place, key in enumerate(entity_keys)}
+    facts = store.vectors(NAMES.facts)
+    ends: dict[int, dict[int, int]] = {}
+    for fact, entity, side in store.edges(NAMES.ends).rows.tolist():
+        ends.setdefault(int(fact), {})[int(side)] = entity_at[int(entity)]
+    states = store.edges(f"seen-in:{NAMES.facts}").rows[:, 0].astype(int).tolist()
+    fact_keys = facts.keys.tolist()
+    world = World(
+        titles=[passages[key].title for key in passage_keys],
+        texts=[passages[key].text for key in passage_keys],
+        vectors=store.rows(PASSAGES, passage_keys),
+        embed=EMBEDDER.embed,
+        names=[entities[key].text for key in entity_keys],
+        links=[
+            (entity_at[int(entity)], passage_at[int(passage)])
+            for entity, passage, _ in store.edges(f"seen-in:{NAMES.entities}").rows.tolist()
+        ],
+        facts=[
+            (ends[key].get(0, ends[key].get(1, 0)), ends[key].get(1, ends[key].get(0, 0)), states.count(key))
+            for key in fact_keys
+        ],
+        fact_vectors=store.rows(NAMES.facts, fact_keys),
+        synonyms=[
+            (entity_at[int(a)], entity_at[int(b)], cosine) for a, b, cosine in store.edges(NAMES.synonyms).rows.tolist()
+        ],
+    )
+    return world, [passages[key].id for key in passage_keys]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_associative_ranks_as_the_slow_reading_does(store: SqliteStore, kit: Kit, question: str) -> None:
+    system = assemble("associative", kit, comparisons="whole")
+    await build(system.layers, store, quiet)
+    world, ids = read_world(store)
+    found = await system.retriever.retrieve(question, 8)
+    assert [piece.node for piece in found] == [ids[place] for place in rank_associative(world, question)]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_hybrid_ranks_as_the_slow_reading_does(store: SqliteStore, kit: Kit, question: str) -> None:
+    await build(assemble("associative", kit).layers, store, quiet)
+    world, ids = read_world(store)
+    bm25 = np.zeros(len(ids))
+    for key, score in store.lexical(question, 100):
+        bm25[sorted(store.passages()).index(key)] = score
+    found = await assemble("hybrid", kit, comparisons="whole").retriever.retrieve(question, 8)
+    assert [piece.node for piece in found] == [ids[place] for place in rank_hybrid(world, question, bm25, list_names)]
+
+
+@pytest.mark.parametrize("name", ["hybrid", "associative"])
+async def test_the_bridge_brings_the_passage_of_the_second_step(store: SqliteStore, kit: Kit, name: str) -> None:
+    for title, text in ROWERS.items():
+        add_titled(store, title, text)
+    system = assemble(name, kit)
+    await build(system.layers, store, quiet)
+    await check_retriever(system.retriever, ROWER, store)
+    found = {piece.title: piece for piece in await system.retriever.retrieve(ROWER, 11)}
+    assert (rewrite := found["Dunes"].rewrite)
+    assert rewrite.name == "denmark"
+    assert rewrite.text == "which coast has the land that denmark is from"
+    assert rewrite.source in {found["Boat of Signe Holm"].node, found["Signe Holm"].node}
+    plain = await assemble(name, kit, rewriting=0.0).retriever.retrieve(ROWER, 11)
+    assert all(piece.rewrite is None for piece in plain)
+    assert next(iter(found)) == plain[0].title, "what is first without rewriting stays first"
+    assert list(found).index("Dunes") < [piece.title for piece in plain].index("Dunes")
+
+
+def lead(*names: str, known: str = "") -> Lead:
+    return Lead("p", names, take_stems(known))
+
+
+def write(question: str, *leads: Lead, names: int = 8) -> list[tuple[int, str]]:
+    return [(rank, rewrite.text) for rank, rewrite in write_rewrites(question, leads, names)]
+
+
+def test_a_name_takes_the_place_of_the_first_known_word_and_the_others_go() -> None:
+    question = "Where was the author of The Tides of Skerry born?"
+    tides = lead("Ida Poe", known="tides skerry")
+    assert write(question, tides) == [(0, "where was the author of the ida poe of born")]
+    assert write(question, lead("Ida Poe")) == [(0, "ida poe where was the author of the tides of skerry born")]
+
+
+def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_once() -> None:
+    question = "Who keeps the light of Skerry?"
+    first = lead("Skerry", "the light", "Skerry Rock", "Ada Marsh", "", "ada marsh", known="skerry")
+    second = lead("Ada Marsh", "Tom Hale", known="skerry")
+    assert write(question, first, second) == [
+        (0, "who keeps the light of skerry rock"),
+        (0, "who keeps the light of ada marsh"),
+        (1, "who keeps the light of tom hale"),
+    ]
+    assert write(question, first, second, names=1) == [
+        (0, "who keeps the light of skerry rock"),
+        (1, "who keeps the light of ada marsh"),
+    ]
+    assert write_rewrites(question, [], 8) == []
+
+
+class CountingEmbedder(HashEmbedder):
+    """Counts texts, and calls itself slow where its vectors are long."""
+
+    def __init__(self, dimensions: int = 384) -> None:
+        super().__init__(dimensions)
+        self.batches: list[int] = []
+
+    def embed(self, texts):  # type: ignore[no-untyped-def]
+        self.batches.append(len(texts))
+        return super().embed(texts)
+
+
+def make_rewriter(store: SqliteStore, embedder: HashEmbedder, **constants: float) -> Rewriter:
+    return Rewriter(store, embedder, Rewriting(**{"weight": 0.7, "passages": 3, **constants}))  # type: ignore[arg-type]
+
+
+def test_rewrites_are_embedded_in_one_call_and_their_vectors_are_kept(store: SqliteStore) -> None:
+    embedder = CountingEmbedder()
+    rewriter = make_rewriter(store, embedder)
+    vector = EMBEDDER.embed([QUESTION])[0]
+    leads = [lead("Denmark", "Copenhagen", known="signe holm"), lead("Frankfurt", known="euro")]
+    first = rewriter.find_lifts(QUESTION, vector, leads, None)
+    again = rewriter.find_lifts(QUESTION, vector, leads[:1], None)
+    assert embedder.batches == [3]
+    assert first.lifts.max() == again.lifts.max() == pytest.approx(0.7)
+
+
+def test_a_slow_embedder_gets_half_as_many_names(tmp_path: Path) -> None:
+    embedder = CountingEmbedder(1024)
+    with_long = SqliteStore.open(tmp_path / "b.tome")
+    put_document(with_long, embedder, document_of("d", "Denmark"))
+    rewriter = make_rewriter(with_long, embedder, names=4)
+    embedder.batches.clear()
+    rewriter.find_lifts(QUESTION, embedder.embed([QUESTION])[0], [lead("Oslo", "Rome", "Bonn", "Bern")], None)
+    assert embedder.batches == [1, 2]
+    with_long.close()
+
+
+def test_lifts_by_hand(store: SqliteStore) -> None:
+    vector = EMBEDDER.embed([QUESTION])[0]
+    leads = [lead("Denmark", known="signe holm"), lead("Frankfurt", known="euro")]
+    constants = Rewriting(weight=0.7, passages=2, temperature=0.1, drop=0.3)
+    lifts = Rewriter(store, EMBEDDER, constants).find_lifts(QUESTION, vector, leads, None)
+    rewrites = [rewrite for _, rewrite in write_rewrites(QUESTION, leads, 8)]
+    rows = store.rows(PASSAGES, lifts.keys)
+    cosines = np.column_stack((rows @ vector, rows @ EMBEDDER.embed([rewrite.text for rewrite in rewrites]).T))
+    scores = cosines - np.array([0, 0, 0.3])
+    best = scores.max(axis=1)
+    assert lifts.lifts == pytest.approx(0.7 * np.exp((best - best.max()) / 0.1), abs=1e-5)
+    nearest = dict(zip(lifts.keys.tolist(), scores.argmax(axis=1).tolist(), strict=True))
+    assert lifts.rewrites == {key: rewrites[place - 1] for key, place in nearest.items() if place}
+    assert (
+        Rewriter(store, EMBEDDER, Rewriting(weight=0, passages=2)).find_lifts(QUESTION, vector, leads, None).rewrites
+        == {}
+    )
+
+
+def test_sums_cover_all_keys_and_only_what_rose_was_brought() -> None:
+    a, b, c = (Rewrite(text=name) for name in "abc")
+    lifts = Lifts(np.array([2, 5]), np.array([0.5, 0.1]), {2: a, 5: b, 9: c})
+    keys, sums = lifts.add_to(np.array([1, 2]), np.array([0.4, 0.2]))
+    assert (keys.tolist(), sums.tolist()) == ([1, 2, 5], [0.4, 0.7, 0.1])
+    assert lifts.select_brought([1, 2], [2, 1, 5]) == {2: a, 5: b}
+    assert lifts.select_brought([2, 1, 5], [2, 1, 5]) == {}
+
+
+def test_what_is_put_first_is_above_the_others() -> None:
+    ranking = np.array([4, 7, 8]), np.array([2.0, 1.0, 0.5])
+    keys, scores = put_first(7, ranking)
+    assert (keys.tolist(), scores.tolist()) == ([7, 4, 8], [2.0 * 1.001, 2.0, 0.5])
+    assert put_first(4, ranking) is ranking
+
+
+def piece(node: str, text: str, title: str = "") -> Evidence:
+    return Evidence(node=node, layer=PASSAGES, text=text, score=1.0, sources=(node,), title=title)
+
+
+def test_a_text_is_known_by_its_title_alone() -> None:
+    first = [
+        piece("a", "It names Ida Poe, Ellis Island and Kansas.", "Ellis (island)"),
+        piece("b", "Ellis met Ida Poe."),
+        piece("c", "Another text on Sam Poe.", "Tides of Skerry Rock"),
+    ]
+    (found,) = TitleLeads().find_leads("Who owned Ellis, and who sold the tides?", first)
+    assert (found.source, list(found.names), set(found.known)) == ("a", ["Ida Poe", "Kansas"], {"ellis"})
+
+
+async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_names(
+    store: SqliteStore, kit: Kit
+) -> None:
+    await build(assemble("associative", kit).layers, store, quiet)
+    passages = {passage.title: passage for passage in store.passages().values()}
+    first = [piece(passages[title].id, "", title) for title in ("Signe Holm", "Euro", "Rowing")]
+    by_entity, also, unknown = GraphLeads(store, NAMES).find_leads(QUESTION, first)
+    assert set(by_entity.names) >= {"signe holm", "denmark", "copenhagen"}
+    assert set(by_entity.known) == take_stems("Signe Holm")
+    assert set(also.known) == {"euro"}
+    assert not unknown.known
+
+
+def test_names_have_one_kind_of_mention() -> None:
+    assert [mention.kind for mention in mentions("Ida Poe paid 12 pounds on 4 May 1911.")] == ["name", "number", "date"]
+    assert list_names("Ida Poe met Sam Poe, and Ida Poe paid 12 pounds on 4 May 1911.") == ["Ida Poe", "Sam Poe"]
