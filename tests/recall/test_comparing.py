@@ -39,6 +39,14 @@ from tomewise.types import Evidence, Scope
             {"Ben Nevis": "Is Ben Nevis higher?", "Snowdon": "Is Snowdon higher?"},
         ),
         (
+            "Between Ada Marsh and Tom Hale, who is older?",
+            {"Ada Marsh": "Between Ada Marsh, who is older?", "Tom Hale": "Between Tom Hale, who is older?"},
+        ),
+        (
+            "What is the difference between Skerry and Ghent?",
+            {"Skerry": "What is the difference between Skerry?", "Ghent": "What is the difference between Ghent?"},
+        ),
+        (
             'Was "Heron" sold before "Gull"?',
             {'"Heron"': 'Was "Heron" sold?', '"Gull"': 'Was "Gull" sold?'},
         ),
@@ -71,6 +79,7 @@ def test_each_thing_has_the_question_for_itself(question: str, parts: dict[str, 
         "What did the keeper and the doctor burn?",
         "Who rowed more than twenty miles?",
         "In the end, did she stay or leave?",
+        "Who won the war between France and Germany?",
         "If it rains, should the keeper row or walk?",
         "Who was born first, Ada Marsh or Tom Hale" + " of Skerry" * 200,
         "",

@@ -14,7 +14,7 @@ from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
 _JOINT = re.compile(r",?\s+(or|and|than|versus|vs\.?|before|after)\s+", re.IGNORECASE)
 _COMPARING = re.compile(
-    r"\b(?:both|same|between|in common|differ\w*|share[ds]?|either|compare\w*|alike|similar\w*)\b", re.IGNORECASE
+    r"\Abetween\b|\b(?:both|same|in common|differ\w*|share[ds]?|either|compare\w*|alike|similar\w*)\b", re.IGNORECASE
 )
 _YES_OR_NO = re.compile(
     r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)\b", re.IGNORECASE
