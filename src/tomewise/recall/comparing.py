@@ -93,7 +93,7 @@ def split_comparison(question: str) -> Sequence[Part]:
 def _find_choices(question: str) -> list[_Span]:
     """The choices at the end of a question: what stands between the last commas and "or", and what after it.
 
-    What asks for yes or no is no choice: "In the end, did she stay or leave?".
+    What asks for yes or no offers none: "In the end, did she stay or leave?".
     """
     choice = _CHOICE.search(question)
     if choice is None:
