@@ -23,6 +23,10 @@ from tomewise.types import Evidence, Scope
             },
         ),
         (
+            " Who\twas born first,\n" + " " * 5000 + "Ada Marsh  or Tom Hale?",
+            {"Ada Marsh": "Who was born first, Ada Marsh?", "Tom Hale": "Who was born first, Tom Hale?"},
+        ),
+        (
             "what is larger, the lighthouse or the harbour?",
             {"the lighthouse": "what is larger, the lighthouse?", "the harbour": "what is larger, the harbour?"},
         ),
@@ -33,6 +37,14 @@ from tomewise.types import Evidence, Scope
         (
             "Is Ben Nevis higher than Snowdon?",
             {"Ben Nevis": "Is Ben Nevis higher?", "Snowdon": "Is Snowdon higher?"},
+        ),
+        (
+            "Between Ada Marsh and Tom Hale, who is older?",
+            {"Ada Marsh": "Between Ada Marsh, who is older?", "Tom Hale": "Between Tom Hale, who is older?"},
+        ),
+        (
+            "What is the difference between Skerry and Ghent?",
+            {"Skerry": "What is the difference between Skerry?", "Ghent": "What is the difference between Ghent?"},
         ),
         (
             'Was "Heron" sold before "Gull"?',
@@ -66,6 +78,10 @@ def test_each_thing_has_the_question_for_itself(question: str, parts: dict[str, 
         "Who was president of France before Jacques Chirac?",
         "What did the keeper and the doctor burn?",
         "Who rowed more than twenty miles?",
+        "In the end, did she stay or leave?",
+        "Who won the war between France and Germany?",
+        "If it rains, should the keeper row or walk?",
+        "Who was born first, Ada Marsh or Tom Hale" + " of Skerry" * 200,
         "",
     ],
 )

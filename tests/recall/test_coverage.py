@@ -54,6 +54,8 @@ def test_a_passage_with_new_words_comes_before_one_with_the_same(tmp_path: Path)
     assert plain[0].tolist() == keys[:1].tolist()
     (near,) = Coverage(store, reach=2).reorder("Which keeper burned a letter?", [ranking])
     assert near[0].tolist() == keys.tolist(), "what is out of reach stays"
+    (unscored,) = Coverage(store).reorder("Which letter?", [(keys, np.array([1.0, 0.5, 0.0, 0.0]))])
+    assert unscored[0].tolist() == keys.tolist(), "scores of 0 keep their places"
     (none,) = Coverage(store, weight=0).reorder("Which keeper burned a letter?", [ranking])
     assert none[1].tolist() == pytest.approx(ranking[1].tolist())
     store.close()

@@ -177,6 +177,7 @@ def test_names_that_the_question_has_are_left_out_and_each_rewrite_is_written_on
         (1, "who keeps the light of ada marsh"),
     ]
     assert write_rewrites(question, [], 8) == []
+    assert write(question + " of old" * 50, first) == [], "a long question is not rewritten"
 
 
 class CountingEmbedder(HashEmbedder):

@@ -14,14 +14,17 @@ from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
 _JOINT = re.compile(r",?\s+(or|and|than|versus|vs\.?|before|after)\s+", re.IGNORECASE)
 _COMPARING = re.compile(
-    r"\b(?:both|same|between|in common|differ\w*|share[ds]?|either|compare\w*|alike|similar\w*)\b", re.IGNORECASE
+    r"\Abetween\b|\b(?:both|same|in common|differ\w*|share[ds]?|either|compare\w*|alike|similar\w*)\b", re.IGNORECASE
 )
-_YES_OR_NO = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will)\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(
+    r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)\b", re.IGNORECASE
+)
 _ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b", re.IGNORECASE)
 _DESCRIBING = re.compile(r"(?:\b(?:the|a|an)\s+(?:[\w'’-]+\s+){0,5})?[\"“'‘(]?\Z", re.IGNORECASE)  # "the author of "
 _CHOICE = re.compile(r"[,:]\s+([^?]+?),?\s+or\s+([^,:?]+?)\s*[?.]?\s*\Z", re.IGNORECASE)
 _QUOTES = "\"“”'‘’"
 _MOST_WORDS = 12  # of a thing that is not a name
+_LONGEST = 1000  # characters of a question that is looked at: the time grows faster than the length
 _Span = tuple[int, int]
 
 
@@ -72,8 +75,11 @@ def split_comparison(question: str) -> Sequence[Part]:
 
     A question may offer a choice at its end, after a comma or colon: "..., the keeper, the doctor or the clerk?". Else
     two names are compared where "or", "than" or "versus" stands between them, or "and" in a question that also has a
-    word like "both" or "same", or "before" or "after" in a question for yes or no.
+    word like "both" or "same", or "before" or "after" in a question for yes or no. A long question is not looked at.
     """
+    question = " ".join(question.split())
+    if len(question) > _LONGEST:
+        return []
     spans = _find_choices(question) or _find_names(question)
     if not spans:
         return []
@@ -85,7 +91,10 @@ def split_comparison(question: str) -> Sequence[Part]:
 
 
 def _find_choices(question: str) -> list[_Span]:
-    """The choices at the end of a question: what stands between the last commas and "or", and what after it."""
+    """The choices at the end of a question: what stands between the last commas and "or", and what after it.
+
+    What asks for yes or no offers none: "In the end, did she stay or leave?".
+    """
     choice = _CHOICE.search(question)
     if choice is None:
         return []
@@ -93,7 +102,7 @@ def _find_choices(question: str) -> list[_Span]:
     # From the last back to the one that asks.
     for found in reversed(list(re.finditer(r"[^,:]+", question[choice.start(1) : choice.end(1)]))):
         text = found[0].strip()
-        if _ASKING.search(text) or len(text.split()) > _MOST_WORDS:
+        if _ASKING.search(text) or _YES_OR_NO.match(text) or len(text.split()) > _MOST_WORDS:
             break
         start = choice.start(1) + found.start() + len(found[0]) - len(found[0].lstrip())
         things.insert(0, (start, start + len(text)))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from tomewise.store.contract import Readable
 
-Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and scores (n,) above 0, best first
+Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and scores (n,) from 0 up, best first
+_LEAST = np.finfo(np.float64).tiny  # in place of a score of 0, which has no logarithm
 
 
 class Coverage:
@@ -51,7 +52,7 @@ class Coverage:
 
     def _choose(self, ranking: Ranking, holds: NDArray[np.bool_], weights: NDArray[np.float64]) -> Ranking:
         keys, scores = ranking
-        scores = scores / scores[0]
+        scores = np.maximum(scores / scores[0], _LEAST)
         order, values = choose_covering(np.log(scores[: self._reach]), holds, weights)
         values = np.concatenate((np.exp(values), scores[self._reach :]))
         return np.concatenate((keys[order], keys[self._reach :])), values / values[0]

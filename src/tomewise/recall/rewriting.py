@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Ranking = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # keys (n,) and scores (n,), best first
 _FAMILIAR = 0.5  # from this share of its words on, a name is in the question
 _NEAREST = 200  # passages that are lifted; what is further away would get less than a thousandth
+_MOST_WORDS = 100  # of a question that is rewritten: in a longer one a name changes little, and each text would cost
 _KEPT = 2048  # vectors of rewrites: 3 MB at 384 dimensions
 _LARGE = 512  # dimensions; an embedder of more is slow on a processor
 
@@ -178,9 +179,11 @@ def write_rewrites(question: str, leads: Sequence[Lead], names: int) -> list[tup
 
     The first known word of the normalised question is replaced by the name, and the other known words are left out; if
     none is known, the name comes in front. Of each lead count the first `names` names that the question does not
-    already have: at most half of their content words are in it.
+    already have: at most half of their content words are in it. A question of more than 100 words has no rewrites.
     """
     words = normalise_name(question).split()
+    if len(words) > _MOST_WORDS:
+        return []
     in_question = take_stems(question)
     found: dict[str, tuple[int, Rewrite]] = {}
     for rank, lead in enumerate(leads):

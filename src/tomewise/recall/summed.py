@@ -43,7 +43,7 @@ class Summed:
         self._words = words
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
-        """The `limit` best passages."""
+        """The `limit` best passages; scores are -1 to 1 + `words`, and up to the weight of rewriting more with it."""
         return await asyncio.to_thread(self._rank, query, limit, within)
 
     def _rank(self, query: str, limit: int, within: Scope | None) -> list[Evidence]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Readable
 
 _WHOLE, _PART = 3.0, 2.0
-_NOTE = re.compile(r"\s*\([^()]*\)\s*$")
+_NOTE = re.compile(r"\([^()]*\)\s*$")  # spaces before it would take a square of their number to look for
 
 
 class TitleLinks:
@@ -91,7 +91,7 @@ class TitleLinks:
 
 def bare_title(title: str) -> str:
     """The title without the parenthesis at its end that tells it from others."""
-    return _NOTE.sub("", title) or title
+    return _NOTE.sub("", title).rstrip() or title
 
 
 def _join_keys(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ from tomewise.recall.seeding import (
 )
 from tomewise.recall.title_links import TitleLinks
 from tomewise.systems.flat import Comparisons, compare, make_rewriter
-from tomewise.systems.kit import CONTEXT, Above0, Count, Kit, Recipe, System, Together, Weight, answer_once
+from tomewise.systems.kit import CONTEXT, Above0, Count, Kit, Positive, Recipe, System, Together, Weight, answer_once
 from tomewise.types import Layer, Retriever
 
 # How many pieces of another carrier use about as many tokens as a passage with its gist.
@@ -145,7 +145,7 @@ def associative(
     temperature: Above0 = 0.05,
     drop: Weight = 0.02,
     coverage: Weight = 1.0,
-    covering: Count = 30,
+    covering: Positive = 30,
     comparisons: Comparisons = "apart",
     neighbours: Count = 0,
     limit: Count = 20,
