@@ -262,7 +262,9 @@ def test_a_text_is_known_by_its_title_alone() -> None:
         passage("b", "Ellis met Ida Poe."),
         passage("c", "Another text on Sam Poe.", "Tides of Skerry Rock"),
     ]
-    (found,) = TitleLeads().find_leads("Who owned Ellis, and who sold the tides?", dict(enumerate(first)))
+    (found,) = TitleLeads().find_leads(
+        "Who owned Ellis, and who sold the tides?", np.zeros(1, np.float32), dict(enumerate(first))
+    )
     assert (found.source, list(found.names), set(found.known)) == ("a", ["Ida Poe", "Kansas"], {"ellis"})
 
 
@@ -272,11 +274,16 @@ async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_n
     await build(assemble("associative", kit).layers, store, quiet)
     wanted = ("Signe Holm", "Euro", "Rowing")
     first = {key: passage for key, passage in store.passages().items() if passage.title in wanted}
-    also, unknown, by_entity = GraphLeads(store, NAMES).find_leads(QUESTION, first)
+    vector = EMBEDDER.embed([QUESTION])[0]
+    also, unknown, by_entity = GraphLeads(store, NAMES).find_leads(QUESTION, vector, first)
     assert set(by_entity.names) >= {"signe holm", "denmark"}
     assert set(by_entity.known) == take_stems("Signe Holm")
     assert set(also.known) == {"euro"}
     assert not unknown.known
+    *_, nearest = GraphLeads(store, NAMES, nearest_first=True).find_leads(QUESTION, vector, first)
+    cosines = EMBEDDER.embed(list(nearest.names)) @ vector
+    assert sorted(nearest.names) == sorted(by_entity.names)
+    assert (np.diff(cosines) <= 1e-6).all()
 
 
 def test_names_have_one_kind_of_mention() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from tomewise.language.extractive.names import mentions
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import select_named
@@ -13,13 +15,15 @@ from tomewise.recall.title_links import bare_title
 from tomewise.types import Passage
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
+    from numpy.typing import NDArray
+
+    from tomewise.store.contract import Readable
 
 
 class Leads(Protocol):
     """Finds the leads among the first passages of a ranking, by key, in their order."""
 
-    def find_leads(self, question: str, first: Mapping[int, Passage]) -> list[Lead]: ...
+    def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]: ...
 
 
 class TitleLeads:
@@ -29,7 +33,7 @@ class TitleLeads:
     name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
     """
 
-    def find_leads(self, question: str, first: Mapping[int, Passage]) -> list[Lead]:
+    def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
         stems = take_stems(question)
         titles = {passage.id: bare_title(passage.title) for passage in first.values()}
@@ -47,21 +51,28 @@ class TitleLeads:
 class GraphLeads:
     """All passages; their names are the entities extracted from them.
 
-    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`.
+    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
+    are in the order of the store; with `nearest_first`, those nearest to the question come first.
     """
 
-    def __init__(self, store: Texts, names: GraphNames) -> None:
+    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
         self._store = store
         self._names = names
+        self._nearest_first = nearest_first
 
-    def find_leads(self, question: str, first: Mapping[int, Passage]) -> list[Lead]:
+    def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
         linked = self._store.find_derived(first, f"seen-in:{self._names.entities}")
-        entities = self._store.nodes_at(sorted({entity for group in linked.values() for entity in group}))
+        keys = sorted({entity for group in linked.values() for entity in group})
+        if self._nearest_first:
+            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
+            keys = found[np.argsort(-cosines, kind="stable")].tolist()
+        entities = self._store.nodes_at(keys)
         stems = take_stems(question)
         leads = []
         for key, passage in first.items():
-            names = [entities[entity].text for entity in sorted(linked[key]) if entity in entities]
+            own = set(linked[key])
+            names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
             known = {each for name in select_named(question, names) for each in take_stems(name)}
             title = bare_title(passage.title)
             if not known and is_familiar(title, stems):

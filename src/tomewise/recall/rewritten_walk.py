@@ -55,7 +55,7 @@ class RewrittenWalk:
         # Rewrites are compared with what the walk reached best; where that is all, with every passage.
         among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
         first = self._store.passages(keys[: self._rewriter.rewriting.passages].tolist())
-        leads = self._leads.find_leads(query, first)
+        leads = self._leads.find_leads(query, reached.vector, first)
         lifts = self._rewriter.find_lifts(query, reached.vector, leads, among)
         walked, lifted = self._coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
         keys, scores = put_first(walked[0][0], lifted)

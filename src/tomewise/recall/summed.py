@@ -54,7 +54,7 @@ class Summed:
         near = self._store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, [key for key, _ in by_words]).astype(np.int64), vector, by_words)
         ranked, sums = sort_ranking(keys, scores)
-        leads = self._leads.find_leads(query, self._store.passages(ranked[:_LEADING].tolist()))
+        leads = self._leads.find_leads(query, vector, self._store.passages(ranked[:_LEADING].tolist()))
         lifts = self._rewriter.find_lifts(query, vector, leads, among)
         if not len(lifts.keys):
             best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
