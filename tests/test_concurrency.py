@@ -93,11 +93,14 @@ async def test_a_failure_leaves_its_caller_as_one_that_nobody_cancels() -> None:
         await asyncio.sleep(0)
         raise KeyError("one")
 
-    with pytest.raises(KeyError):
+    async def fail_inside() -> None:
         async with side_by_side() as outer:
             outer.create_task(asyncio.sleep(SOON))
             async with side_by_side() as inner:
                 inner.create_task(fail())
+
+    with pytest.raises(KeyError):
+        await fail_inside()
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0

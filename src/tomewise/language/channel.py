@@ -47,7 +47,9 @@ class Channel:
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def request(self, request: ChatRequest, bill: Bill, *, ahead: bool = False) -> ChargedReply:
-        """Wait for one reply, with retries; `ahead` of those who wait (see `Places`). The cost of every attempt is added to `bill`, also if all attempts fail.
+        """Wait for one reply, with retries; with `ahead` before others that wait (see `Places`).
+
+        The cost of every attempt is added to `bill`, also if all attempts fail.
 
         Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails. Only this
         request fails if the model replied to another one since this one was first sent. If there was no other reply,

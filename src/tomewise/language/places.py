@@ -26,7 +26,7 @@ def use_own_queue() -> Iterator[None]:
 class Places:
     """At most `limit` calls at a time: `async with places`. The shortest queue is served first, each in its order.
 
-    A repair goes `ahead` of its queue: otherwise all first calls of a layer would be paid before the first failure ends.
+    A repair goes `ahead` of its queue: otherwise all first calls of a layer would be paid before a failure ends.
 
     Some layers make few calls at a time, since each call waits for an earlier one. Such a layer need not wait behind
     the thousand calls of another layer, and the other layer ends no later. Raises UsageError for a limit below 1: every

@@ -250,8 +250,10 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
     if spec.address:
         remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
     message = f"{spec.place} sent {_shorten(error)} in place of a reply: {remedy}"
-    # What answers one request so may reply to the next, as a firewall that does not like a text; a redirect stays.
-    return Failure(ModelUnavailable(message) if error.is_elsewhere else ModelError(message), answered=True)
+    if error.is_elsewhere:
+        return Failure(ModelUnavailable(message), answered=True)
+    # What answers one request so may reply to the next, as a firewall that does not like a text.
+    return Failure(ModelError(message), answered=True, may_be_stream=True)
 
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
