@@ -22,7 +22,7 @@ from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_retriever, document_of, put_document
-from tomewise.types import Document, Evidence, Passage, Rewrite
+from tomewise.types import Document, Passage, Rewrite
 
 EMBEDDER = HashEmbedder(384)
 NAMES = GraphNames("passages", "triples")
@@ -252,17 +252,19 @@ def test_what_is_put_first_is_above_the_others() -> None:
     assert put_first(4, ranking) is ranking
 
 
-def piece(node: str, text: str, title: str = "") -> Evidence:
-    return Evidence(node=node, layer=PASSAGES, text=text, score=1.0, sources=(node,), title=title)
+def passage(name: str, text: str, title: str = "") -> Passage:
+    return Passage(id=name, document=name, position=0, start=0, end=len(text), text=text, title=title)
 
 
 def test_a_text_is_known_by_its_title_alone() -> None:
     first = [
-        piece("a", "It names Ida Poe, Ellis Island and Kansas.", "Ellis (island)"),
-        piece("b", "Ellis met Ida Poe."),
-        piece("c", "Another text on Sam Poe.", "Tides of Skerry Rock"),
+        passage("a", "It names Ida Poe, Ellis Island and Kansas.", "Ellis (island)"),
+        passage("b", "Ellis met Ida Poe."),
+        passage("c", "Another text on Sam Poe.", "Tides of Skerry Rock"),
     ]
-    (found,) = TitleLeads().find_leads("Who owned Ellis, and who sold the tides?", first)
+    (found,) = TitleLeads().find_leads(
+        "Who owned Ellis, and who sold the tides?", np.zeros(1, np.float32), dict(enumerate(first))
+    )
     assert (found.source, list(found.names), set(found.known)) == ("a", ["Ida Poe", "Kansas"], {"ellis"})
 
 
@@ -270,13 +272,18 @@ async def test_a_passage_of_a_graph_is_known_by_the_entities_that_the_question_n
     store: SqliteStore, kit: Kit
 ) -> None:
     await build(assemble("associative", kit).layers, store, quiet)
-    passages = {passage.title: passage for passage in store.passages().values()}
-    first = [piece(passages[title].id, "", title) for title in ("Signe Holm", "Euro", "Rowing")]
-    by_entity, also, unknown = GraphLeads(store, NAMES).find_leads(QUESTION, first)
-    assert set(by_entity.names) >= {"signe holm", "denmark", "copenhagen"}
+    wanted = ("Signe Holm", "Euro", "Rowing")
+    first = {key: passage for key, passage in store.passages().items() if passage.title in wanted}
+    vector = EMBEDDER.embed([QUESTION])[0]
+    also, unknown, by_entity = GraphLeads(store, NAMES).find_leads(QUESTION, vector, first)
+    assert set(by_entity.names) >= {"signe holm", "denmark"}
     assert set(by_entity.known) == take_stems("Signe Holm")
     assert set(also.known) == {"euro"}
     assert not unknown.known
+    *_, nearest = GraphLeads(store, NAMES, nearest_first=True).find_leads(QUESTION, vector, first)
+    cosines = EMBEDDER.embed(list(nearest.names)) @ vector
+    assert sorted(nearest.names) == sorted(by_entity.names)
+    assert (np.diff(cosines) <= 1e-6).all()
 
 
 def test_names_have_one_kind_of_mention() -> None:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from tomewise.language.extractive.names import mentions
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.recall.mentions import find_named_entities
+from tomewise.recall.mentions import select_named
 from tomewise.recall.rewriting import Lead, is_familiar, take_stems
 from tomewise.recall.title_links import bare_title
-from tomewise.types import Evidence
+from tomewise.types import Passage
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
+    from numpy.typing import NDArray
+
+    from tomewise.store.contract import Readable
 
 
 class Leads(Protocol):
-    """Finds the leads among the first passages of a ranking, in their order."""
+    """Finds the leads among the first passages of a ranking, by key, in their order."""
 
-    def find_leads(self, question: str, first: Sequence[Evidence]) -> list[Lead]: ...
+    def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]: ...
 
 
 class TitleLeads:
@@ -29,46 +33,51 @@ class TitleLeads:
     name, not even by half of their words: "Ellis, Kansas" leads nowhere in a question about Kansas.
     """
 
-    def find_leads(self, question: str, first: Sequence[Evidence]) -> list[Lead]:
+    def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
         stems = take_stems(question)
-        titles = {piece.node: bare_title(piece.title) for piece in first}
+        titles = {passage.id: bare_title(passage.title) for passage in first.values()}
         return [
             Lead(
-                piece.node,
-                [name for name in list_names(piece.text) if not is_familiar(name, stems)],
-                take_stems(titles[piece.node]),
+                passage.id,
+                [name for name in list_names(passage.text) if not is_familiar(name, stems)],
+                take_stems(titles[passage.id]),
             )
-            for piece in first
-            if is_familiar(titles[piece.node], stems)
+            for passage in first.values()
+            if is_familiar(titles[passage.id], stems)
         ]
 
 
 class GraphLeads:
     """All passages; their names are the entities extracted from them.
 
-    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`.
+    A passage is known by those that the question names, or, if there are none, by its title as in `TitleLeads`. Names
+    are in the order of the store; with `nearest_first`, those nearest to the question come first.
     """
 
-    def __init__(self, store: Texts, names: GraphNames) -> None:
+    def __init__(self, store: Readable, names: GraphNames, *, nearest_first: bool = False) -> None:
         self._store = store
         self._names = names
+        self._nearest_first = nearest_first
 
-    def find_leads(self, question: str, first: Sequence[Evidence]) -> list[Lead]:
+    def find_leads(self, question: str, vector: NDArray[np.float32], first: Mapping[int, Passage]) -> list[Lead]:
         """See `Leads`."""
-        keys = self._store.keys_of(piece.node for piece in first)
-        linked = self._store.find_derived(keys.values(), f"seen-in:{self._names.entities}")
-        entities = self._store.nodes_at(sorted({entity for group in linked.values() for entity in group}))
-        named = find_named_entities(self._store, self._names, question)
+        linked = self._store.find_derived(first, f"seen-in:{self._names.entities}")
+        keys = sorted({entity for group in linked.values() for entity in group})
+        if self._nearest_first:
+            found, cosines = self._store.scores(self._names.entities, vector, among=np.array(keys, np.int64))
+            keys = found[np.argsort(-cosines, kind="stable")].tolist()
+        entities = self._store.nodes_at(keys)
         stems = take_stems(question)
         leads = []
-        for piece in first:
-            own = [entity for entity in sorted(linked.get(keys.get(piece.node, -1), ())) if entity in entities]
-            known = {each for entity in own if entity in named for each in take_stems(named[entity])}
-            title = bare_title(piece.title)
+        for key, passage in first.items():
+            own = set(linked[key])
+            names = [entity.text for entity_key, entity in entities.items() if entity_key in own]
+            known = {each for name in select_named(question, names) for each in take_stems(name)}
+            title = bare_title(passage.title)
             if not known and is_familiar(title, stems):
                 known.update(take_stems(title))
-            leads.append(Lead(piece.node, [entities[entity].text for entity in own], known))
+            leads.append(Lead(passage.id, names, known))
         return leads
 
 

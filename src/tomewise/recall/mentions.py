@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tomewise.memory.graph.entities import normalise_name
@@ -22,19 +23,35 @@ def find_named_entities(store: Texts, names: GraphNames, question: str) -> dict[
     other than the question's first, is capitalised or has a digit. In a question without such a word, as people type
     them, runs of two words or more count.
     """
+    runs = _list_runs(question)
+    ids = {run: names.entity(name) for run, name in runs.items()}
+    keys = store.keys_of(set(ids.values()))
+    return {keys[ids[run]]: runs[run] for run in _select_longest([run for run, node in ids.items() if node in keys])}
+
+
+def select_named(question: str, names: Collection[str]) -> list[str]:
+    """Those of these normalised names that a question names, by the same rule."""
+    wanted = set(names)
+    runs = {run: name for run, name in _list_runs(question).items() if name in wanted}
+    return [runs[run] for run in _select_longest(list(runs))]
+
+
+def _list_runs(question: str) -> dict[_Run, str]:
+    """The runs of words that may be names, normalised."""
     words = _split_words(question)
+    normal = [normalise_name(word) for word in words]
     name_words = [place for place, word in enumerate(words) if place and _looks_like_name(word)]
-    runs = {
-        (start, end): normalise_name(" ".join(words[start:end]))
+    return {
+        (start, end): " ".join(normal[start:end])
         for start in range(len(words))
         for end in range(start + 1, min(len(words), start + LONGEST) + 1)
         if any(start <= place < end for place in name_words) or (not name_words and end - start > 1)
     }
-    ids = {run: names.entity(name) for run, name in runs.items()}
-    keys = store.keys_of(set(ids.values()))
-    found = [run for run, node in ids.items() if node in keys]
-    longest = [run for run in found if not any(_is_inside(run, longer) for longer in found)]
-    return {keys[ids[run]]: runs[run] for run in longest}
+
+
+def _select_longest(runs: Sequence[_Run]) -> list[_Run]:
+    """The runs that no other contains."""
+    return [run for run in runs if not any(_is_inside(run, longer) for longer in runs)]
 
 
 def _split_words(question: str) -> list[str]:

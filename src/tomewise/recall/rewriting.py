@@ -103,16 +103,11 @@ class Rewriter:
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._lock = Lock()
 
-    @property
-    def is_slow(self) -> bool:
-        """Whether the embedder is one of those that take long for each text: those with long vectors."""
-        return self._embedder.dimensions > _LARGE
-
     def find_lifts(
         self, question: str, vector: NDArray[np.float32], leads: Sequence[Lead], among: NDArray[np.int64] | None
     ) -> Lifts:
         """The lifts of a question with this vector (d,); none if no lead gives a rewrite."""
-        names = (self.rewriting.names + 1) // 2 if self.is_slow else self.rewriting.names
+        names = (self.rewriting.names + 1) // 2 if is_slow(self._embedder) else self.rewriting.names
         used = leads[: self.rewriting.passages] if self.rewriting.weight else ()
         rewrites = write_rewrites(question, used, names)
         if not rewrites:
@@ -153,6 +148,11 @@ class Rewriter:
             while len(self._vectors) > _KEPT:
                 self._vectors.popitem(last=False)
         return np.stack([known[text] for text in texts])
+
+
+def is_slow(embedder: Embedder) -> bool:
+    """Whether an embedder takes long for each text on a processor: those with long vectors do."""
+    return embedder.dimensions > _LARGE
 
 
 def sort_ranking(keys: NDArray[np.int64], scores: NDArray[np.float64]) -> Ranking:

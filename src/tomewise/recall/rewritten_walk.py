@@ -6,17 +6,20 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tomewise.calls import CallCount, read_calls
 from tomewise.recall.coverage import Coverage
 from tomewise.recall.diffusion import Diffusion, ReachedPassages, complete_evidence
 from tomewise.recall.leads import Leads
-from tomewise.recall.ranking import rank_passages
 from tomewise.recall.rewriting import Rewriter, put_first, sort_ranking
 from tomewise.store.nearest import find_top
 from tomewise.types import Evidence, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Readable
+
+_LIFTED = 2000  # passages of the greatest mass that are ranked and compared with rewrites
 
 
 class RewrittenWalk:
@@ -47,15 +50,14 @@ class RewrittenWalk:
     def _rank(self, query: str, reached: ReachedPassages, limit: int) -> list[Evidence]:
         if not len(reached.keys):
             return complete_evidence(self._store, reached, reached.keys, reached.masses, limit)
-        count = self._rewriter.rewriting.passages
-        best = find_top(reached.masses, count)
-        first = rank_passages(self._store, reached.keys[best].tolist(), reached.masses[best].tolist(), count)
-        leads = self._leads.find_leads(query, first)
-        lifts = self._rewriter.find_lifts(query, reached.vector, leads, reached.among)
-        walked, lifted = self._coverage.reorder(
-            query,
-            [sort_ranking(reached.keys, reached.masses), sort_ranking(*lifts.add_to(reached.keys, reached.masses))],
-        )
+        most = find_top(reached.masses, max(limit, _LIFTED))
+        keys, masses = sort_ranking(reached.keys[most], reached.masses[most])
+        # Rewrites are compared with what the walk reached best; where that is all, with every passage.
+        among = np.sort(keys) if len(keys) < len(reached.keys) else reached.among
+        first = self._store.passages(keys[: self._rewriter.rewriting.passages].tolist())
+        leads = self._leads.find_leads(query, reached.vector, first)
+        lifts = self._rewriter.find_lifts(query, reached.vector, leads, among)
+        walked, lifted = self._coverage.reorder(query, [(keys, masses), sort_ranking(*lifts.add_to(keys, masses))])
         keys, scores = put_first(walked[0][0], lifted)
         brought = lifts.select_brought(walked[0].tolist(), keys[:limit].tolist())
         found = replace(reached, keys=keys, masses=scores)

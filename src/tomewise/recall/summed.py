@@ -53,17 +53,15 @@ class Summed:
         by_words = self._store.lexical(query, depth, within=within)
         near = self._store.nearest(PASSAGES, vector, depth, among=among).keys
         keys, scores = self._score(np.union1d(near, [key for key, _ in by_words]).astype(np.int64), vector, by_words)
-        best = find_top(scores, _LEADING)
-        first = rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), _LEADING)
-        leads = self._leads.find_leads(query, first)
+        ranked, sums = sort_ranking(keys, scores)
+        leads = self._leads.find_leads(query, vector, self._store.passages(ranked[:_LEADING].tolist()))
         lifts = self._rewriter.find_lifts(query, vector, leads, among)
         if not len(lifts.keys):
-            best = find_top(scores, limit)
-            return rank_passages(self._store, keys[best].tolist(), scores[best].tolist(), limit)
-        before = sort_ranking(keys, scores)[0]
+            best = find_top(sums, limit)  # with all that tie with the last, which `rank_passages` orders by id
+            return rank_passages(self._store, ranked[best].tolist(), sums[best].tolist(), limit)
         lifted = lifts.add_to(*self._score(np.union1d(keys, lifts.keys), vector, by_words))
-        keys, scores = put_first(before[0], sort_ranking(*lifted))
-        brought = lifts.select_brought(before.tolist(), keys[:limit].tolist())
+        keys, scores = put_first(ranked[0], sort_ranking(*lifted))
+        brought = lifts.select_brought(ranked.tolist(), keys[:limit].tolist())
         return rank_passages(self._store, keys[:limit].tolist(), scores[:limit].tolist(), limit, brought)
 
     def _score(

@@ -20,7 +20,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
-from tomewise.systems.graph import hippo_recall
+from tomewise.systems.graph import associative, hippo_recall
 from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
 from tomewise.types import Layer, Retriever
 
@@ -41,6 +41,7 @@ def comorag(
     cycles: Count = 5,
     fuse: Weight = 0.5,
     workspace: Literal["best so far", "as published"] = "best so far",
+    recall: Literal["hipporag2", "associative"] = "hipporag2",
     on_exhaustion: Literal["decline", "force"] = "decline",
     stride: Count = 0,
     levels: Count = 1,
@@ -57,14 +58,19 @@ def comorag(
     the last attempt lacked, and a first answer that is only partly supported ends the loop. One call reads the facts of
     `together` neighbouring passages.
 
-    Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model.
+    Deviations: the veridical recall is HippoRAG 2's without its recognition of facts by a model. With `recall`
+    "associative" it is that of our own system, which asks again with names from the first passages.
     """
     kit = with_query_cache(kit)
     graph = GraphLayer(kit.store, kit.model, kit.embedder, together=together)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
+    recalls: Mapping[str, Retriever] = {
+        "hipporag2": hippo_recall(kit, graph, "none", 5, 0.05, 200),
+        "associative": find_recall("associative", associative(kit, together=together)).retriever,
+    }
     parts: dict[str, tuple[int, Retriever, Layer]] = {
-        "veridical": (veridical, hippo_recall(kit, graph, "none", 5, 0.05, 200), graph),
+        "veridical": (veridical, recalls[recall], graph),
         "semantic": (semantic, DenseDerived(kit.store, kit.embedder, tree.name), tree),
         "episodic": (episodic, DenseDerived(kit.store, kit.embedder, episodes.name), episodes),
     }

@@ -15,6 +15,7 @@ from tomewise.recall.diffusion import CogniRank, DecomposedRecall, Diffusion, wa
 from tomewise.recall.graph_index import GraphIndexes, Weigh
 from tomewise.recall.leads import GraphLeads
 from tomewise.recall.linking import Linking, NearestFacts, RecognisedFacts
+from tomewise.recall.rewriting import is_slow
 from tomewise.recall.rewritten_walk import RewrittenWalk
 from tomewise.recall.seeding import (
     CogitoSeeds,
@@ -178,7 +179,7 @@ def associative(
     recall = RewrittenWalk(
         kit.store,
         Diffusion(kit.store, kit.embedder, indexes, linking, seeding),
-        GraphLeads(kit.store, graph.names),
+        GraphLeads(kit.store, graph.names, nearest_first=is_slow(kit.embedder)),
         make_rewriter(kit, rewriting, rewritten, names, temperature, drop),
         Coverage(kit.store, weight=coverage, reach=covering),
     )

@@ -1,0 +1,118 @@
+"""How much the settings of rewriting matter: recall at 5 on MuSiQue with one of them changed at a time, and the figure.
+
+    python bench/bridge_settings.py            # measures, prints the table
+    python bench/bridge_settings.py --draw     # draws docs/systems/associative-settings.svg from RESULTS.md
+
+Each text is embedded once, so that a setting costs only the rest of 60 questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from musique import CUTS, DATA, OUT, MusiqueQuestion, measure, open_tome, read_rows
+from schemata_plots import FIGURES, read_table
+from tomewise.embedding.forwarding import ForwardingEmbedder
+from tomewise.systems.kit import Kit
+from tomewise.systems.registry import assemble
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+START = "| system | setting | values | R@5 |"  # how the table begins
+TRIED: Mapping[str, Mapping[str, Sequence[float]]] = {
+    "associative": {
+        "restart": (0.2, 0.3, 0.4, 0.5),
+        "mention_weight": (0, 1, 4, 8, 16),
+        "facts": (1, 2, 3, 5),
+        "rewritten": (1, 2, 3, 4),
+        "names": (2, 4, 8, 12),
+        "rewriting": (0, 0.2, 0.7, 1.0, 2.0),
+        "temperature": (0.03, 0.05, 0.07, 0.1),
+        "drop": (0, 0.02, 0.05),
+        "coverage": (0, 0.5, 1.0, 2.0),
+    },
+    "hybrid": {
+        "words": (0, 0.1, 0.2, 0.4),
+        "rewritten": (1, 2, 3, 4),
+        "names": (2, 4, 8, 12),
+        "rewriting": (0, 0.2, 0.4, 0.8, 1.6),
+        "temperature": (0.03, 0.05, 0.07, 0.1),
+        "drop": (0, 0.02, 0.05),
+    },
+}
+
+
+class EmbeddedOnce(ForwardingEmbedder):
+    """The embedder, with a vector kept for each text."""
+
+    def __init__(self, embedder: Any) -> None:
+        super().__init__(embedder)
+        self._rows: dict[str, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if missing := [text for text in dict.fromkeys(texts) if text not in self._rows]:
+            self._rows.update(zip(missing, self._embedder.embed(missing), strict=True))
+        return np.stack([self._rows[text] for text in texts])
+
+
+async def run() -> None:
+    with open_tome(OUT / "musique.tome") as tome:
+        kit = Kit(tome.store, tome.kit.model, EmbeddedOnce(tome.kit.embedder))
+        document_of = {passage.id: passage.document for passage in tome.store.passages().values()}
+        questions = [
+            MusiqueQuestion(row["question"], frozenset(map(str, row["supporting"])))
+            for row in read_rows("questions.jsonl")
+        ]
+        print(START)
+        print("| --- | --- | --- | --- |")
+        for system, settings in TRIED.items():
+            for name, values in settings.items():
+                found = []
+                for value in values:
+                    table = await measure(assemble(system, kit, **{name: value}).retriever, questions, document_of)
+                    found.append(table[:, CUTS.index(5)].mean())
+                tried, recalls = ", ".join(map(str, values)), ", ".join(f"{recall:.1f}" for recall in found)
+                print(f"| `{system}` | `{name}` | {tried} | {recalls} |", flush=True)
+
+
+def draw() -> None:
+    """One line for each setting; the places of its values are those of the table, the least first."""
+    rows = [[cell.strip("`") for cell in row] for row in read_table(START)[1:]]
+    with matplotlib.rc_context({"svg.hashsalt": "tomewise", "font.size": 9}):
+        figure = Figure(figsize=(8, 9), layout="constrained")
+        grid = figure.subplots(5, 3, sharey="row")
+        for axes, (system, name, values, recalls) in zip(grid.flat, rows, strict=True):
+            numbers = [float(recall) for recall in recalls.split(", ")]
+            axes.plot(
+                values.split(", "), numbers, marker="o", color="#0072B2" if system == "associative" else "#D55E00"
+            )
+            axes.set_title(f"{system}: {name}", fontsize=9)
+            axes.set_ylim(60, 95)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(axis="y", alpha=0.3)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("R@5 (%)")
+        figure.savefig(FIGURES / "associative-settings.svg", metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draw", action="store_true", help="draw the figure from the table of RESULTS.md")
+    if parser.parse_args().draw:
+        draw()
+    elif DATA.is_dir():
+        asyncio.run(run())
+    else:
+        print("skipped: ../shared/data/musique is absent")
+
+
+if __name__ == "__main__":
+    main()
