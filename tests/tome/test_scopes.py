@@ -7,11 +7,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.language.scripted import ScriptedModel
-from tomewise.tome.scopes import describe_scope, parse_condition, read_scope, scope_json
+from tomewise.tome.scopes import describe_scope, parse_condition, scope_json
 
 DOCUMENTS = (
     Document(id="shelf/log.txt", text="The keeper put out the light.", title="Log", metadata={"year": 1911}),
@@ -76,8 +77,10 @@ scopes = st.builds(
 
 
 @given(scopes)
-def test_a_scope_comes_back_from_plain_data(scope):
-    assert read_scope(json.loads(json.dumps(scope_json(scope)))) == scope
+def test_a_scope_comes_back_from_plain_data_as_sessions_and_traces_read_it(scope):
+    read = TypeAdapter(Scope | None).validate_python(json.loads(json.dumps(scope_json(scope))))
+    assert read == scope
+    assert [type(condition.value) for condition in read.where] == [type(condition.value) for condition in scope.where]
 
 
 def test_a_question_sees_only_what_lies_within(tome):

@@ -484,7 +484,7 @@ def test_a_cold_start_reads_the_cached_arrays(here):
         event.listen(tome.store._engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
         tome.ask("Who put out the light?", system="naive")
         assert statements
-        assert not [words for words in statements if "FROM vectors" in words]
+        assert not [words for words in statements if "vector FROM vectors" in words]
 
 
 def test_lost_arrays_are_read_from_the_tome(here):
