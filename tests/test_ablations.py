@@ -372,7 +372,7 @@ def without_coverage(full: Ran, ablated: Ran) -> None:
     assert full.score("Finland") < ablated.score("Finland")
 
 
-def asked_whole(full: Ran, ablated: Ran) -> None:
+def check_whole_question(full: Ran, ablated: Ran) -> None:
     assert "the markka" in rewrites_of(full)
     assert "the markka" not in rewrites_of(ablated)
 
@@ -393,11 +393,11 @@ def as_it_walked(full: Ran, ablated: Ran) -> None:
 
 CHANGES: Mapping[tuple[str, str], Callable[[Ran, Ran], None]] = {
     ("hybrid", "without rewriting"): without_lift,
-    ("hybrid", "without comparisons"): asked_whole,
+    ("hybrid", "without comparisons"): check_whole_question,
     ("hybrid", "as before"): ranks_alone,
     ("associative", "without rewriting"): without_lift,
     ("associative", "without coverage"): without_coverage,
-    ("associative", "without comparisons"): asked_whole,
+    ("associative", "without comparisons"): check_whole_question,
     ("associative", "as before"): as_it_walked,
     ("hipporag2", "without recognition"): one_fact_less,
     ("hipporag2+probe", "without recognition"): no_call_of("filter_facts"),
