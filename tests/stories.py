@@ -1,4 +1,4 @@
-"""Documents whose passages are given one by one."""
+"""Documents whose passages are given one by one, or that are one passage with a title."""
 
 from __future__ import annotations
 
@@ -20,3 +20,21 @@ def put_texts(store: SqliteStore, embedder: Embedder, name: str, *texts: str) ->
         keys = change.put_document(Document(id=name, text=whole), content_id("d", whole), passages)
         change.put_vectors("passages", keys, embedder.embed([passage.content for passage in passages]))
     return keys
+
+
+def put_titled(store: SqliteStore, embedder: Embedder, document: Document) -> int:
+    """Add a document as one passage with the document's title, embedded. Returns its key."""
+    passage = Passage(
+        id=f"p-{document.id}",
+        document=document.id,
+        position=0,
+        start=0,
+        end=len(document.text),
+        text=document.text,
+        title=document.title,
+    )
+    with store.write() as change:
+        change.set_meta("dimensions", str(embedder.dimensions))
+        keys = change.put_document(document, content_id("d", document.text), [passage])
+        change.put_vectors("passages", keys, embedder.embed([passage.content]))
+    return keys[0]

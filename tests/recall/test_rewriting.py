@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.recall.graph_tomes import list_facts, quiet
 from tests.recall.slow_bridge import World, rank_associative, rank_hybrid
+from tests.stories import put_titled
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive.names import mentions
@@ -53,13 +54,7 @@ QUESTIONS = (
 
 
 def add_titled(store: SqliteStore, title: str, text: str) -> int:
-    document = Document(id=title, title=title, text=text)
-    passage = Passage(id=f"p-{title}", document=title, position=0, start=0, end=len(text), text=text, title=title)
-    with store.write() as change:
-        change.set_meta("dimensions", str(EMBEDDER.dimensions))
-        keys = change.put_document(document, "", [passage])
-        change.put_vectors(PASSAGES, keys, EMBEDDER.embed([passage.content]))
-    return keys[0]
+    return put_titled(store, EMBEDDER, Document(id=title, title=title, text=text))
 
 
 @pytest.fixture
