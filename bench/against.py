@@ -28,8 +28,9 @@ JOBS = {
     ),
     "add_small": (
         "from tomewise import Tome; tome = Tome.open(path / 'a.tome', embedder='hash'); "
-        "tome.add(story); (path / 'a.md').write_text('# Rain\\n\\nThe rain fell on the town.\\n')",
-        "tome.add(path / 'a.md')",
+        "tome.add(story); files = [path / f'{number}.md' for number in range(20)]; "
+        "[file.write_text(f'# Rain\\n\\nThe rain fell on {file}.\\n') for file in files]",
+        "[tome.add(file) for file in files]",
     ),
     "cold_ask": (
         "from tomewise import Tome; Tome.open(path / 'a.tome', embedder='hash').add(novel)",
@@ -38,15 +39,18 @@ JOBS = {
     ),
 }
 MEASURE = """
-import os, sys, tempfile
+import resource, sys, tempfile
 from pathlib import Path
 novel, story = map(Path, sys.argv[1:3])
+def count():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder)
     {prepare}
-    before = sum(os.times()[:4])
+    before = count()
     {work}
-    print(sum(os.times()[:4]) - before)
+    print(count() - before)
 """
 
 
