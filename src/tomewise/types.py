@@ -69,7 +69,8 @@ class Document:
     `id` is its name for people and for `tome remove`: the absolute path of a file, or the id of a row in a corpus.
     `title` is empty unless the source states one; a stated title is embedded and indexed with every passage.
     `source` is the place it came from (absolute path, `stdin`, `memory`).
-    `metadata` are further fields that the source states, such as an author or a date; no model sees them.
+    `metadata` are further fields that the source states, such as an author or a date; no model sees them. A tome cuts
+    title, metadata and marks to the lengths of `reading.lengths`.
     `marks` are offsets in the text, ascending, each with the place that begins there. A store keeps them only as the
     places of the passages, so they do not count when documents are compared.
     """

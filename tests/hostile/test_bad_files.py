@@ -97,11 +97,13 @@ def test_folders_may_be_nested_deeper_than_python_calls(here):
         folder.mkdir()
     (folders[-1] / "a.txt").write_text("The rain fell.")
     (here / "z.txt").write_text("The wind rose.")
-    found = [path for path in list_files(here, frozenset({".txt"}), follow=False) if isinstance(path, Path)]
+    try:
+        found = [path for path in list_files(here, frozenset({".txt"}), follow=False) if isinstance(path, Path)]
+    finally:
+        (folders[-1] / "a.txt").unlink()
+        for folder in reversed(folders):  # what clears the folders of tests calls itself for each
+            folder.rmdir()
     assert [path.name for path in found] == ["a.txt", "z.txt"]
-    found[0].unlink()
-    for folder in reversed(folders):  # what clears the folders of tests calls itself for each
-        folder.rmdir()
 
 
 def test_standard_input_keeps_to_the_bounds_of_files(here, monkeypatch):

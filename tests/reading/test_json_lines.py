@@ -144,5 +144,5 @@ def test_a_long_id_is_refused_and_other_fields_are_cut(tmp_path: Path) -> None:
     (document,) = read_rows(
         write(tmp_path, {"title": "t" * 9_000, "meeting_transcripts": turns, "x": "y" * 9_000}), "c"
     )
-    assert (len(document.title), len(document.marks[0][1].speaker)) == (200, 60)
+    assert (len(document.title), len(document.marks[0][1].speaker)) == (200, 120)
     assert document.metadata == {"x": "y" * 1_000}

@@ -13,7 +13,7 @@ from tomewise.types import Document, Metadata, Place, Scalar
 
 TITLE = 200  # characters, as all of these
 HEADING = 100
-SPEAKER = 60
+SPEAKER = 120
 TIME = 40
 DEEPEST = 8  # headings above one another
 VALUE = 1_000  # of metadata

@@ -221,9 +221,10 @@ def _find_best_cut(window: list[Unit], shared: int, least: int = 0) -> int:
     two characters a token, has no good break, and is filled.
     """
     whole = sum(unit.tokens for unit in window)
-    runs = sum(unit.tokens for unit in window if unit.grain is Grain.WORDS)
-    if 2 * runs > whole and window[-1].end - window[0].start < 2 * whole:
-        return len(window)
+    if window[-1].end - window[0].start < 2 * whole:
+        runs = sum(unit.tokens for unit in window if unit.grain is Grain.WORDS)
+        if 2 * runs > whole:
+            return len(window)
     tokens, best, cut, early = 0, -inf, len(window), 0
     for count, unit in enumerate(window, start=1):
         tokens += unit.tokens

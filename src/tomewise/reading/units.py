@@ -24,7 +24,7 @@ SEGMENT = 64_000
 # A limit on tokens alone does not limit the length: WordPiece makes one token of any word of over 100 characters.
 CHARACTERS_PER_TOKEN = 8
 
-_DENSE_RUNS = 8  # in a passage of signs, at least
+_SIGN_RUNS = 8  # in a passage of signs, at least
 _SIGNS = frozenset(string.punctuation + " \n\t")
 
 # White space at which a tokenizer separates words too. BERT's normaliser deletes the control characters in \s.
@@ -112,6 +112,7 @@ class Units:
     def __init__(self, tokenizer: Tokenizer, capacity: int, paragraph: int) -> None:
         self._tokenizer = tokenizer
         self._capacity = capacity
+        self._run = max(1, 2 * capacity // _SIGN_RUNS)  # characters of a run of signs, at most
         self._limits = {Grain.PARAGRAPH: paragraph, Grain.SENTENCE: capacity, Grain.WORDS: capacity}
         self._lengths = {
             Grain.PARAGRAPH: 4 * paragraph,  # a longer one has likely too many tokens, so it is cut without counting
@@ -146,9 +147,8 @@ class Units:
             ):
                 tokens = len(encoding)
                 length = unit.end - unit.start
-                is_dense = _is_dense(text, unit, tokens)
-                if is_dense and length > max(1, 2 * self._capacity // _DENSE_RUNS):
-                    too_large += self._cut_dense(text, unit)
+                if length < 2 * tokens and length > self._run and _is_mostly_signs(text, unit):
+                    too_large += self._cut_signs(text, unit)
                 elif tokens > self._limits[unit.grain] and length > 1:
                     too_large += self._cut_finer(text, unit)
                 else:
@@ -193,11 +193,11 @@ class Units:
                 yield self._bound_tokens(text, run)
             start = end
 
-    def _cut_dense(self, text: str, unit: Unit) -> Iterator[Unit]:
+    def _cut_signs(self, text: str, unit: Unit) -> Iterator[Unit]:
         """Short runs of signs, so that they fill their passages."""
         start = unit.start
         while start < unit.end:
-            limit = start + 2 * self._capacity // _DENSE_RUNS
+            limit = start + self._run
             end, behind = (unit.end, unit.behind) if limit >= unit.end else _find_sign(text, start, limit)
             if run := _trim_unit(text, start, end, behind, Grain.WORDS):
                 yield run
@@ -232,13 +232,10 @@ def _find_cut(text: str, start: int, limit: int) -> tuple[int, Break]:
     return _move_before_marks(text, start, max(limit, start + 1)), Break.HARD
 
 
-def _is_dense(text: str, unit: Unit, tokens: int) -> bool:
-    """Whether a unit is mostly signs, such as lines of dashes: less than two characters a token."""
-    length = unit.end - unit.start
-    if length >= 2 * tokens:
-        return False
+def _is_mostly_signs(text: str, unit: Unit) -> bool:
+    """Whether a unit of less than two characters a token is so because of its signs, such as a line of dashes."""
     piece = text[unit.start : unit.end]
-    return piece.isascii() and 4 * sum(character in string.punctuation for character in piece) > length
+    return piece.isascii() and 4 * sum(character in string.punctuation for character in piece) > len(piece)
 
 
 def _find_sign(text: str, start: int, limit: int) -> tuple[int, Break]:
