@@ -103,8 +103,8 @@ def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> No
             raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
         if strange := connection.exec_driver_sql(_STRANGE).first():
             raise StoreError(
-                f"{path} is damaged: it has the {strange[0]} {strange[1]!a}, which would run by itself, and no tome has one; "
-                "restore it from a copy, or add the documents to a new file"
+                f"{path} is damaged: it has the {strange[0]} {strange[1]!a}, which would run by itself, "
+                "and no tome has one; restore it from a copy, or add the documents to a new file"
             )
     if application != APPLICATION_ID or version < LATEST:
         if read_only:
