@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,8 @@ def test_who_speaks_once_speaks_and_does_not_take_the_name_of_the_next_line(tmp_
         ("Ben and Cleo: yes.", "Ben and Cleo", "Ben and Cleo"),
         ("Speaker 2: yes.", "Speaker 2", "Speaker 2"),
         ("Narrator: it rains.", "Narrator", "Narrator"),
+        ("Will Day: yes.", "Will Day", "Will Day"),
+        ("I. Moor: yes.", "I. Moor", "I. Moor"),
         # What may be a speaker ends the one before.
         ("Second man: yes.", "", ""),
         ("Woman in a coat: yes.", "", ""),
@@ -110,6 +113,8 @@ def test_who_speaks_once_speaks_and_does_not_take_the_name_of_the_next_line(tmp_
         ("NOTE: it rains.", "", ""),
         ("Music: a waltz.", "", ""),
         ("Chapter 2: the gate.", "", ""),
+        ("Will: yes.", "", ""),
+        ("WHAT I MEAN: it rains.", "", ""),
         # Words that go on.
         ("Remember this: it rains.", "Anna", "Anna"),
         ("What I mean: it rains.", "Anna", "Anna"),
@@ -155,6 +160,20 @@ def test_each_voice_of_a_caption_has_its_own_words(tmp_path: Path) -> None:
     document = read(tmp_path / "b.vtt", f"WEBVTT\n\n00:01.000 --> 00:02.000\n{two}\n")
     assert document.text == "Anna: The gate.\nIt creaks.\nBen: I opened it.\nAnna: Oh.\nOh no."
     assert [place.speaker for _, place in document.marks] == ["Anna", "", "Ben", "Anna", "Anna"]
+
+
+def test_names_made_of_words_of_sentences_are_names(tmp_path: Path) -> None:
+    assert list_speakers(tmp_path, "Will Day: a", "Can Moor: b", "Will Day: c", "Can Moor: d") == [
+        "Will Day", "Can Moor", "Will Day", "Can Moor"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("opened", ["<v a", "<v.", "<v", "<v ", "<v \t"])
+def test_tags_that_are_never_closed_take_no_quadratic_time(opened: str, tmp_path: Path) -> None:
+    blanks = " " * 300_000 if opened == "<v" else ""
+    started = time.thread_time()
+    assert list_speakers(tmp_path, opened * 50_000 + blanks) == [""]
+    assert time.thread_time() - started < 5  # some hundredths of a second; more than a minute where it is quadratic
 
 
 def test_captions_that_roll_are_written_once(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from tomewise.evaluate.builds import Build, build_layers, explain_refusal
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
-from tomewise.language.failures import StopAtFailures
 from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS
 from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
@@ -116,7 +115,7 @@ async def open_memory(
         await tome.aadd(*documents, on_progress=report)
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
         store = cast("Store", ReplayedStore(tome.store))
-        kit = replace(tome.kit, store=store, model=_make_model(experiment))
+        kit = replace(tome.kit, store=store, model=ReplayedModel(experiment.model))
         assembled = {
             variant.name: assemble(variant.recipe or variant.system, kit, **variant.settings) for variant in variants
         }
@@ -145,10 +144,6 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
         for name, system in systems.items()
     }
     return {name: reason for name, reason in reasons.items() if reason}
-
-
-def _make_model(experiment: Design) -> ReplayedModel:
-    return ReplayedModel(StopAtFailures(experiment.model, experiment.max_failures))
 
 
 def _open(experiment: Design, path: Path) -> Tome:

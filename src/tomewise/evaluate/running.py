@@ -27,6 +27,7 @@ from tomewise.evaluate.results import Results, describe, journal_of, read_result
 from tomewise.evaluate.rows import Row, as_record, fields_of, judgement_record, latest_rows
 from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.fallbacks import count_fallbacks
+from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import meter
 from tomewise.systems.answer import answer_question
@@ -146,7 +147,9 @@ def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
 
     try:
         judge = experiment.judge_model
-        yield replace(experiment, model=pay_once(experiment.model), judge_model=judge and pay_once(judge))
+        # Inside of what keeps replies: a kept one says nothing about the model.
+        model = StopAtFailures(experiment.model, experiment.max_failures)
+        yield replace(experiment, model=pay_once(model), judge_model=judge and pay_once(judge))
     finally:
         store.close()
 

@@ -15,7 +15,8 @@ from tomewise.reading.decode import decode_text
 from tomewise.types import Document, Place
 
 _TIMES = re.compile(r"^[ \t]*(?:(\d+):)?(\d{1,2}):(\d{2})[.,]\d{1,3}[ \t]*-->[^\n]*$", re.MULTILINE)
-_VOICE = re.compile(r"<v(?:\.[^\s>]*)?[ \t]+([^>]+)>|</v>")
+# A tag that is never closed must not be searched to the end of the file from each place where one begins.
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^\s<>][^<>]*)>|</v>")
 _MARKUP = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _NAME = re.compile(r"^(?:[-–][ \t]*)?([^\W\d_][\w.’' -]{0,39}?)[ \t]*:[ \t]+")
 # Words of sentences: who says "this is what I mean: rain" is not named so.
@@ -107,8 +108,15 @@ class _Turns:
 
 def _is_label(name: str) -> bool:
     """Whether what stands before several colons, or in capitals, is no name all the same; "Me" and "You" are."""
-    lower = [word.strip(".").lower() for word in name.split()]
-    return lower[0] in _LABELS or (len(lower) > 1 and bool(_SPOKEN.intersection(lower)))
+    words = name.split()
+    return words[0].strip(".").lower() in _LABELS or (len(words) > 1 and _is_spoken(words))
+
+
+def _is_spoken(words: list[str]) -> bool:
+    """Whether words of sentences are among these. Where each is capitalised, they are a name: "Will Day", "I. Moor"."""
+    if len(words) > 1 and "I" not in words and all(word[0].isupper() and not word[1:].isupper() for word in words):
+        return False
+    return any(word.strip(".").lower() in _SPOKEN for word in words)
 
 
 def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Literal["speaker", "unclear", "words"]:
@@ -118,10 +126,13 @@ def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Litera
     is spoken by who speaks in the same caption; a caption that begins so may be of somebody else.
     """
     words = label.split()
-    lower = [word.strip(".").lower() for word in words]
-    if _SPOKEN.intersection(lower) or lower[0] in _SENTENCE_STARTS:
+    first = words[0].strip(".").lower()
+    if _is_spoken(words):
+        # "Will", "ME" and "WILL DAY" may be names.
+        return "unclear" if is_first and (label.isupper() or (len(words) == 1 and label[0].isupper())) else "words"
+    if first in _SENTENCE_STARTS:
         return "words"
-    if lower[0] in _LABELS:
+    if first in _LABELS:
         return "unclear" if is_first else "words"
     is_small = any(name.islower() for name in known)
     named = [word for word in words if word not in _PARTICLES]

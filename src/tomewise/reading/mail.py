@@ -5,8 +5,9 @@ from __future__ import annotations
 import mailbox
 from collections.abc import Iterator
 from contextlib import closing
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.message import EmailMessage, MIMEPart
+from email.policy import EmailPolicy
 from email.utils import parseaddr, parsedate_to_datetime
 from pathlib import Path
 
@@ -20,6 +21,19 @@ _ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "applic
 _DEEPEST = 20  # messages forwarded within messages
 _LONGEST_FIELD = 50_000  # characters; a longer one is shown as it is written, as its parser takes quadratic time
 _LONGEST_SENDER = 1_000
+_LONGEST_TYPE = 2_000  # characters of a field such as Content-Type; the rest is cut off, for the same reason
+
+
+class _Policy(EmailPolicy):
+    """Cuts the fields that say what a part is: they are parsed anew each time that they are asked for."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """The name and the value of a field."""
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_LONGEST_TYPE] if name.lower().startswith("content-") else value
+
+
+_POLICY = _Policy()
 
 
 def read_eml(path: Path) -> tuple[Document]:
@@ -42,7 +56,7 @@ def read_mbox(path: Path) -> Iterator[Document]:
 
 
 def _parse_message(raw: bytes) -> EmailMessage:
-    message = message_from_bytes(raw, policy=policy.default)
+    message = message_from_bytes(raw, policy=_POLICY)
     assert isinstance(message, EmailMessage)
     return message
 
