@@ -14,7 +14,7 @@ from tomewise.language.event_stream import EventStream
 
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
-_LONGEST_PLACE = 200  # characters of the address of a redirect, and bytes of a body, that are looked at
+_LONGEST_PLACE = 200  # characters of the address of a redirect that are shown
 _LONG = 100_000  # bytes from which a body is repaired in a thread
 _BODY_HEADERS = ("content-length", "content-encoding", "transfer-encoding")
 _EVENTS = "text/event-stream"
@@ -91,7 +91,8 @@ def _check_reply(response: httpx2.Response, body: bytes) -> None:
         raise NotAReply(f"a redirect to {place[:_LONGEST_PLACE]}" if place else "a redirect", is_elsewhere=True)
     if not response.is_success:
         return
-    start = body[:_LONGEST_PLACE].lstrip(b"\xef\xbb\xbf \t\r\n")
+    # Some servers send blank lines, for minutes, until the model replies.
+    start = body.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start:
         raise NotAReply(f"an empty reply (status {response.status_code})")
     if start.startswith(b"<"):
