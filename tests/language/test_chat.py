@@ -230,6 +230,12 @@ async def test_a_rejected_request_is_not_tried_again(
     assert len(server.requests) == 1
 
 
+async def test_blank_lines_before_a_reply_are_no_empty_reply(server: OpenAIServer) -> None:
+    waiting = b" \n" * 500 + json.dumps(GOOD.body).encode()
+    async with chat_model(server, Behaviour(waiting)) as model:
+        assert (await model.ask(roles.FUSE, GIVEN)).cue == "Mara hid it."
+
+
 @pytest.mark.parametrize(
     ("stray", "what"),
     [

@@ -100,7 +100,7 @@ def test_retries_are_reported(novel: Path) -> None:
         OpenAIServer(in_turn(fail_with(503, "come later", retry_after="2"), stream_with(*PIECES))) as server,
         on_terminal("ask", "Who put out the light?", *model_words(server)) as run,
     ):
-        run.wait_for("retrying 1 of 4 in 2 s: ")
+        run.wait_for("retrying 1 of 4 in 2 s, since the server asks for 2 s: ")
         run.wait_for("come later")
         assert run.end() == 0
     assert_tidy(run, 80)

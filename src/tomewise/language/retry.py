@@ -94,11 +94,11 @@ async def retry(
                 raise
             wait = backoff.delay(number, failure.retry_after)
             reason = hide_credentials(str(failure))
+            cause = ""
             if failure.retry_after:
-                asked_wait = Wait(wait, failure.retry_after, reason)
-                tell_wait(asked_wait)
-                _log.info("retry %d of %d: %s", number + 1, backoff.retries, asked_wait, extra={"seconds": wait})
-            else:
-                _log.info("retrying %d of %d in %.0f s: %s", number + 1, backoff.retries, wait, reason)
+                cause = f", since the server asks for {failure.retry_after:.0f} s"
+                tell_wait(Wait(wait, failure.retry_after, reason))
+            words = (number + 1, backoff.retries, wait, cause, reason)
+            _log.info("retrying %d of %d in %.0f s%s: %s", *words, extra={"seconds": wait})
         await sleep(wait)
     raise AssertionError("unreachable: the last failure is raised above")
