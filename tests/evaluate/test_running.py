@@ -44,7 +44,7 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
     assert [(row.system, row.item.id) for row in first.rows] == [
         (system, f"q{number}") for system in ("naive", "hybrid") for number in range(4)
     ]
-    assert len(model.calls) == 7  # over one document alone both systems ask the same
+    assert len(model.calls) == 4  # both systems rank these few passages alike
     assert sum(row.usage["calls"] for row in first.rows) == 8
     assert [progress.done for progress in seen if progress.label == "questions"] == [*range(9)]
     assert {progress.total for progress in seen if progress.label == "questions"} == {8}

@@ -214,7 +214,7 @@ HOSTILE_IDS = [
         "\x9b31m",
         "-rf",
     ),
-    *("$(touch PWNED)", "%2e%2e", "a" * 5000, "'; DROP TABLE nodes; --", "\U000e0041"),
+    *("$(touch PWNED)", "%2e%2e", "a" * 1000, "'; DROP TABLE nodes; --", "\U000e0041"),
 ]
 
 

@@ -184,7 +184,7 @@ def test_show_add_remove_systems_and_export_print_json(command, log_in_tome, her
     rows = {row["name"]: row for row in systems}
     assert rows["hipporag2"]["ablations"] == ["without recognition"]
     assert "recognition of facts by a model" in rows["comorag"]["deviations"]
-    assert rows["hybrid"]["ablations"] == []
+    assert rows["hybrid"]["ablations"] == ["without rewriting", "without comparisons", "as before"]
     assert rows["hybrid"]["deviations"] == ""
     shown = command("systems").out
     assert ":without recognition" in shown

@@ -177,8 +177,8 @@ def test_the_systems_of_an_address_come_before_those_compared_last(visitor: Call
     page.evaluate("location.hash = '#/t/novel/history'")
     expect(page.get_by_role("heading", name="History")).to_be_visible()
     page.evaluate("location.hash = '#/t/novel/compare?first=naive&second=hybrid'")
-    expect(page.get_by_label("System 1").locator("select")).to_have_value("naive")
-    expect(page.get_by_label("System 2").locator("select")).to_have_value("hybrid")
+    expect(page.get_by_label("System 1").locator("select.system")).to_have_value("naive")
+    expect(page.get_by_label("System 2").locator("select.system")).to_have_value("hybrid")
 
 
 def test_events_of_any_shape_are_drawn(visitor: Callable[..., Visit]):
