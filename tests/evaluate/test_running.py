@@ -50,7 +50,7 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
     assert {progress.total for progress in seen if progress.label == "questions"} == {8}
     second = await run(made, tmp_path)
     assert second.rows == first.rows
-    assert len(model.calls) == 7
+    assert len(model.calls) == 4
     assert [about.name for about in experiments(tmp_path)] == [made.name()]
     assert folder_of(tmp_path) == folder_of(tmp_path / made.name()) == tmp_path / made.name()
 

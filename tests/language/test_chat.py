@@ -264,14 +264,6 @@ async def test_what_is_no_reply_of_a_model_is_not_tried_again(
     assert isinstance(raised.value, ModelUnavailable) == what.startswith("a redirect"), "a redirect meets every request"
 
 
-async def test_blank_lines_before_a_reply_are_no_empty_reply(server: OpenAIServer) -> None:
-    """So some servers keep a connection open while a request waits for its turn."""
-    late = Behaviour(b"\n" * 1_000 + json.dumps(GOOD.body).encode())
-    async with chat_model(server, late) as model:
-        assert await model.ask(roles.FUSE, GIVEN)
-    assert len(server.requests) == 1
-
-
 async def test_used_up_quota_is_not_tried_again(server: OpenAIServer) -> None:
     body = {"error": {"message": "pay first", "type": "insufficient_quota", "code": "insufficient_quota"}}
     async with chat_model(server, Behaviour(body, 429)) as model:
