@@ -83,8 +83,8 @@ def main() -> None:
         runs = [
             (measure(job, HERE, given.novel), measure(job, given.other.resolve(), given.novel)) for _ in range(RUNS)
         ]
-        ours, other = (min(times) for times in zip(*runs, strict=True))
-        print(f"{job}: {ours:.3f} s here, {other:.3f} s there, {ours / other:.3f} times as long", flush=True)
+        here, there = (min(times) for times in zip(*runs, strict=True))
+        print(f"{job}: {here:.3f} s here, {there:.3f} s there, {here / there:.3f} times as long", flush=True)
 
 
 if __name__ == "__main__":
