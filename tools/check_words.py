@@ -34,8 +34,14 @@ BOOLEAN_CALLS = frozenset(("all", "any", "bool", "isinstance"))
 
 # Places that break a rule for a reason, as `file: name or word`. Keep these at ten or fewer.
 EXCEPTIONS: dict[str, str] = {
-    f"src/tomewise/language/extractive/{file}.py: {word}": "a word that the extractive model reads in texts"
-    for file, word in (("lexicon", "said"), ("lexicon", "told"), ("question_words", "told"), ("words", "said"))
+    f"src/tomewise/{file}.py: {word}": "a word that a program reads in texts"
+    for file, word in (
+        ("language/extractive/lexicon", "said"),
+        ("language/extractive/lexicon", "told"),
+        ("language/extractive/question_words", "told"),
+        ("language/extractive/words", "said"),
+        ("reading/captions", "said"),
+    )
 }
 MOST_EXCEPTIONS = 10
 

@@ -150,6 +150,12 @@ def test_nothing_is_a_speaker_before_the_first_known_one(tmp_path: Path) -> None
     assert list_speakers(tmp_path, "Note: a.", "Note: b.", "Remember this: c.", "Remember this: d.") == [""] * 4
 
 
+def test_where_names_are_in_capitals_other_words_are_no_names(tmp_path: Path) -> None:
+    assert list_speakers(tmp_path, "ANNA: a", "Rome: a city.", "It is old.", "BEN: b", "the: c") == [
+        "ANNA", "", "", "BEN", ""
+    ]  # fmt: skip
+
+
 def test_names_in_small_letters_are_names_where_the_known_ones_are(tmp_path: Path) -> None:
     assert list_speakers(tmp_path, "anna: a", "ben: b", "anna: c", "well: d") == ["anna", "ben", "anna", ""]
     assert list_speakers(tmp_path, "Me: a", "You: b", "Me: c", "You: d") == ["Me", "You", "Me", "You"]

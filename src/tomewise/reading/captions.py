@@ -107,7 +107,7 @@ class _Turns:
 
 
 def _is_label(name: str) -> bool:
-    """Whether what stands before several colons, or in capitals, is no name all the same; "Me" and "You" are."""
+    """Whether what stands before several colons, or in capitals, is not a name all the same; "Me" and "You" are."""
     words = name.split()
     return words[0].strip(".").lower() in _LABELS or (len(words) > 1 and _is_spoken(words))
 
@@ -122,8 +122,9 @@ def _is_spoken(words: list[str]) -> bool:
 def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Literal["speaker", "unclear", "words"]:
     """What stands before a colon: a speaker, words that are spoken, or what may be either.
 
-    A name is a few capitalised words, or in small letters where the known names are. "Remember this" is spoken. "Note"
-    is spoken by who speaks in the same caption; a caption that begins so may be of somebody else.
+    A name is a few capitalised words, or in small letters where the known names are; not where those are in capitals,
+    which all names then are. "Remember this" is spoken. "Note" is spoken by who speaks in the same caption; a caption
+    that begins so may be of somebody else.
     """
     words = label.split()
     first = words[0].strip(".").lower()
@@ -136,7 +137,8 @@ def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Litera
         return "unclear" if is_first else "words"
     is_small = any(name.islower() for name in known)
     named = [word for word in words if word not in _PARTICLES]
-    if len(words) <= _MOST_WORDS and all(is_small or word[0].isupper() or word.isdigit() for word in named):
+    is_written_so = all(is_small or word[0].isupper() or word.isdigit() for word in named)
+    if named and is_written_so and len(words) <= _MOST_WORDS and not all(name.isupper() for name in known):
         return "speaker"
     return "unclear"
 
@@ -153,7 +155,7 @@ def _list_cues(raw: str) -> Iterator[_Cue]:
 
 def _list_lines(words: str) -> Iterator[tuple[str, str]]:
     """The lines of a caption, each with the voice that speaks it; a line in which the voice changes is several."""
-    # Text, name, text, name, ...: the name is None behind the end of a voice.
+    # Text, name, text, name, ...: the end of a voice gives None.
     pieces = _VOICE.split(words)
     for voice, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True):
         name = " ".join(unescape(voice or "").split())
