@@ -4,10 +4,14 @@
     python bench/bridge_cost.py --tome LARGE.tome   # a tome of bench/large_tome.py, random vectors
 
 Processor time of the whole process, best of three rounds for each question, then medians: a busy machine counts little.
-Vectors of rewrites are forgotten between the rounds.
+Products use one thread. Vectors of rewrites are forgotten between the rounds.
 """
 
 from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # threads that wait would count as processor time
 
 import argparse
 import asyncio
@@ -90,6 +94,28 @@ def measure(tome: Tome, questions: list[str]) -> np.ndarray[Any, Any]:
     return rounds[rounds.sum(axis=2).argmin(axis=0), np.arange(len(questions))]
 
 
+def compare_batches(embedder: Any) -> str:
+    """24 rewrites in batches of equal length, as the embedder makes them, against one batch padded to the longest."""
+    question = "who did the {} play in the world series last year and where was the game"
+    texts = [question.format(" ".join(["harbour"] * (number % 8) + [str(number)])) for number in range(24)]
+    ids = [encoding.ids for encoding in embedder.tokenizer.encode_batch_fast(texts)]
+    longest = max(map(len, ids))
+    padded = np.array([[*row, *[0] * (longest - len(row))] for row in ids], np.int32)
+    session = embedder._ready_session()
+
+    def time_best(run: Callable[[], object]) -> float:
+        spent = []
+        for _ in range(9):
+            start = time.process_time()
+            run()
+            spent.append(time.process_time() - start)
+        return 1e3 * min(spent)
+
+    equal, one = time_best(lambda: embedder.embed(texts)), time_best(lambda: session.run(None, {"ids": padded}))
+    sizes = f"24 rewrites, {min(map(len, ids))} to {longest} tokens"
+    return f"{sizes}: batches of equal length {equal:.0f} ms, one padded batch {one:.0f} ms"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tome", type=Path, help="a tome that bench/large_tome.py made")
@@ -99,6 +125,7 @@ def main() -> None:
             table = measure(tome, [f"Which name has to do with name {n * 3001} and Name {n * 17}?" for n in range(40)])
     else:
         with open_tome(OUT / "musique.tome") as tome:
+            print(compare_batches(tome.kit.embedder))
             table = measure(tome, [row["question"] for row in read_rows("questions.jsonl")])
     medians = np.median(table, axis=0)
     print("| part | ms | share |\n| --- | ---: | ---: |")
