@@ -9,7 +9,7 @@ import pytest
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.sentence_transformers import SentenceTransformersEmbedder
-from tomewise.errors import MissingDependency, UnknownName, UsageError
+from tomewise.errors import MissingDependency, StoreError, UnknownName, UsageError
 from tomewise.settings import load
 from tomewise.tome.tome import Tome
 from tomewise.trust import TrustedFolders, refuse_folder
@@ -156,5 +156,5 @@ def test_other_names_of_a_tome_are_refused_by_name(make_received, name):
     with pytest.raises(UnknownName):
         choose_embedder(name)
     if name:
-        with pytest.raises(UnknownName):
+        with pytest.raises(StoreError, match="embedder that is not known here"):
             Tome.open(make_received(name))
