@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
-from tomewise.errors import StoreError, UnknownName
+from tomewise.errors import ReadingError, StoreError, UnknownName
 from tomewise.store.sqlite.mirror import encode_header
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -86,7 +86,7 @@ def _use(folder: Path, dice: random.Random, damage: Callable[[Path, random.Rando
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
                 use(folder / "a.tome", dice)
-        except (StoreError, UnknownName):
+        except (StoreError, *_REFUSALS):
             pass
         except Exception as error:  # noqa: BLE001 - it looks for any
             return f"{words}; {use.__name__}: {type(error).__name__}: {str(error)[:300]}"
@@ -103,6 +103,8 @@ def _find_touched(folder: Path) -> str:
     return f"{strange} are new" if strange else ""
 
 
+# Of what fits the tome as it is now: a document has another id, or another source.
+_REFUSALS = (UnknownName, ReadingError)
 _ENDS = ("", "-cache", "-wal", "-shm", "-journal")
 
 # ------------------------------------------------------------ uses

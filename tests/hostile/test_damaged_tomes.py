@@ -123,6 +123,16 @@ def test_a_damaged_setting_is_named_when_the_tome_is_opened(path: Path, key: str
         Tome.open(path)
 
 
+@pytest.mark.parametrize(("size", "overlap"), [(5, 0), (64, 64)])
+def test_sizes_of_passages_that_are_impossible_are_damage(path: Path, size: int, overlap: int) -> None:
+    run(path, "UPDATE meta SET value = ? WHERE key = 'passage_tokens'", str(size))
+    run(path, "UPDATE meta SET value = ? WHERE key = 'overlap'", str(overlap))
+    with Tome.open(path) as tome:
+        assert tome.search("the map", system="naive")
+        with pytest.raises(StoreError, match="is damaged: the rows 'passage_tokens' and 'overlap' of the table meta"):
+            tome.add(LATE)
+
+
 def test_an_embedder_that_nobody_knows_is_an_error_of_the_tome(path: Path) -> None:
     run(path, "UPDATE meta SET value = 'hsh:32' WHERE key = 'embedder'")
     with pytest.raises(StoreError, match="an embedder that is not known here"):

@@ -8,6 +8,7 @@ from tomewise.errors import StoreError, UsageError
 from tomewise.tome.embedder_address import remember_address
 
 if TYPE_CHECKING:
+    from tomewise.reading.splitter import PassageSplitter
     from tomewise.store.contract import Store
     from tomewise.types import Embedder
 
@@ -36,6 +37,19 @@ def fix_settings(store: Store, embedder: Embedder, tokens: int | None, overlap: 
     overlap_size = int(defaults.get("overlap") or 0) if overlap is None else overlap
     _record_settings(store, embedder, size, overlap_size)
     return size, overlap_size
+
+
+def make_splitter(store: Store, embedder: Embedder, size: int, overlap: int) -> PassageSplitter:
+    """The splitter for the sizes of a tome. Raises StoreError for impossible ones: they were checked before."""
+    from tomewise.reading.splitter import PassageSplitter
+
+    try:
+        return PassageSplitter(embedder.tokenizer, max_tokens=size, overlap=overlap)
+    except UsageError as error:
+        raise StoreError(
+            f"{store.address} is damaged: the rows 'passage_tokens' and 'overlap' of the table meta are {size} and "
+            f"{overlap} ({error}); restore it from a copy, or add the documents to a new file"
+        ) from None
 
 
 def _record_settings(store: Store, embedder: Embedder, size: int, overlap: int) -> None:

@@ -36,7 +36,7 @@ from tomewise.tome.embedder_address import find_embedder, remember_address
 from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.extractions import provide_extractions
-from tomewise.tome.fixed_settings import fix_settings
+from tomewise.tome.fixed_settings import fix_settings, make_splitter
 from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.open_store import delete_empty_store, open_store
@@ -239,8 +239,6 @@ class Tome(Drawings):
         on_progress: OnProgress | None = None,
     ) -> AddReport:
         """See `add`."""
-        from tomewise.reading.splitter import PassageSplitter
-
         if not sources:
             raise UsageError("nothing to add: name a file, a folder, or - for standard input")
         check_prefix(prefix)
@@ -250,7 +248,7 @@ class Tome(Drawings):
             # Check again: another process may have fixed other settings since this tome was opened.
             size, overlap = fix_settings(self._store, self._embedder, *self._passage_size)
             remember_address(self._store, self._embedder)
-            splitter = PassageSplitter(self._embedder.tokenizer, max_tokens=size, overlap=overlap)
+            splitter = make_splitter(self._store, self._embedder, size, overlap)
             files = await run_in_thread(MovedFiles, self._store, sources if sync else ())
             claims = Claims({name: source for name, source in self._store.origins().items() if name not in files.gone})
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
