@@ -111,9 +111,12 @@ def compare_batches(embedder: Any) -> str:
             spent.append(time.process_time() - start)
         return 1e3 * min(spent)
 
-    equal, one = time_best(lambda: embedder.embed(texts)), time_best(lambda: session.run(None, {"ids": padded}))
+    by_length, padded_ms = (
+        time_best(lambda: embedder.embed(texts)),
+        time_best(lambda: session.run(None, {"ids": padded})),
+    )
     sizes = f"24 rewrites, {min(map(len, ids))} to {longest} tokens"
-    return f"{sizes}: batches of equal length {equal:.0f} ms, one padded batch {one:.0f} ms"
+    return f"{sizes}: batches of equal length {by_length:.0f} ms, one padded batch {padded_ms:.0f} ms"
 
 
 def main() -> None:
