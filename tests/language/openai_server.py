@@ -118,7 +118,7 @@ class OpenAIServer:
         self.connections = 0
         self.most_at_once = 0
         self.arrived = threading.Event()  # set by the first request
-        self.left = threading.Event()  # set when a client hangs up on a delayed reply, or on a stream that holds
+        self.left = threading.Event()  # set when a client hangs up on a delayed reply, or on a stream
         self.url = ""
         self._at_once = 0
         self._loop = asyncio.new_event_loop()
@@ -248,6 +248,9 @@ class OpenAIServer:
             writer.write(b"0\r\n\r\n")
             await writer.drain()
             self.sent.append(request)
+            return False
+        except ConnectionError:  # the client hung up before it had read all that was sent
+            self.left.set()
             return False
         finally:
             leaving.cancel()
