@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-EVENT = "fallbacks"
 GIST_REPEATED = "gist asked for again"
 GIST_REPLACED = "passage in place of its gist"
 NOT_DECOMPOSED = "question asked whole"

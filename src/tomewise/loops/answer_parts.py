@@ -16,15 +16,14 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeVar
 
+from tomewise.events import AnswerPart
 from tomewise.language.listening import listen
 from tomewise.language.partial import PartialReply
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.language.roles.answering import may_become_failure
-from tomewise.loops.events import shorten
 from tomewise.types import Event, LanguageModel
 
 T = TypeVar("T")
-ANSWER_PART = "answer_part"
 Emit: TypeAlias = Callable[[Event], None]
 
 _emit: ContextVar[Emit | None] = ContextVar("tomewise_emit_parts", default=None)
@@ -76,10 +75,7 @@ async def ask_answer(model: LanguageModel, given: AnswerIn, *, final: bool = Tru
 
 
 class _AnswerParts:
-    """Listens to the answering role, and emits what is new of the answer.
-
-    `detail` of an event is `text`, the new part, and `replace`: whether it takes the place of all earlier parts.
-    """
+    """Listens to the answering role, and emits what is new of the answer."""
 
     def __init__(self, emit: Emit, may_decline: bool, *, only_full: bool) -> None:
         self._emit = emit
@@ -120,4 +116,4 @@ class _AnswerParts:
         replace = not answer.startswith(self._shown)
         new = answer if replace else answer[len(self._shown) :]
         self._shown = answer
-        self._emit(Event(name=ANSWER_PART, summary=shorten(new), detail={"text": new, "replace": replace}))
+        self._emit(AnswerPart(text=new, replace=replace))

@@ -6,19 +6,20 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic, TypeVar
 
+from tomewise.events import Attempt
 from tomewise.language.fences import letter
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.context import Context
-from tomewise.loops.events import list_facts
 from tomewise.loops.evidence import Count, Shelf, fit_to_budget, fit_to_window
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.types import Answer, Event, Evidence, In, LanguageModel, Out, Question, Role
+from tomewise.types import Answer, Evidence, In, LanguageModel, Out, Question, Role
 
+Made = TypeVar("Made", bound=Attempt)
 _LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
 
 
@@ -142,26 +143,19 @@ def measure_room(model: LanguageModel, question: Question, count: Count) -> int:
     return max(0, find_window(model, ANSWER) - ANSWER.output_tokens - asked) * 2 // 3
 
 
-def make_attempt_event(
-    name: str, step: int, context: Context, reply: AnswerOut, answer: Answer, *, kept: str = ""
-) -> Event:
-    """What an attempt to answer was shown, and what came of it."""
-    detail = {
-        "answer": reply.answer,
-        "choice": reply.choice,
-        "failed": not answer.resolved,
-        "missing": reply.missing,
-        "shown": [piece.node for piece in context.evidence],
-        "cut": context.cut,
-        "notes": list(context.notes),
-        "kept": kept,
-    }
-    outcome = reply.answer if answer.resolved else "declined"
-    shown = len(context.evidence)
-    summary = list_facts(
-        answer=outcome, choice=reply.choice, missing=reply.missing, shown=shown, cut=context.cut, kept=kept
+def make_attempt(kind: type[Made], step: int, context: Context, reply: AnswerOut, answer: Answer, **more: Any) -> Made:
+    """The event of what an attempt to answer was shown, and what came of it; `more` are fields of its class."""
+    return kind(
+        step=step,
+        answer=reply.answer,
+        choice=reply.choice,
+        failed=not answer.resolved,
+        missing=reply.missing,
+        shown=[piece.node for piece in context.evidence],
+        cut=context.cut,
+        notes=context.notes,
+        **more,
     )
-    return Event(name=name, step=step, summary=summary, detail=detail)
 
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:

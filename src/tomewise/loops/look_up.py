@@ -19,9 +19,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.events import LookedUp, Retrieved
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.answering import Answering
-from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.evidence import Shelf, find_labelled
 from tomewise.loops.skipped import Skipped
 from tomewise.loops.steps import take_steps
@@ -85,7 +85,7 @@ class LookUp:
         read = [piece for node in course.read for piece in course.texts[node]]
         gists = [piece for piece in course.ranked if piece.node not in course.texts]
         prepared = await self._answering.prepare(question, [*read, *gists], arrange=course.arrange)
-        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
         yield await self._answering.ask(question, prepared)
 
     async def _look_up(self, course: _Course) -> AsyncIterator[Event]:
@@ -107,11 +107,15 @@ class LookUp:
         course.read += [piece.node for piece in new]
         course.end = "" if new else "no further page is needed"
         passages = [passage for piece in new for passage in course.texts[piece.node]]
-        summary = list_facts(pages=len(new), of=len(course.ranked), reasoning=reply.reasoning)
-        event = make_retrieval_event("looked up", passages, passages, course.step)
-        shown = len(fitted.evidence)
-        detail = {**event.detail, "pages": [piece.node for piece in new], "gists": shown, "reasoning": reply.reasoning}
-        yield replace(event, summary=summary, detail=detail)
+        yield LookedUp.of(
+            passages,
+            passages,
+            course.step,
+            pages=[piece.node for piece in new],
+            gists=len(fitted.evidence),
+            reasoning=reply.reasoning,
+            all_pages=len(course.ranked),
+        )
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
         """The passages of each page."""

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.events import Retrieved
 from tomewise.loops.answering import Answering
 from tomewise.loops.citing import Citer
-from tomewise.loops.events import make_retrieval_event
 from tomewise.loops.evidence import Count, Shelf
 from tomewise.loops.neighbours import Neighbours
 from tomewise.types import Answer, Event, LanguageModel, Question, Retriever
@@ -48,5 +48,5 @@ class Once:
         if self._neighbours is not None:
             found = await asyncio.to_thread(self._neighbours.add, found, question.within)
         prepared = await self._answering.prepare(question, found)
-        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found)
+        yield Retrieved.of(prepared.evidence, prepared.found)
         yield await self._answering.ask(question, prepared)

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Iterator
 from typing import TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
+from tomewise.events import ReplySkipped
 from tomewise.fallbacks import PART_SKIPPED, REPLY_SKIPPED, record_fallback
-from tomewise.loops.events import list_facts
 from tomewise.types import Event
 
 T = TypeVar("T")
@@ -40,5 +40,4 @@ class Skipped:
     def events(self, step: int) -> Iterator[Event]:
         """One for each that was not reported yet."""
         while self._unreported:
-            reason = self._unreported.pop(0)
-            yield Event(name="skipped", step=step, summary=list_facts(reason=reason), detail={"reason": reason})
+            yield ReplySkipped(step=step, reason=self._unreported.pop(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from tomewise.loops.events import make_stop_event
+from tomewise.events import Stopped
 from tomewise.types import Event
 
 
@@ -27,4 +27,4 @@ async def take_steps(
         course.step += 1
         async for event in take_step():
             yield event
-    yield make_stop_event(course.end, course.step)
+    yield Stopped(step=course.step, reason=course.end)

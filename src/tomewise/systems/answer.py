@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from tomewise.errors import UsageError
-from tomewise.fallbacks import EVENT as FALLBACKS
+from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.failures import watch_failures
 from tomewise.language.usage import meter
-from tomewise.language.waits import WAITING, Wait, watch_waits
+from tomewise.language.waits import watch_waits
 from tomewise.loops.answer_parts import send_parts
-from tomewise.loops.events import list_facts
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.memory import MemoryLoop, WorkingMemory
@@ -39,15 +38,12 @@ async def answer_question(
         if on_event:
             on_event(event)
 
-    def record_wait(wait: Wait) -> None:
-        record(Event(name=WAITING, summary=str(wait), detail=asdict(wait)))
-
     with (
         meter() as used,
         count_fallbacks() as fallbacks,
         send_parts(on_event),
         watch_failures(),
-        watch_waits(record_wait),
+        watch_waits(record),
     ):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
@@ -55,8 +51,7 @@ async def answer_question(
                 record(output)
                 continue
             if fallbacks:
-                counts = dict(sorted(fallbacks.items()))
-                record(Event(name=FALLBACKS, summary=list_facts(**counts), detail=counts))
+                record(Fallbacks(counts=dict(sorted(fallbacks.items()))))
             return replace(output, events=tuple(events), usage=used.usage())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
