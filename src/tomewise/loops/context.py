@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.evidence import FENCE, Count, Shelf, describe_source, share_budget
+from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.events import list_facts
+from tomewise.loops.evidence import FENCE, describe_source, share_budget
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.types import Evidence
+from tomewise.types import Event, Evidence
 from tomewise.working.pool import Unit
 
 HISTORY = "history"
@@ -37,9 +39,9 @@ class Contexts:
     of a text are counted once.
     """
 
-    def __init__(self, shelf: Shelf, count: Count, budget: int, shares: Mapping[str, int]) -> None:
-        self._shelf = shelf
-        self._count = count
+    def __init__(self, desk: Desk, budget: int, shares: Mapping[str, int]) -> None:
+        self._desk = desk
+        self._count = desk.count
         self._budget = budget
         self._shares = shares
         self._known: dict[str, int] = {}
@@ -53,10 +55,6 @@ class Contexts:
     def shorten(self, text: str, most: int) -> str:
         """A text cut to `most` tokens, by whole sentences where one fits."""
         return self._cut(text, most)
-
-    def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
-        """Evidence as it is shown."""
-        return self._shelf.in_order(evidence)
 
     def cues(self, cues: Sequence[str]) -> list[str]:
         """Cues as a role sees them that is shown nothing else."""
@@ -79,7 +77,7 @@ class Contexts:
         kept = share_budget(left, shares, texts, self._tokens)
         evidence = [ranked[layer][place] for layer, places in kept.items() for place in places]
         cut = sum(map(len, ranked.values())) - len(evidence)
-        return Context(tuple(self._shelf.in_order(evidence)), tuple(notes), cut)
+        return Context(tuple(self._desk.put_in_order(evidence)), tuple(notes), cut)
 
     def _notes(self, cued: Sequence[Unit], fused: str) -> list[str]:
         """What is fused and the cues that have room, in the order given; shown layer by layer, each text once."""
@@ -143,6 +141,27 @@ class Contexts:
         fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
         self._known.update(zip(fresh, self._count(fresh) if fresh else (), strict=True))
         return [self._known[text] for text in texts]
+
+
+def make_attempt_event(name: str, step: int, context: Context, attempt: Attempt, *, kept: str = "") -> Event:
+    """What an attempt to answer was shown, and what came of it."""
+    reply, answer = attempt.reply, attempt.answer
+    detail = {
+        "answer": reply.answer,
+        "choice": reply.choice,
+        "failed": not answer.resolved,
+        "missing": reply.missing,
+        "shown": [piece.node for piece in context.evidence],
+        "cut": context.cut,
+        "notes": list(context.notes),
+        "kept": kept,
+    }
+    outcome = reply.answer if answer.resolved else "declined"
+    shown = len(context.evidence)
+    summary = list_facts(
+        answer=outcome, choice=reply.choice, missing=reply.missing, shown=shown, cut=context.cut, kept=kept
+    )
+    return Event(name=name, step=step, summary=summary, detail=detail)
 
 
 def _drop_repeats(ranked: Mapping[str, Sequence[Evidence]]) -> dict[str, list[Evidence]]:
