@@ -42,7 +42,7 @@ from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import compare, lines_of, rank
 from tomewise.language.roles import AnswerIn, Shown
 from tomewise.loops.answering import make_answer_input
-from tomewise.loops.evidence import Shelf, fit_to_budget, make_token_counter
+from tomewise.loops.evidence import fit_to_budget
 from tomewise.systems.kit import CONTEXT
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
@@ -122,8 +122,8 @@ async def retrieve(tome: Tome, question: Question, without: Collection[str] = ()
     found = await assemble("hybrid", tome.kit).retriever.retrieve(question.text, LIMIT + (SPARE if without else 0))
     document_of = {passage.id: passage.document for passage in tome.store.passages().values()} if without else {}
     kept = [piece for piece in found if document_of.get(piece.node) not in without]
-    evidence = fit_to_budget(kept[:LIMIT], CONTEXT, make_token_counter(tome.kit.embedder))
-    return Shelf(tome.store).show(evidence)
+    desk = tome.kit.desk
+    return desk.show(fit_to_budget(kept[:LIMIT], CONTEXT, desk.count))
 
 
 def make_case(name: str, place: int, item: Item, shown: Sequence[Shown], *, answerable: bool) -> Case:

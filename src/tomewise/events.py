@@ -367,7 +367,7 @@ class Found(TypedEvent, name="found"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt(TypedEvent):
+class Attempted(TypedEvent):
     """What an attempt to answer was shown, and what came of it. `kept` says why the loop goes on all the same."""
 
     answer: str
@@ -391,17 +391,17 @@ class Attempt(TypedEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried(Attempt, name="tried"):
+class Tried(Attempted, name="tried"):
     """An attempt after which the loop may go on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forced(Attempt, name="forced"):
+class Forced(Attempted, name="forced"):
     """The attempt of a model that may not decline any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnsweredFromPoints(Attempt, name="answered"):
+class AnsweredFromPoints(Attempted, name="answered"):
     """The attempt of a loop whose working memory is a hypergraph, with its size, its points, and all of it."""
 
     points: int

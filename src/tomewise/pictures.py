@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Attempt, Evolved, read_common
+from tomewise.events import AnsweredFromNotes, Attempted, Evolved, read_common
 from tomewise.types import Answer, DocumentId, Event, NodeId
 
 Kind: TypeAlias = Literal["graph", "tree", "line", "table"]
@@ -159,7 +159,7 @@ def read_uses(answer: Answer) -> Uses:
     """What an answer used, as far as its events say; the last event that says what was shown counts."""
     shown: Iterable[NodeId] = [piece.node for piece in answer.evidence]
     for event in reversed(answer.events):
-        if not shown and isinstance(event, Attempt | AnsweredFromNotes | Evolved):
+        if not shown and isinstance(event, Attempted | AnsweredFromNotes | Evolved):
             shown = event.shown
     return Uses(frozenset(shown), frozenset(citation.passage for citation in answer.citations))
 

@@ -209,8 +209,6 @@ async def test_other_models_prompts_and_settings_ask_again(experiment, tmp_path)
 async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatch):
     """The retriever, which asks the model, runs twice; the model and the embedder answer once."""
     from tomewise.language.roles import DECOMPOSE, DecomposeIn
-    from tomewise.loops.citing import Citer
-    from tomewise.loops.evidence import Shelf, make_token_counter
     from tomewise.loops.once import Once
     from tomewise.recall.flat import Dense
     from tomewise.systems.kit import System
@@ -225,15 +223,7 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
 
     def assemble_decomposing(name, kit, **settings):
         retriever = Decomposing(kit)
-        loop = Once(
-            retriever,
-            kit.model,
-            Citer(kit.store),
-            Shelf(kit.store),
-            make_token_counter(kit.embedder),
-            limit=1,
-            budget=500,
-        )
+        loop = Once(retriever, kit.desk, limit=1, budget=500)
         return System(loop=loop, retriever=retriever)
 
     monkeypatch.setattr("tomewise.evaluate.memories.assemble", assemble_decomposing)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.loops.answering import Answering
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, make_token_counter
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import make_token_counter
 from tomewise.types import Answer, Event, Evidence, Loop, Question, Scope
 
 EMBEDDER = HashEmbedder(32)
@@ -28,8 +27,9 @@ class Shelves:
         return list(self._found.get(query, self._ground))[:limit]
 
 
-def make_answering(store, model, budget=6000):
-    return Answering(model, Citer(store), Shelf(store), make_token_counter(EMBEDDER), budget=budget)
+def make_desk(store, model=None, count=None):
+    """A desk; without a model for what asks none. `count` is the embedder's by default."""
+    return Desk(store, model, count or make_token_counter(EMBEDDER))
 
 
 async def converse(loop: Loop, question: Question) -> tuple[list[Event], Answer]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.loops.doubles import converse, make_answering
+from tests.loops.doubles import converse, make_desk
 
 from tomewise.errors import BadReply
 from tomewise.language.listening import find_listener
@@ -184,11 +184,11 @@ class Asking:
 
     def __init__(self, model: Any, store: Any) -> None:
         self._model = model
-        self._answering = make_answering(store, model)
+        self._desk = make_desk(store, model)
 
     async def run(self, question: Question) -> Any:
-        prepared = await self._answering.prepare(question, [])
-        yield await self._answering.ask(question, prepared)
+        prepared = await self._desk.prepare(question, [], budget=6000)
+        yield await self._desk.answer(question, prepared)
 
 
 async def test_a_first_answer_after_which_another_way_goes_on_is_not_shown(here: Any) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.loops.doubles import EMBEDDER, Shelves, converse, list_roles, make_answering
+from tests.loops.doubles import EMBEDDER, Shelves, converse, list_roles, make_desk
 from tests.stories import put_texts
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply
 from tomewise.language.scripted import ScriptedModel
-from tomewise.loops.evidence import Shelf
 from tomewise.loops.look_up import LookUp
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop
@@ -43,15 +42,7 @@ def gists(store):
 
 
 def build(store, model, gists, budget=6000, **settings):
-    return LookUp(
-        store,
-        gists,
-        model,
-        Shelf(store),
-        make_answering(store, model, None),
-        make_answering(store, model, budget),
-        **settings,
-    )
+    return LookUp(gists, make_desk(store, model), budget=budget, **settings)
 
 
 def texts(evidence):

@@ -1,14 +1,14 @@
 """Retrieve once, then answer."""
 
 import pytest
+from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quote, Shown
 from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.answering import find_choice
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, fit_to_budget, fit_to_window, make_token_counter
+from tomewise.loops.evidence import fit_to_budget, fit_to_window, make_token_counter
 from tomewise.loops.once import Once
 from tomewise.recall.flat import Dense, Everything
 from tomewise.store.sqlite.store import SqliteStore
@@ -61,7 +61,7 @@ async def test_an_answer_says_how_far_it_is_supported(store):
 
 def once(store, *replies, window=128_000, budget=None, limit=20, retriever=None):
     model = ScriptedModel({"answer": list(replies)}, window=window)
-    loop = Once(retriever or Everything(store), model, Citer(store), Shelf(store), COUNT, limit=limit, budget=budget)
+    loop = Once(retriever or Everything(store), make_desk(store, model), limit=limit, budget=budget)
     return model, loop
 
 
@@ -186,7 +186,7 @@ def test_within_keeps_the_longest_beginning():
 def test_a_shelf_puts_evidence_in_document_order(store):
     keys = store.node_keys("passages")
     found = [piece(p.id, p.text) for p in store.passages(reversed(keys)).values()]
-    assert [p.text[:8] for p in Shelf(store).in_order(found)] == [f"Letter {n}" for n in range(6)]
+    assert [p.text[:8] for p in make_desk(store).put_in_order(found)] == [f"Letter {n}" for n in range(6)]
 
 
 async def test_a_model_that_fails_raises(store):

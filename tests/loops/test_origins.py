@@ -1,15 +1,13 @@
 """Evidence says what it is and where it stands; copies are shown once; neighbours of a hit may be shown."""
 
 import pytest
+from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut, Quote
 from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.answering import make_answer_input
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.neighbours import Neighbours
 from tomewise.loops.once import Once
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.repeats import drop_near_repeats
@@ -72,7 +70,7 @@ def test_a_place_is_said_in_parts_of_a_document():
 
 
 def test_a_prompt_says_what_and_where_a_piece_is(store):
-    shown = Shelf(store).show([*hits(store, 1), make_derived(store, "tree", 2, 3), make_derived(store, "stars")])
+    shown = make_desk(store).show([*hits(store, 1), make_derived(store, "tree", 2, 3), make_derived(store, "stars")])
     prompt = Prompts().render(ANSWER, make_answer_input(Question(text="Who?"), shown))
     assert '<evidence label="E1" kind="passage" document="story.md" place="part 2 of 6">' in prompt
     assert '<evidence label="E2" kind="summary" document="story.md" place="parts 3 to 4 of 6">' in prompt
@@ -105,7 +103,9 @@ def test_a_passage_makes_room_for_another_passage_only():
 
 def test_neighbours_follow_their_hit_and_no_passage_comes_twice(store):
     def parts(distance, *positions, within=None):
-        return [int(e.text.split()[1]) for e in Neighbours(store, distance).add(hits(store, *positions), within)]
+        return [
+            int(e.text.split()[1]) for e in make_desk(store).add_neighbours(hits(store, *positions), distance, within)
+        ]
 
     assert parts(1, 2) == [2, 3, 1]
     assert parts(2, 0) == [0, 1, 2]
@@ -113,8 +113,8 @@ def test_neighbours_follow_their_hit_and_no_passage_comes_twice(store):
     assert parts(0, 2) == [2]
     assert parts(1, 2, within=Scope(documents=frozenset({"/books/story.md"}))) == [2, 3, 1]
     assert parts(1, 2, within=Scope(entities=frozenset({"e"}))) == [2]
-    assert [e.node for e in Neighbours(store, 1).add([make_derived(store, "tree", 1)], None)] == ["ntree"]
-    assert {e.score for e in Neighbours(store, 1).add(hits(store, 2), None)} == {1.0}
+    assert [e.node for e in make_desk(store).add_neighbours([make_derived(store, "tree", 1)], 1, None)] == ["ntree"]
+    assert {e.score for e in make_desk(store).add_neighbours(hits(store, 2), 1, None)} == {1.0}
 
 
 class Found:
@@ -128,9 +128,7 @@ class Found:
 async def ask(store, evidence, *quotes, budget=500, neighbours=0):
     reply = AnswerOut(answer="Ada", quotes=[Quote(label=label, quote=quote) for label, quote in quotes])
     model = ScriptedModel({"answer": [reply]})
-    around = Neighbours(store, neighbours) if neighbours else None
-    count = make_token_counter(EMBEDDER)
-    loop = Once(Found(evidence), model, Citer(store), Shelf(store), count, limit=9, budget=budget, neighbours=around)
+    loop = Once(Found(evidence), make_desk(store, model), limit=9, budget=budget, neighbours=neighbours)
     return model.calls, await check_loop(loop, Question(text="Who?"))
 
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidation, NoConsolidation
 from tomewise.loops.context import HISTORY
-from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.evidence import make_token_counter
+from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
@@ -67,17 +67,11 @@ def passages(store):
 
 
 def build(store, model, recall, *, probing=None, consolidating=None, **bounds: Any) -> Probe:
-    embedder = HashEmbedder(32)
+    desk = make_desk(store, model)
     return Probe(
         LayeredRecall(recall),
-        model,
-        probing or SelfProbe(model),
-        consolidating or Consolidation(model, Shelf(store)),
-        BestSoFar(),
-        embedder,
-        Citer(store),
-        Shelf(store),
-        make_token_counter(embedder),
+        desk,
+        Workspace(probing or SelfProbe(model), consolidating or Consolidation(desk), BestSoFar(), HashEmbedder(32)),
         Bounds(shares={name: SHARES[name] for name in (*recall, HISTORY)}, **bounds),
     )
 

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
 from tomewise.language.scripted import Call, ScriptedModel
-from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
-from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import NewestFirst
 from tomewise.recall.layered import LayeredRecall
@@ -100,16 +99,17 @@ async def conversation(
         name: Shelves(name, {query: by_layer[place] for query, by_layer in found.items()}, store)
         for place, name in enumerate("vs")
     }
-    loop = Probe(
-        LayeredRecall(layers),
-        model,
+    desk = make_desk(store, model)
+    workspace = Workspace(
         WithoutMissing(SelfProbe(model) if regulation else SameQuestion()),
-        WithoutKnown(Consolidation(model, Shelf(store)) if metacognition else NoConsolidation()),
+        WithoutKnown(Consolidation(desk) if metacognition else NoConsolidation()),
         NewestFirst(),
         EMBEDDER,
-        Citer(store),
-        Shelf(store),
-        make_token_counter(EMBEDDER),
+    )
+    loop = Probe(
+        LayeredRecall(layers),
+        desk,
+        workspace,
         Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, **{"on_exhaustion": "force", **bounds}),
     )
     events: list[Event] = []
@@ -332,16 +332,11 @@ async def test_roles_are_shown_no_more_than_the_window_holds(store):
     )
     found = {STEM: [0], "a": [1], "b": [2]}
     layers = {name: Shelves(name, found, store) for name in "vs"}
+    desk = make_desk(store, model)
     loop = Probe(
         LayeredRecall(layers),
-        model,
-        SelfProbe(model),
-        Consolidation(model, Shelf(store)),
-        NewestFirst(),
-        EMBEDDER,
-        Citer(store),
-        Shelf(store),
-        make_token_counter(EMBEDDER),
+        desk,
+        Workspace(SelfProbe(model), Consolidation(desk), NewestFirst(), EMBEDDER),
         Bounds(shares={"v": 8, "s": 2, HISTORY: 1}, fuse=1.0),
     )
     async for _ in loop.run(Question(text=STEM)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.loops.doubles import EMBEDDER, Shelves, converse, list_roles, make_answering
+from tests.loops.doubles import EMBEDDER, Shelves, converse, list_roles, make_desk
 from tests.stories import put_texts
 
 from tomewise.calls import NO_CALLS, CallCount
@@ -34,7 +34,7 @@ def pieces(store):
 
 
 def build(store, model, recall, **settings):
-    return Stepwise(recall, model, make_answering(store, model), **{"limit": 2, **settings})
+    return Stepwise(recall, make_desk(store, model), **{"limit": 2, "budget": 6000, **settings})
 
 
 def quote(label: str, text: str) -> list[dict[str, str]]:

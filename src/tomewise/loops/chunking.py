@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tomewise.language.per_role import find_window
-from tomewise.loops.evidence import FENCE, Count
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import FENCE
 from tomewise.reading.chunks import Chunk, make_chunks
 from tomewise.recall.flat import Everything
-from tomewise.types import Evidence, LanguageModel, Passage, PassageId, Question, Retriever, Role
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
+from tomewise.types import Evidence, Passage, PassageId, Question, Retriever, Role
 
 Order = Literal["document", "relevance"]
 _ALL = 10**9  # passages
@@ -32,22 +30,19 @@ class Chunking:
 
     def __init__(
         self,
-        store: Texts,
-        count: Count,
-        model: LanguageModel,
+        desk: Desk,
         role: Role[Any, Any],
         *,
         size: int,
         order: Order = "document",
         retriever: Retriever | None = None,
     ) -> None:
-        self._store = store
-        self._everything = Everything(store)
-        self._count = count
+        self._desk = desk
+        self._everything = Everything(desk.store)
         self._size = size
         self._order = order
         self._retriever = retriever
-        self._room = max(_LEAST, int(_SURE * (find_window(model, role) - role.output_tokens - _PROMPT)))
+        self._room = max(_LEAST, int(_SURE * (find_window(desk.model, role) - role.output_tokens - _PROMPT)))
 
     @property
     def size(self) -> int:
@@ -70,12 +65,14 @@ class Chunking:
     def find_passages(self, wanted: Iterable[PassageId]) -> dict[PassageId, Passage]:
         """The passages that exist, by id, in the order asked for."""
         ids = list(wanted)
-        keys = self._store.keys_of(ids)
-        return {passage.id: passage for passage in self._store.passages(keys[id] for id in ids if id in keys).values()}
+        keys = self._desk.store.keys_of(ids)
+        return {
+            passage.id: passage for passage in self._desk.store.passages(keys[id] for id in ids if id in keys).values()
+        }
 
     def _cut(self, wanted: Sequence[PassageId], room: int | None) -> list[Chunk]:
         passages = list(self.find_passages(wanted).values())
-        sizes = [tokens + FENCE for tokens in self._count([passage.content for passage in passages])]
+        sizes = [tokens + FENCE for tokens in self._desk.count([passage.content for passage in passages])]
         kept = list(zip(passages, sizes, strict=True))
         if room is not None:
             totals = accumulate(sizes)

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from tomewise.calls import NO_CALLS, CallCount, read_calls
 from tomewise.language.roles import ENCODE, FUSE, EncodeIn, FuseIn
-from tomewise.loops.evidence import Shelf, find_labelled
-from tomewise.types import Evidence, LanguageModel, NodeId
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import find_labelled
+from tomewise.types import Evidence, NodeId
 from tomewise.working.pool import Unit
 
 
@@ -39,24 +40,23 @@ class Consolidation:
 
     calls = CallCount("1", 1)  # for one cue, and for one fusion
 
-    def __init__(self, model: LanguageModel, shelf: Shelf) -> None:
-        self._model = model
-        self._shelf = shelf
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     async def cue(
         self, question: str, units: Sequence[Unit], evidence: Sequence[Evidence], known: Sequence[str]
     ) -> Cue:
         """What the evidence of units of one probe, as it is shown, adds to the cues that are `known`; else empty."""
         layers = ", ".join(unit.layer for unit in units)
-        shown = await asyncio.to_thread(self._shelf.show, evidence)
+        shown = await asyncio.to_thread(self._desk.show, evidence)
         given = EncodeIn(question=question, probe=units[0].probe, layer=layers, evidence=shown, known=list(known))
-        found = await self._model.ask(ENCODE, given)
+        found = await self._desk.model.ask(ENCODE, given)
         support = dict.fromkeys(piece.node for label in found.labels for piece in find_labelled(label, evidence))
         return Cue(found.cue, tuple(support))
 
     async def fuse(self, question: str, cues: Sequence[str]) -> str:
         """What cues of earlier searches say together."""
-        return (await self._model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
+        return (await self._desk.model.ask(FUSE, FuseIn(question=question, cues=list(cues)))).cue
 
     def findings(self, units: Sequence[Unit]) -> list[str]:
         """The cues. An empty cue means that nothing was found, and the evidence does not take its place."""

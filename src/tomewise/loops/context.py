@@ -6,13 +6,17 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any, TypeVar
 
+from tomewise.events import Attempted
 from tomewise.language.sentences import split_sentences
-from tomewise.loops.evidence import FENCE, Count, Shelf, describe_source, share_budget
+from tomewise.loops.desk import Attempt, Desk
+from tomewise.loops.evidence import FENCE, describe_source, share_budget
 from tomewise.loops.repeats import drop_near_repeats
 from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
+Kind = TypeVar("Kind", bound=Attempted)
 HISTORY = "history"
 _NOTES = 3  # notes take at most one part in so many of the context, beside the share of history
 _KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
@@ -37,9 +41,9 @@ class Contexts:
     of a text are counted once.
     """
 
-    def __init__(self, shelf: Shelf, count: Count, budget: int, shares: Mapping[str, int]) -> None:
-        self._shelf = shelf
-        self._count = count
+    def __init__(self, desk: Desk, budget: int, shares: Mapping[str, int]) -> None:
+        self._desk = desk
+        self._count = desk.count
         self._budget = budget
         self._shares = shares
         self._known: dict[str, int] = {}
@@ -53,10 +57,6 @@ class Contexts:
     def shorten(self, text: str, most: int) -> str:
         """A text cut to `most` tokens, by whole sentences where one fits."""
         return self._cut(text, most)
-
-    def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
-        """Evidence as it is shown."""
-        return self._shelf.in_order(evidence)
 
     def cues(self, cues: Sequence[str]) -> list[str]:
         """Cues as a role sees them that is shown nothing else."""
@@ -79,7 +79,7 @@ class Contexts:
         kept = share_budget(left, shares, texts, self._tokens)
         evidence = [ranked[layer][place] for layer, places in kept.items() for place in places]
         cut = sum(map(len, ranked.values())) - len(evidence)
-        return Context(tuple(self._shelf.in_order(evidence)), tuple(notes), cut)
+        return Context(tuple(self._desk.put_in_order(evidence)), tuple(notes), cut)
 
     def _notes(self, cued: Sequence[Unit], fused: str) -> list[str]:
         """What is fused and the cues that have room, in the order given; shown layer by layer, each text once."""
@@ -143,6 +143,21 @@ class Contexts:
         fresh = list(dict.fromkeys(text for text in texts if text not in self._known))
         self._known.update(zip(fresh, self._count(fresh) if fresh else (), strict=True))
         return [self._known[text] for text in texts]
+
+
+def make_attempt_event(kind: type[Kind], step: int, context: Context, attempt: Attempt, **more: Any) -> Kind:
+    """What an attempt to answer was shown, and what came of it; `more` are further fields of this kind of event."""
+    return kind(
+        step=step,
+        answer=attempt.reply.answer,
+        choice=attempt.reply.choice,
+        failed=not attempt.answer.resolved,
+        missing=attempt.reply.missing,
+        shown=[piece.node for piece in context.evidence],
+        cut=context.cut,
+        notes=context.notes,
+        **more,
+    )
 
 
 def _drop_repeats(ranked: Mapping[str, Sequence[Evidence]]) -> dict[str, list[Evidence]]:

@@ -1,21 +1,14 @@
-"""What a model gets to see: evidence fitted into a budget of tokens, in order, under labels."""
+"""Evidence fitted into a budget of tokens or a window, and found again by its label."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tomewise.language.per_role import find_window
-from tomewise.language.roles import Shown
-from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.place import describe_place
-from tomewise.store.records import PASSAGES
-from tomewise.types import Embedder, Evidence, In, LanguageModel, NodeId, Out, Scope
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
-    from tomewise.types import Role
+from tomewise.types import Embedder, Evidence, In, LanguageModel, Out, Role
 
 Piece = TypeVar("Piece")
 Count = Callable[[Sequence[str]], list[int]]  # tokens of each text
@@ -68,61 +61,6 @@ def find_labelled(label: str, evidence: Sequence[Evidence]) -> list[Evidence]:
     number = label.strip("[]() .").lstrip("Ee")
     known = number.isdecimal() and len(number) < 9 and int(number) > 0
     return list(evidence[int(number) - 1 : int(number)]) if known else []
-
-
-class Shelf:
-    """Knows where evidence stands in its documents."""
-
-    def __init__(self, store: Texts) -> None:
-        self._store = store
-
-    def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
-        """Evidence as a prompt shows it, with what it is and where it stands: E1, E2, ... in the order given."""
-        places = self._store.places(source for piece in evidence for source in piece.sources)
-        totals = self._store.count_passages({document for document, _ in places.values()})
-        shown = []
-        for number, piece in enumerate(evidence, start=1):
-            origin = describe_origin([places[source] for source in piece.sources if source in places], totals)
-            shown.append(
-                Shown(
-                    label=f"E{number}",
-                    text=piece.text,
-                    title=piece.title,
-                    kind=name_kind(piece.layer),
-                    document="" if piece.title else origin.document,
-                    place=", ".join(filter(None, (describe_place(piece.place), origin.place))),
-                )
-            )
-        return shown
-
-    def fetch(self, nodes: Sequence[NodeId], within: Scope | None) -> list[Evidence]:
-        """The passages within a scope among these nodes, in the order given."""
-        keys = self._store.keys_of(nodes)
-        allowed = self._store.keys_within(within)
-        inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
-        return [
-            Evidence(
-                node=passage.id,
-                layer=PASSAGES,
-                text=passage.text,
-                score=0.0,
-                sources=(passage.id,),
-                title=passage.title,
-                place=passage.place,
-            )
-            for passage in self._store.passages(inside).values()
-        ]
-
-    def in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
-        """Layers in the order in which they first occur, and in each the evidence in document order."""
-        layers = list(dict.fromkeys(piece.layer for piece in evidence))
-        known = self._store.places(piece.sources[0] for piece in evidence if piece.sources)
-
-        def place(piece: Evidence) -> tuple[int, str, int, int, str]:
-            where = known.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
-            return (layers.index(piece.layer), *where, -len(piece.sources), piece.node)
-
-        return sorted(evidence, key=place)
 
 
 def share_budget(

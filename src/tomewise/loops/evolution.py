@@ -17,13 +17,14 @@ from tomewise.language.roles import (
     Shown,
     UpdateOut,
 )
-from tomewise.loops.evidence import Shelf, find_labelled
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import find_labelled
 from tomewise.loops.points import as_prompt_points
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Skipped
 from tomewise.memory.graph.entities import normalise_name
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.investigation import Investigation
-from tomewise.types import Evidence, LanguageModel, NodeId, content_id
+from tomewise.types import Evidence, NodeId, content_id
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId, Vertex
 
@@ -54,18 +55,16 @@ class Evolution:
 
     def __init__(
         self,
-        model: LanguageModel,
         investigation: Investigation,
-        shelf: Shelf,
+        desk: Desk,
         *,
         updates: bool = True,
         merges: bool = True,
         replaces_vertices: bool = False,
         keeps_merged: bool = False,
     ) -> None:
-        self._model = model
         self._investigation = investigation
-        self._shelf = shelf
+        self._desk = desk
         self._updates = updates
         self._replaces_vertices = replaces_vertices
         self._keeps_merged = keeps_merged
@@ -75,7 +74,7 @@ class Evolution:
         self, question: str, memory: Hypergraph, shown: Sequence[MemoryPoint], material: Material, skipped: Skipped
     ) -> Changes:
         """Take in what a round found. Raises ModelError, and then changes nothing."""
-        evidence = await asyncio.to_thread(self._shelf.show, material.evidence)
+        evidence = await asyncio.to_thread(self._desk.show, material.evidence)
         given = EvolveIn(
             question=question,
             subqueries=list(material.queries),
@@ -85,7 +84,7 @@ class Evolution:
             may_update=self._updates,
             replaces_entities=self._replaces_vertices,
         )
-        reply = await self._model.ask(EVOLVE, given)
+        reply = await self._desk.model.ask(EVOLVE, given)
         updates = self._list_updates(reply, skipped)
         names = [name for update in updates for name in update.entities]
         names += [name for insertion in reply.insertions for name in insertion.entities]
@@ -107,7 +106,7 @@ class Evolution:
     ) -> list[MemoryPoint]:
         """Join points that belong together; the new points. Raises ModelError, and then changes nothing."""
         given = MergePointsIn(question=question, points=as_prompt_points(memory, shown))
-        reply = await self._model.ask(MERGE_POINTS, given)
+        reply = await self._desk.model.ask(MERGE_POINTS, given)
         merged: list[MemoryPoint] = []
         used: set[str] = set()
         for record in reply.merges:

@@ -22,34 +22,22 @@ from dataclasses import dataclass, field, replace
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
-from tomewise.events import (
-    AnsweredFromPoints,
-    Evolved,
-    Explored,
-    Merged,
-    Planned,
-    PlannedSearch,
-    Stopped,
-    as_pieces,
-)
-from tomewise.language.per_role import find_window
+from tomewise.events import AnsweredFromPoints, Evolved, Explored, Merged, Planned, PlannedSearch, Stopped, as_pieces
 from tomewise.language.roles import EVOLVE, MERGE_POINTS, PLAN
-from tomewise.loops.answer_parts import ask_answer
-from tomewise.loops.answering import make_answer_input, make_attempt, measure_room, read_answer
-from tomewise.loops.citing import Citer
-from tomewise.loops.context import HISTORY, Context, Contexts
-from tomewise.loops.evidence import Count, Shelf, fit_to_budget
+from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import fit_to_budget
 from tomewise.loops.evolution import Changes, Evolution, Material
 from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
 from tomewise.loops.pictures import draw_hypergraph
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.points import fit_points, list_rows, measure_points
 from tomewise.loops.selection import drop_repeats
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Course
 from tomewise.pictures import Picture
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Answer, Event, Evidence, In, LanguageModel, NodeId, Out, Question, Retriever, Role
+from tomewise.types import Answer, Event, Evidence, In, NodeId, Out, Question, Retriever, Role
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint
 from tomewise.working.pool import Unit
@@ -84,24 +72,18 @@ class Evolve:
 
     def __init__(
         self,
-        model: LanguageModel,
+        recall: Retriever,
+        desk: Desk,
         planning: Planning,
         exploring: Exploring,
         evolution: Evolution,
-        recall: Retriever,
-        citer: Citer,
-        shelf: Shelf,
-        count: Count,
         limits: Limits,
     ) -> None:
-        self._model = model
+        self._recall = recall
+        self._desk = desk
         self._planning = planning
         self._exploring = exploring
         self._evolution = evolution
-        self._recall = recall
-        self._citer = citer
-        self._shelf = shelf
-        self._count = count
         self._limits = limits
 
     @property
@@ -124,13 +106,19 @@ class Evolve:
 
     async def run(self, question: Question, memory: Hypergraph | None = None) -> AsyncIterator[Event | Answer]:
         """Events by round, then the answer. A `memory` that is given is used and changed; without one it is new."""
-        course = _Course(question, self.open_memory() if memory is None else memory, self._make_contexts(question))
-        course.has_past = bool(course.memory.points)
+        memory = self.open_memory() if memory is None else memory
+        course = _Course(
+            question=question,
+            memory=memory,
+            contexts=self._make_contexts(question),
+            concerns=(Concern(question.text, question.text),),
+            has_past=bool(memory.points),
+        )
         for step in range(self._limits.rounds):
             course.step = step
             if step or course.has_past:
                 yield await self._plan(course)
-            for event in course.skipped.events(step):
+            for event in course.report_skipped():
                 yield event
             if course.end:
                 break
@@ -139,7 +127,7 @@ class Evolve:
             yield await self._evolve(course)
             if self._evolution.merges and (step or course.has_past) and len(course.memory.points) > 1:
                 yield await self._merge(course)
-            for event in course.skipped.events(step):
+            for event in course.report_skipped():
                 yield event
         reason = course.end or f"no round is left (allowed: {self._limits.rounds})"
         yield Stopped(step=course.step, reason=reason)
@@ -203,17 +191,14 @@ class Evolve:
         """Answer from all points and from the passages of their vertices."""
         question = course.question
         context = await asyncio.to_thread(self._make_context, course, await self._rank_passages(course))
-        may_decline = not question.force
-        shown = await asyncio.to_thread(self._shelf.show, context.evidence)
-        given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        reply = await ask_answer(self._model, given)
-        answer = await asyncio.to_thread(
-            read_answer, reply, question, context.evidence, self._citer, may_decline=may_decline
+        prepared = await self._desk.set_out(
+            question, context.evidence, notes=context.notes, may_decline=not question.force
         )
-        sizes = measure_points(course.memory.points)
-        rows, memory = list_rows(course.memory, course.memory.points), course.memory.dump()
-        yield make_attempt(AnsweredFromPoints, course.step, context, reply, answer, **sizes, pool=rows, memory=memory)
-        yield answer
+        attempt = await self._desk.attempt(question, prepared)
+        sizes, rows = measure_points(course.memory.points), list_rows(course.memory, course.memory.points)
+        memory = course.memory.dump()
+        yield make_attempt_event(AnsweredFromPoints, course.step, context, attempt, **sizes, pool=rows, memory=memory)
+        yield attempt.answer
 
     async def _rank_passages(self, course: _Course) -> list[Evidence]:
         """What the points rest on and the nearest passages in turn, then what else was found; each once.
@@ -227,7 +212,7 @@ class Evolve:
         grounds = [memory.find_grounds(point) for point in memory.rank()]
         if course.has_past:
             missing = [node for nodes in grounds for node in nodes if node not in course.found]
-            known = await asyncio.to_thread(self._shelf.fetch, list(dict.fromkeys(missing)), course.question.within)
+            known = await asyncio.to_thread(self._desk.fetch, list(dict.fromkeys(missing)), course.question.within)
             course.found |= _by_node(known)
         of_points = [[course.found[node] for node in nodes if node in course.found] for nodes in grounds]
         best = take_turns([list(take_turns(of_points)), nearest])
@@ -240,54 +225,43 @@ class Evolve:
 
     def _select(self, course: _Course) -> Material:
         """What the evolving role is shown: for each subquery what fits into its budget, nothing twice."""
-        room = self._measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(course.searches))
+        room = self._desk.measure_room(EVOLVE) * (_POINTS - 1) // _POINTS // max(1, len(course.searches))
         relations: dict[NodeId, Evidence] = {}
         passages: dict[NodeId, Evidence] = {}
         entities: dict[NodeId, FoundEntity] = {}
         for search in course.searches:
             found = search.found
             most = min(self._limits.relations, room // 4)
-            relations |= _by_node(fit_to_budget(_drop(found.relations, relations), most, self._count))
+            relations |= _by_node(fit_to_budget(_drop(found.relations, relations), most, self._desk.count))
             most = min(self._limits.passages, room // 2)
-            passages |= _by_node(fit_to_budget(_drop(found.passages, passages), most, self._count))
+            passages |= _by_node(fit_to_budget(_drop(found.passages, passages), most, self._desk.count))
             entities |= {entity.id: entity for entity in found.entities if entity.id not in entities}
         described = [
             replace(entity, text=course.contexts.shorten(entity.text, self._limits.description))
             for entity in entities.values()
         ]
-        shown = [*relations.values(), *self._shelf.in_order(list(passages.values()))]
+        shown = [*relations.values(), *self._desk.put_in_order(list(passages.values()))]
         return Material([search.concern.query for search in course.searches], described, shown)
 
     def _fit_points(self, course: _Course, role: Role[In, Out]) -> list[MemoryPoint]:
-        return fit_points(course.memory, self._measure_room(role) // _POINTS, self._count)
-
-    def _measure_room(self, role: Role[In, Out]) -> int:
-        """The tokens that a prompt of this role may hold; the count is not that of the model, so a third is left."""
-        return (find_window(self._model, role) - role.output_tokens) * 2 // 3
+        return fit_points(course.memory, self._desk.measure_room(role) // _POINTS, self._desk.count)
 
     def _make_contexts(self, question: Question) -> Contexts:
-        room = measure_room(self._model, question, self._count)
-        return Contexts(self._shelf, self._count, min(self._limits.context, room), _SHARES)
+        room = self._desk.measure_answer_room(question)
+        return Contexts(self._desk, min(self._limits.context, room), _SHARES)
 
 
-@dataclass(slots=True)
-class _Course:
+@dataclass(slots=True, kw_only=True)
+class _Course(Course):
     """How far the loop has come with one question. `found` are all passages, in the order of the searches."""
 
-    question: Question
     memory: Hypergraph
     contexts: Contexts
     concerns: tuple[Concern, ...] = ()
     searches: list[Search] = field(default_factory=list)  # of this round
     searched: list[str] = field(default_factory=list)
     found: dict[NodeId, Evidence] = field(default_factory=dict)
-    step: int = 0
-    end: str = ""  # why the loop ends
     has_past: bool = False  # whether the memory brings points from an earlier question
-    skipped: Skipped = field(default_factory=Skipped)
-
-    def __post_init__(self) -> None:
-        self.concerns = (Concern(self.question.text, self.question.text),)
 
 
 def _by_node(evidence: Sequence[Evidence]) -> dict[NodeId, Evidence]:

@@ -25,12 +25,11 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import UsageError
 from tomewise.events import Retrieved, Thought
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
-from tomewise.loops.answering import Answering
 from tomewise.loops.collection import Collection
+from tomewise.loops.desk import Desk
 from tomewise.loops.repeats import fold
-from tomewise.loops.skipped import Skipped
-from tomewise.loops.steps import take_steps
-from tomewise.types import Answer, Event, LanguageModel, Question, Retriever
+from tomewise.loops.steps import Course, take_steps
+from tomewise.types import Answer, Event, Question, Retriever
 
 THOUGHTS = 8  # sentences of reasoning at most
 COLLECTED = 15  # paragraphs at most
@@ -40,25 +39,25 @@ _ANSWERED = re.compile(r"\banswer is\b", re.IGNORECASE)
 class Interleave:
     """Thinks one sentence at a time and searches with it. Each search adds up to `limit` pieces of evidence.
 
-    `thoughts` and `collected` bound the sentences and the pieces of evidence.
+    `thoughts` and `collected` bound the sentences and the pieces of evidence, `budget` the tokens that are shown.
     """
 
     def __init__(
         self,
-        retriever: Retriever,
-        model: LanguageModel,
-        answering: Answering,
+        recall: Retriever,
+        desk: Desk,
         *,
         limit: int,
+        budget: int,
         thoughts: int = THOUGHTS,
         collected: int = COLLECTED,
     ) -> None:
         if not collected or not limit:
             raise UsageError(f"limit {limit}, collected {collected}: a loop that collects nothing cannot answer")
-        self._retriever = retriever
-        self._model = model
-        self._answering = answering
+        self._recall = recall
+        self._desk = desk
         self._limit = limit
+        self._budget = budget
         self._thoughts = thoughts
         self._collected = collected
 
@@ -66,22 +65,22 @@ class Interleave:
     def calls(self) -> CallCount:
         """One a thought, the searches, and the answer."""
         thoughts = CallCount(f"1 a thought, at most {self._thoughts}", self._thoughts)
-        searches = read_calls(self._retriever).repeat(self._thoughts + 1)
+        searches = read_calls(self._recall).repeat(self._thoughts + 1)
         return sum_calls([*([thoughts] if self._thoughts else []), searches, CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The first search; for each thought `thought` and `recalled`; `stopped`, `retrieved`, then the answer."""
-        course = _Course(question, Collection(self._collected))
+        course = _Course(question=question, collection=Collection(self._collected))
         yield await self._search(course, question.text)
         async for event in take_steps(course, partial(self._think, course), most=self._thoughts, name="thought"):
             yield event
-        prepared = await self._answering.prepare(question, course.collection.pieces)
+        prepared = await self._desk.prepare(question, course.collection.pieces, budget=self._budget)
         yield Retrieved.of(prepared.evidence, prepared.found, course.step)
-        yield await self._answering.ask(question, prepared)
+        yield await self._desk.answer(question, prepared)
 
     async def _search(self, course: _Course, query: str) -> Event:
         """Search with a query, and note the end where no further search can add anything."""
-        found = await self._retriever.retrieve(query, self._limit, within=course.question.within)
+        found = await self._recall.retrieve(query, self._limit, within=course.question.within)
         event = course.collection.take(query, found, course.step)
         if course.collection.is_full:
             course.end = f"the collection is full (allowed: {self._collected})"
@@ -90,9 +89,10 @@ class Interleave:
     async def _think(self, course: _Course) -> AsyncIterator[Event]:
         """The next thought, and a search with it unless it concludes."""
         make_input = partial(_make_input, course)
-        fitted = await asyncio.to_thread(self._answering.fit, THINK, course.collection.pieces, make_input)
-        reply = await course.skipped.usable(self._model.ask(THINK, fitted.given), None)
-        for event in course.skipped.events(course.step):
+        pieces = course.collection.pieces
+        prepared = await asyncio.to_thread(self._desk.fit, THINK, pieces, make_input, budget=self._budget)
+        reply = await course.skipped.usable(self._desk.model.ask(THINK, prepared.input), None)
+        for event in course.report_skipped():
             yield event
         if reply is None:
             course.end = "the reply was not usable"
@@ -104,16 +104,12 @@ class Interleave:
             yield await self._search(course, reply.thought)
 
 
-@dataclass(slots=True)
-class _Course:
+@dataclass(slots=True, kw_only=True)
+class _Course(Course):
     """How far the loop has come with one question."""
 
-    question: Question
     collection: Collection
     thoughts: list[str] = field(default_factory=list)
-    step: int = 0
-    end: str = ""  # why the loop ends
-    skipped: Skipped = field(default_factory=Skipped)
 
 
 def _find_end(reply: ThinkOut, thoughts: Sequence[str]) -> str:

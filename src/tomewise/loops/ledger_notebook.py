@@ -38,13 +38,14 @@ from tomewise.language.roles import (
 )
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.citing import locate
-from tomewise.loops.evidence import Count, Shelf, find_labelled
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import find_labelled
 from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
 from tomewise.loops.repeats import fold
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Event, Evidence, LanguageModel, Passage, PassageId, Question, Retriever, content_id
+from tomewise.types import Event, Evidence, Passage, PassageId, Question, Retriever, content_id
 from tomewise.working.ledger import (
     Fact,
     Inference,
@@ -85,11 +86,9 @@ class Cycle:
 class LedgerParts:
     """What a ledger is kept with. `recall` searches for what was missed."""
 
-    model: LanguageModel
-    chunking: Chunking
-    shelf: Shelf
-    count: Count
     recall: Retriever
+    desk: Desk
+    chunking: Chunking
     cycle: Cycle
 
 
@@ -99,7 +98,7 @@ class LedgerNotebook:
     def __init__(self, question: Question, parts: LedgerParts, memory: LedgerMemory) -> None:
         self._question = question
         self._parts = parts
-        self._model = parts.model
+        self._desk = parts.desk
         self._cycle = parts.cycle
         self._memory = memory
         self._budget = max(1, int(parts.cycle.memory * parts.chunking.size)) if parts.cycle.memory else None
@@ -147,7 +146,7 @@ class LedgerNotebook:
 
     async def _plan(self) -> AsyncIterator[Event]:
         given = PlanReadingIn(question=self._question.text, limit=self._cycle.questions)
-        plan = await self.skipped.usable(self._model.ask(PLAN_READING, given), PlanReadingOut())
+        plan = await self.skipped.usable(self._desk.model.ask(PLAN_READING, given), PlanReadingOut())
         self._open_questions([*plan.questions, *plan.nets])
         yield ReadingPlanned(questions=plan.questions, nets=plan.nets)
         for event in self.skipped.events(0):
@@ -171,7 +170,7 @@ class LedgerNotebook:
             if facts is None and not again:  # what fails when it is read again was read before, or is named already
                 self.unread.append(chunk)
             yield self._report_chunk(chunk, facts)
-            self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._parts.count)
+            self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._desk.count)
         if self.ledger.made > made:
             await self._reason()
         async for event in self._conclude_step():
@@ -191,30 +190,30 @@ class LedgerNotebook:
         yield self._report_ledger()
 
     async def _forget_oldest(self) -> None:
-        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._parts.count)
+        self.ledger = await asyncio.to_thread(limit_facts, self.ledger, self._budget, self._desk.count)
 
     def _show(self, chunk: Chunk) -> NotesIn:
-        shown = self._parts.shelf.show(list_passages(chunk))
+        shown = self._desk.show(list_passages(chunk))
         return NotesIn(question=self._question.text, questions=list(self.ledger.questions), evidence=shown)
 
     async def _extract(self, chunk: Chunk, given: NotesIn) -> list[Fact] | None:
         """The facts of a chunk, None where no usable reply came."""
-        reply = await self.skipped.usable(self._model.ask(EXTRACT_NOTES, given), None)
+        reply = await self.skipped.usable(self._desk.model.ask(EXTRACT_NOTES, given), None)
         if reply is None:
             return None
         return await asyncio.to_thread(lambda: [_check_quote(noted, chunk) for noted in reply.facts])
 
     async def _infer(self) -> None:
         given = InferIn(question=self._question.text, questions=list(self.ledger.questions), **self._list_entries())
-        reply = await self.skipped.usable(self._model.ask(INFER_NOTES, given), InferOut())
+        reply = await self.skipped.usable(self._desk.model.ask(INFER_NOTES, given), InferOut())
         drawn = [infer_from(self.ledger, each.inference, _read_labels(each.rests_on)) for each in reply.inferences]
         grounded = [inference for inference in drawn if inference.grounds]
-        self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._parts.count)
+        self.ledger = await asyncio.to_thread(add_inferences, self.ledger, grounded, self._desk.count)
 
     async def _refine(self) -> None:
         questions, limit = self.ledger.questions, self._cycle.questions
         given = RefineIn(question=self._question.text, questions=list(questions), limit=limit, **self._list_entries())
-        reply = await self.skipped.usable(self._model.ask(REFINE_QUESTIONS, given), RefineOut())
+        reply = await self.skipped.usable(self._desk.model.ask(REFINE_QUESTIONS, given), RefineOut())
         still_open = [asked for number, asked in enumerate(questions, start=1) if number not in reply.answered]
         self._open_questions([*still_open, *reply.new])
 
@@ -242,7 +241,7 @@ class LedgerNotebook:
         return await self._parts.chunking.cut(list(wanted), room)
 
     def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
-        place = describe_chunk(chunk, self._parts.shelf)
+        place = describe_chunk(chunk, self._desk)
         if facts is None:
             return ChunkUnread(step=self._step, chunk=place)
         notes = [fact.text for fact in facts]

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator
 
 from tomewise.calls import CallCount
 from tomewise.loops.chunking import Chunking
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf
+from tomewise.loops.desk import Desk
 from tomewise.loops.ledger_reading import LedgerReading
 from tomewise.loops.pictures import draw_ledger
 from tomewise.loops.relay import Relay
 from tomewise.pictures import Picture
-from tomewise.types import Answer, Event, LanguageModel, Question
+from tomewise.types import Answer, Event, Question
 from tomewise.working.ledger_memory import LedgerMemory
 
 
@@ -22,14 +21,10 @@ class LedgerRelay:
     The questions of the ledger begin anew.
     """
 
-    def __init__(
-        self, chunking: Chunking, reading: LedgerReading, model: LanguageModel, citer: Citer, shelf: Shelf
-    ) -> None:
+    def __init__(self, desk: Desk, chunking: Chunking, reading: LedgerReading) -> None:
+        self._desk = desk
         self._chunking = chunking
         self._reading = reading
-        self._model = model
-        self._citer = citer
-        self._shelf = shelf
 
     @property
     def calls(self) -> CallCount:
@@ -51,4 +46,4 @@ class LedgerRelay:
             yield output
 
     def _start_from(self, memory: LedgerMemory) -> Relay:
-        return Relay(self._chunking, self._reading.start_from(memory), self._model, self._citer, self._shelf)
+        return Relay(self._desk, self._chunking, self._reading.start_from(memory))

@@ -16,20 +16,16 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.events import LookedUp, Retrieved
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
-from tomewise.loops.answering import Answering
-from tomewise.loops.evidence import Shelf, find_labelled
-from tomewise.loops.skipped import Skipped
-from tomewise.loops.steps import take_steps
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import find_labelled
+from tomewise.loops.steps import Course, take_steps
 from tomewise.recall.ranking import as_evidence
-from tomewise.types import Answer, Event, Evidence, LanguageModel, NodeId, Question, Retriever
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
+from tomewise.types import Answer, Event, Evidence, NodeId, Question, Retriever
 
 PAGES = 5
 LookUpOrder = Literal["parallel", "sequential"]
@@ -38,29 +34,23 @@ _PAGE = "page"  # the kind of a page that is shown in full
 
 
 class LookUp:
-    """`retriever` ranks the gists of all pages. At most `pages` pages are looked up.
+    """`recall` ranks the gists of all pages. At most `pages` pages are looked up.
 
-    `choosing` fits the gists that the role that looks up sees, `answering` what the answering role sees.
+    The role that looks up sees as many gists as its window holds, the answering role `budget` tokens.
     """
 
     def __init__(
         self,
-        store: Store,
-        retriever: Retriever,
-        model: LanguageModel,
-        shelf: Shelf,
-        choosing: Answering,
-        answering: Answering,
+        recall: Retriever,
+        desk: Desk,
         *,
+        budget: int,
         pages: int = PAGES,
         order: LookUpOrder = "parallel",
     ) -> None:
-        self._store = store
-        self._retriever = retriever
-        self._model = model
-        self._shelf = shelf
-        self._choosing = choosing
-        self._answering = answering
+        self._recall = recall
+        self._desk = desk
+        self._budget = budget
         self._pages = pages
         self._rounds = min(pages, 1) if order == "parallel" else pages
         self._at_once = pages if order == "parallel" else 1
@@ -72,32 +62,34 @@ class LookUp:
         if self._rounds > 1:
             rounds = CallCount(f"1 a look-up, at most {self._rounds}", self._rounds)
         used = [rounds] if self._rounds else []
-        return sum_calls([*used, read_calls(self._retriever), CallCount("1", 1)])
+        return sum_calls([*used, read_calls(self._recall), CallCount("1", 1)])
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """For each round `looked up`; `stopped`, `retrieved`, then the answer."""
-        ranked = await self._retriever.retrieve(question.text, _ALL, within=question.within)
-        course = _Course(question, ranked, await asyncio.to_thread(self._shelf.in_order, ranked))
+        ranked = await self._recall.retrieve(question.text, _ALL, within=question.within)
+        ordered = await asyncio.to_thread(self._desk.put_in_order, ranked)
+        course = _Course(question=question, ranked=ranked, ordered=ordered)
         if not ranked:
             course.end = "there are no pages to look up"
         async for event in take_steps(course, partial(self._look_up, course), most=self._rounds, name="look-up"):
             yield event
         read = [piece for node in course.read for piece in course.texts[node]]
         gists = [piece for piece in course.ranked if piece.node not in course.texts]
-        prepared = await self._answering.prepare(question, [*read, *gists], arrange=course.arrange)
+        prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=course.arrange)
         yield Retrieved.of(prepared.evidence, prepared.found, course.step)
-        yield await self._answering.ask(question, prepared)
+        yield await self._desk.answer(question, prepared)
 
     async def _look_up(self, course: _Course) -> AsyncIterator[Event]:
         """Ask for pages, and read them."""
         limit = min(self._at_once, self._pages - len(course.read))
-        fitted = await asyncio.to_thread(
-            self._choosing.fit, LOOK_UP, course.shown, partial(_make_input, course, limit), course.arrange
+        make_input = partial(_make_input, course, limit)
+        prepared = await asyncio.to_thread(
+            self._desk.fit, LOOK_UP, course.shown, make_input, budget=None, arrange=course.arrange
         )
-        course.evidence = fitted.evidence
-        given = fitted.given.model_copy(update={"read": course.read_labels})
-        reply = await course.skipped.usable(self._model.ask(LOOK_UP, given), None)
-        for event in course.skipped.events(course.step):
+        course.evidence = prepared.evidence
+        given = prepared.input.model_copy(update={"read": course.read_labels})
+        reply = await course.skipped.usable(self._desk.model.ask(LOOK_UP, given), None)
+        for event in course.report_skipped():
             yield event
         if reply is None:
             course.end = "the reply was not usable"
@@ -112,34 +104,30 @@ class LookUp:
             passages,
             course.step,
             pages=[piece.node for piece in new],
-            gists=len(fitted.evidence),
+            gists=len(prepared.evidence),
             reasoning=reply.reasoning,
             all_pages=len(course.ranked),
         )
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
         """The passages of each page."""
-        keys = self._store.keys_of({source for page in pages for source in page.sources})
-        passages = {passage.id: passage for passage in self._store.passages(keys.values()).values()}
+        keys = self._desk.store.keys_of({source for page in pages for source in page.sources})
+        passages = {passage.id: passage for passage in self._desk.store.passages(keys.values()).values()}
         return {
             page.node: [as_evidence(passages[source], page.score) for source in page.sources if source in passages]
             for page in pages
         }
 
 
-@dataclass(slots=True)
-class _Course:
+@dataclass(slots=True, kw_only=True)
+class _Course(Course):
     """How far the loop has come with one question. `ranked` are all gists, nearest first, `ordered` as in the text."""
 
-    question: Question
     ranked: Sequence[Evidence]
     ordered: Sequence[Evidence]
     read: list[NodeId] = field(default_factory=list)  # pages that were looked up, in the order of their choice
     texts: dict[NodeId, list[Evidence]] = field(default_factory=dict)  # their passages
     evidence: Sequence[Evidence] = ()  # what the role that looks up saw last
-    step: int = 0
-    end: str = ""  # why the look-up ends
-    skipped: Skipped = field(default_factory=Skipped)
 
     @property
     def shown(self) -> list[Evidence]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tomewise.calls import CallCount
-from tomewise.loops.evidence import Shelf
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.desk import Desk
+from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import Event, Evidence, Question
@@ -60,9 +60,9 @@ def list_passages(chunk: Chunk) -> list[Evidence]:
     return [as_evidence(passage, 1.0) for passage in chunk.passages]
 
 
-def describe_chunk(chunk: Chunk, shelf: Shelf) -> str:
+def describe_chunk(chunk: Chunk, desk: Desk) -> str:
     """Where a chunk stands: "story.md, parts 12 to 30 of 59"."""
     piece = as_evidence(chunk.passages[0], 1.0)
     sources = tuple(passage.id for passage in chunk.passages)
-    (shown,) = shelf.show([Evidence(node=piece.node, layer="chunk", text="", score=1.0, sources=sources)])
+    (shown,) = desk.show([Evidence(node=piece.node, layer="chunk", text="", score=1.0, sources=sources)])
     return ", ".join(filter(None, (piece.title or shown.document, shown.place)))

@@ -10,7 +10,7 @@ from tomewise.errors import UsageError
 from tomewise.language.roles import PLAN, ConcernOut, PlanIn, PlanOut
 from tomewise.loops.points import as_prompt_points
 from tomewise.loops.repeats import fold
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Skipped
 from tomewise.types import LanguageModel
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.point import MemoryPoint, PointId

@@ -29,20 +29,17 @@ from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
 from tomewise.events import Encoded, Forced, Fused, PoolUpdated, Probed, Recalled, Stopped, Tried, as_pieces
-from tomewise.language.roles import AnswerOut
-from tomewise.loops.answer_parts import ask_answer, show_only_full
-from tomewise.loops.answering import make_answer_input, make_attempt, measure_room, read_answer
-from tomewise.loops.citing import Citer
+from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.consolidation import Consolidating, Cue
-from tomewise.loops.context import HISTORY, Context, Contexts
-from tomewise.loops.evidence import Count, Shelf
+from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
+from tomewise.loops.desk import Attempt, Desk
 from tomewise.loops.pictures import draw_pool
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Course, Skipped
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
-from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, NodeId, Question, Scope
+from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope
 from tomewise.working.pool import Pool, Unit
 
 _KEPT = "supported only partly, so the loop goes on"
@@ -80,31 +77,26 @@ class Bounds:
         return question.force or self.on_exhaustion == "force"
 
 
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """How the loop finds probes, takes notes and selects evidence; `embedder` is what its pool compares cues with."""
+
+    probing: Probing
+    consolidating: Consolidating
+    selection: Selection
+    embedder: Embedder
+
+
 class Probe:
     """Answers from what one search finds, or goes on probing until it can."""
 
-    def __init__(
-        self,
-        recall: LayeredRecall,
-        model: LanguageModel,
-        probing: Probing,
-        consolidating: Consolidating,
-        selection: Selection,
-        embedder: Embedder,
-        citer: Citer,
-        shelf: Shelf,
-        count: Count,
-        bounds: Bounds,
-    ) -> None:
+    def __init__(self, recall: LayeredRecall, desk: Desk, workspace: Workspace, bounds: Bounds) -> None:
         self._recall = recall
-        self._model = model
-        self._probing = probing
-        self._consolidating = consolidating
-        self._selection = selection
-        self._embedder = embedder
-        self._citer = citer
-        self._shelf = shelf
-        self._count = count
+        self._desk = desk
+        self._probing = workspace.probing
+        self._consolidating = workspace.consolidating
+        self._selection = workspace.selection
+        self._embedder = workspace.embedder
         self._bounds = bounds
 
     @property
@@ -139,7 +131,9 @@ class Probe:
         pool = self.open_memory() if memory is None else memory
         pool.begin_question()
         units = await self._search([question.text], pool, question.within)
-        course = _Course(question, pool, self._contexts(question), units, tried=[question.text])
+        course = _Course(
+            question=question, pool=pool, contexts=self._contexts(question), units=units, tried=[question.text]
+        )
         for step in range(self._bounds.cycles + 1):
             course.step = step
             async for event in self._explore(course) if step else _report_recall(course):
@@ -152,7 +146,7 @@ class Probe:
                 break
             async for event in self._remember(course):
                 yield event
-        for event in course.skipped.events(course.step):
+        for event in course.report_skipped():
             yield event
         reason = course.end or f"no cycle is left (allowed: {self._bounds.cycles})"
         if course.kept and course.best is course.kept:
@@ -185,18 +179,18 @@ class Probe:
         context = await asyncio.to_thread(self._context, course, course.units, nearest_first, course.notes)
         with show_only_full() if self._goes_on_after_partly(course.step) else nullcontext():
             asked = self._try(course.question, context, may_decline=may_decline)
-            reply = await course.attempts.usable(asked, None)
-        for event in (*course.skipped.events(course.step), *course.attempts.events(course.step)):
+            attempt = await course.attempts.usable(asked, None)
+        for event in (*course.report_skipped(), *course.attempts.events(course.step)):
             yield event
-        if reply is None:
+        if attempt is None:
             return
-        course.answer = await self._answer(course.question, context, reply, may_decline=may_decline)
+        course.answer = attempt.answer
         if self._keeps(course.answer, course.step):
             course.kept = course.answer
         elif course.answer.resolved:
             course.end = "it was answered"
         kept = _KEPT if course.answer is course.kept else ""
-        yield make_attempt(Tried, course.step, context, reply, course.answer, kept=kept)
+        yield make_attempt_event(Tried, course.step, context, attempt, kept=kept)
 
     def _find_cued(self, course: _Course) -> list[Unit]:
         """The units whose cues an attempt shows: those of this step; in the first attempt, those of the past."""
@@ -231,10 +225,9 @@ class Probe:
             return
         nearest_first = await asyncio.to_thread(course.pool.relevant, course.question.text, 1.0, 1)
         context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
-        reply = await self._try(course.question, context, may_decline=False)
-        answer = await self._answer(course.question, context, reply, may_decline=False)
-        yield make_attempt(Forced, course.step, context, reply, answer)
-        yield replace(answer, forced=True)
+        attempt = await self._try(course.question, context, may_decline=False)
+        yield make_attempt_event(Forced, course.step, context, attempt)
+        yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
         """One unit a probe and layer, holding the evidence that no earlier step has read."""
@@ -247,7 +240,7 @@ class Probe:
     async def _encode(self, course: _Course) -> list[Unit]:
         """The units as they were read, with their cues; what brings nothing of its own is left out."""
         known = await self._cues(course, 1.0, 1, course.contexts.fit_known)
-        groups = await asyncio.to_thread(_read, self._selection.groups(course.units), course.contexts)
+        groups = await asyncio.to_thread(self._read_groups, course)
         asked = [self._consolidating.cue(course.question.text, units, shown, known) for units, shown in groups]
         cues = await gather_calls(course.skipped.usable(call, Cue()) for call in asked)
         return [
@@ -255,6 +248,21 @@ class Probe:
             for (units, _), cue in zip(groups, cues, strict=True)
             for unit in units
         ]
+
+    def _read_groups(self, course: _Course) -> list[tuple[list[Unit], list[Evidence]]]:
+        """The units of each group cut to the evidence that fits, and all of that in the order in which it is shown.
+
+        A group that holds nothing but what others before it hold is left out: a call would repeat theirs.
+        """
+        read: list[tuple[list[Unit], list[Evidence]]] = []
+        nodes: set[NodeId] = set()
+        for group in self._selection.groups(course.units):
+            units = [replace(unit, evidence=course.contexts.read(unit)) for unit in group if unit.evidence]
+            evidence = [piece for unit in units for piece in unit.evidence]
+            if not nodes.issuperset(piece.node for piece in evidence):
+                read.append((units, self._desk.put_in_order(evidence)))
+                nodes.update(piece.node for piece in evidence)
+        return read
 
     async def _fuse(self, course: _Course) -> str:
         """What the relevant cues of the pool say together."""
@@ -276,40 +284,30 @@ class Probe:
         ranked = {layer: self._selection.rank(question, layer, units, course.pool) for layer in self._recall.layers}
         return course.contexts.context(ranked, cued, fused)
 
-    async def _try(self, question: Question, context: Context, *, may_decline: bool) -> AnswerOut:
-        shown = await asyncio.to_thread(self._shelf.show, context.evidence)
-        given = make_answer_input(question, shown, notes=context.notes, may_decline=may_decline)
-        return await ask_answer(self._model, given)
-
-    async def _answer(self, question: Question, context: Context, reply: AnswerOut, *, may_decline: bool) -> Answer:
-        return await asyncio.to_thread(
-            read_answer, reply, question, context.evidence, self._citer, may_decline=may_decline
-        )
+    async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
+        prepared = await self._desk.set_out(question, context.evidence, notes=context.notes, may_decline=may_decline)
+        return await self._desk.attempt(question, prepared)
 
     def _contexts(self, question: Question) -> Contexts:
         """As much as is wanted and the model has room for."""
-        room = measure_room(self._model, question, self._count)
-        return Contexts(self._shelf, self._count, min(self._bounds.budget, room), self._bounds.shares)
+        room = self._desk.measure_answer_room(question)
+        return Contexts(self._desk, min(self._bounds.budget, room), self._bounds.shares)
 
 
-@dataclass(slots=True)
-class _Course:
+@dataclass(slots=True, kw_only=True)
+class _Course(Course):
     """How far the loop has come with one question. `answer` is that of the last attempt with a usable reply.
 
     `kept` is the first answer, where it was supported only partly.
     """
 
-    question: Question
     pool: Pool
     contexts: Contexts
     units: list[Unit]  # of this step
     tried: list[str]
-    step: int = 0
     notes: str = ""  # what the cues of earlier steps say together
     answer: Answer | None = None
     kept: Answer | None = None
-    end: str = ""  # why the loop ends
-    skipped: Skipped = field(default_factory=Skipped)
     attempts: Skipped = field(default_factory=Skipped)
 
     @property
@@ -327,22 +325,6 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
     """The sum, with one number as its formula where there is an upper limit."""
     total = sum_calls(counts)
     return total if total.most is None else CallCount(write_number(total.most), total.most)
-
-
-def _read(groups: Sequence[Sequence[Unit]], contexts: Contexts) -> list[tuple[list[Unit], list[Evidence]]]:
-    """The units of each group cut to the evidence that fits, and all that evidence in the order in which it is shown.
-
-    A group that holds nothing but what others before it hold is left out: a call would repeat theirs.
-    """
-    read: list[tuple[list[Unit], list[Evidence]]] = []
-    nodes: set[NodeId] = set()
-    for group in groups:
-        units = [replace(unit, evidence=contexts.read(unit)) for unit in group if unit.evidence]
-        evidence = [piece for unit in units for piece in unit.evidence]
-        if not nodes.issuperset(piece.node for piece in evidence):
-            read.append((units, contexts.in_order(evidence)))
-            nodes.update(piece.node for piece in evidence)
-    return read
 
 
 async def _report_recall(course: _Course) -> AsyncIterator[Event]:

@@ -17,16 +17,15 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.loops.answer_parts import ask_answer
-from tomewise.loops.answering import make_answer_input, read_answer
+from tomewise.loops.answering import make_answer_input
 from tomewise.loops.chunking import Chunking
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, fit_to_window
+from tomewise.loops.desk import Desk, Prepared
+from tomewise.loops.evidence import fit_to_window
 from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
 from tomewise.loops.repeats import fold
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question
+from tomewise.types import Answer, Event, Evidence, Question
 
 _NO_TEXT = "no text to read was found"
 _UNREAD = "This part of the text could not be read: {}."
@@ -43,22 +42,18 @@ class Relay:
 
     def __init__(
         self,
+        desk: Desk,
         chunking: Chunking,
         reading: Reading,
-        model: LanguageModel,
-        citer: Citer,
-        shelf: Shelf,
         *,
         both_ways: bool = False,
         runs: int = 1,
     ) -> None:
         if runs < 1:
             raise UsageError(f"{runs} runs give no answer: give 1 or more")
+        self._desk = desk
         self._chunking = chunking
         self._reading = reading
-        self._model = model
-        self._citer = citer
-        self._shelf = shelf
         self._both_ways = both_ways
         self._runs = runs
 
@@ -106,7 +101,7 @@ class Relay:
         for notebook in notebooks:
             if len(notebook.unread) >= len(chunks) and notebook.skipped.last:
                 raise notebook.skipped.last  # nothing was read, and nobody is asked about nothing
-        places = await asyncio.to_thread(lambda: [describe_chunk(chunk, self._shelf) for chunk in unread.values()])
+        places = await asyncio.to_thread(lambda: [describe_chunk(chunk, self._desk) for chunk in unread.values()])
         async for output in self._answer(question, notebooks, places):
             yield output
 
@@ -115,10 +110,10 @@ class Relay:
     ) -> AsyncIterator[Event | Answer]:
         """Ask the answering role, which sees the notebooks only."""
         findings = await asyncio.to_thread(lambda: [notebook.collect() for notebook in notebooks])
-        evidence, given, cut = await asyncio.to_thread(self._fit, question, findings, unread)
-        reply = await ask_answer(self._model, given, final=self._runs == 1)
-        may_decline = not question.force
-        answer = await asyncio.to_thread(read_answer, reply, question, evidence, self._citer, may_decline=may_decline)
+        prepared, cut = await asyncio.to_thread(self._fit, question, findings, unread)
+        evidence, notes = prepared.evidence, prepared.input.notes
+        attempt = await self._desk.attempt(question, prepared, final=self._runs == 1)
+        reply, answer = attempt.reply, attempt.answer
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
         answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
@@ -126,7 +121,7 @@ class Relay:
         yield AnsweredFromNotes(
             evidence=as_pieces(evidence),
             shown=shown,
-            notes=given.notes,
+            notes=notes,
             cut=cut,
             answer=reply.answer,
             ledger=ledger,
@@ -137,12 +132,12 @@ class Relay:
 
     def _fit(
         self, question: Question, findings: Sequence[Findings], unread: Sequence[str]
-    ) -> tuple[list[Evidence], AnswerIn, int]:
+    ) -> tuple[Prepared[AnswerIn], int]:
         """What the answering role sees, and how many extracts and notes had no room in its window: notes come first."""
         about_unread = [_UNREAD.format(place) for place in unread]
         notes = [note for found in findings for note in found.notes]
         extracts = list({piece.node: piece for found in findings for piece in found.extracts}.values())
-        shown = {piece.node: shown for piece, shown in zip(extracts, self._shelf.show(extracts), strict=True)}
+        shown = {piece.node: shown for piece, shown in zip(extracts, self._desk.show(extracts), strict=True)}
 
         def make_input(kept: Sequence[Evidence | str]) -> AnswerIn:
             pieces = self._order(kept)
@@ -151,11 +146,11 @@ class Relay:
             return make_answer_input(question, texts, notes=kept_notes, may_decline=not question.force)
 
         material: list[Evidence | str] = [*notes, *extracts]
-        kept = fit_to_window(material, self._model, ANSWER, make_input)
-        return self._order(kept), make_input(kept), len(material) - len(kept)
+        kept = fit_to_window(material, self._desk.model, ANSWER, make_input)
+        return Prepared(make_input(kept), self._order(kept), extracts), len(material) - len(kept)
 
     def _order(self, kept: Sequence[Evidence | str]) -> list[Evidence]:
-        return self._shelf.in_order([piece for piece in kept if not isinstance(piece, str)])
+        return self._desk.put_in_order([piece for piece in kept if not isinstance(piece, str)])
 
 
 async def _merge(streams: Sequence[AsyncIterator[Event | Answer]]) -> AsyncIterator[Event | Answer]:

@@ -18,13 +18,12 @@ from functools import partial
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.events import Decided, Found, Retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
-from tomewise.loops.answering import Answering
 from tomewise.loops.collection import Collection
+from tomewise.loops.desk import Desk
 from tomewise.loops.repeats import fold
-from tomewise.loops.skipped import Skipped
-from tomewise.loops.steps import take_steps
+from tomewise.loops.steps import Course, take_steps
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Answer, Event, Evidence, LanguageModel, Question, Retriever
+from tomewise.types import Answer, Event, Evidence, Question, Retriever
 
 STEPS = 5
 _NOT_FOUND = "not found"
@@ -34,22 +33,20 @@ _FROM_MEMORY = "(from general knowledge, not from the texts)"
 class Stepwise:
     """Answers smaller questions until the model finds that they suffice, at most `steps`; then the question itself.
 
-    Each search asks for `limit` pieces of evidence.
+    Each search asks for `limit` pieces of evidence, of which each answer is shown what fits into `budget` tokens.
     """
 
-    def __init__(
-        self, retriever: Retriever, model: LanguageModel, answering: Answering, *, limit: int, steps: int = STEPS
-    ) -> None:
-        self._retriever = retriever
-        self._model = model
-        self._answering = answering
+    def __init__(self, recall: Retriever, desk: Desk, *, limit: int, budget: int, steps: int = STEPS) -> None:
+        self._recall = recall
+        self._desk = desk
         self._limit = limit
+        self._budget = budget
         self._steps = steps
 
     @property
     def calls(self) -> CallCount:
         """A decision and an answer a step, the searches, and the last answer. Without a search there is one at last."""
-        search = read_calls(self._retriever)
+        search = read_calls(self._recall)
         step = sum_calls([CallCount("2", 2), search])
         most = sum_calls([step.repeat(self._steps), search, CallCount("1", 1)]).most
         limit = "" if most is None else f", at most {write_number(most)} in {self._steps} steps"
@@ -57,20 +54,20 @@ class Stepwise:
 
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """By step `decided`, and `recalled` and `found` after a search; `stopped`, `retrieved`, then the answer."""
-        course = _Course(question)
+        course = _Course(question=question)
         async for event in take_steps(course, partial(self._take_step, course), most=self._steps, name="step"):
             yield event
         if not course.lists:
             yield await self._search(course, question.text)
-        prepared = await self._answering.prepare(question, course.ranked, notes=course.notes)
+        prepared = await self._desk.prepare(question, course.ranked, notes=course.notes, budget=self._budget)
         yield Retrieved.of(prepared.evidence, prepared.found, course.step)
-        yield await self._answering.ask(question, prepared)
+        yield await self._desk.answer(question, prepared)
 
     async def _take_step(self, course: _Course) -> AsyncIterator[Event]:
         """Decide, and answer the smaller question."""
         given = StepIn(question=course.question.text, asked=course.asked, findings=course.findings)
-        reply = await course.skipped.usable(self._model.ask(STEP, given), None)
-        for event in course.skipped.events(course.step):
+        reply = await course.skipped.usable(self._desk.model.ask(STEP, given), None)
+        for event in course.report_skipped():
             yield event
         course.end = _find_end(reply, course.asked)
         if reply is None:
@@ -87,16 +84,16 @@ class Stepwise:
             course.add(reply.subquestion, f"{reply.answer} {_FROM_MEMORY}")
 
     async def _search(self, course: _Course, query: str) -> Event:
-        found = await self._retriever.retrieve(query, self._limit, within=course.question.within)
+        found = await self._recall.retrieve(query, self._limit, within=course.question.within)
         course.lists.append(found)
         return course.collection.take(query, found, course.step)
 
     async def _answer_part(self, course: _Course, subquestion: str) -> AsyncIterator[Event]:
         """Answer a smaller question from what was just found for it."""
         part = Question(text=subquestion, within=course.question.within)
-        prepared = await self._answering.prepare(part, course.lists[-1])
-        answer = await course.skipped.usable(self._answering.ask(part, prepared, final=False), None)
-        for event in course.skipped.events(course.step):
+        prepared = await self._desk.prepare(part, course.lists[-1], budget=self._budget)
+        answer = await course.skipped.usable(self._desk.answer(part, prepared, final=False), None)
+        for event in course.report_skipped():
             yield event
         if answer is not None:
             cited = {citation.passage for citation in answer.citations}
@@ -106,20 +103,16 @@ class Stepwise:
         yield Found(step=course.step, answer=text, asked=subquestion)
 
 
-@dataclass(slots=True)
-class _Course:
+@dataclass(slots=True, kw_only=True)
+class _Course(Course):
     """How far the loop has come with one question. `lists` is what each search found, best first."""
 
-    question: Question
     asked: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)  # each smaller question with its answer
     notes: list[str] = field(default_factory=list)  # the findings that have one
     lists: list[list[Evidence]] = field(default_factory=list)
     cited: list[Evidence] = field(default_factory=list)  # what the answers rest on
     collection: Collection = field(default_factory=Collection)
-    step: int = 0
-    end: str = ""  # why the loop ends
-    skipped: Skipped = field(default_factory=Skipped)
 
     @property
     def ranked(self) -> list[Evidence]:

@@ -8,13 +8,11 @@ from typing import Any, Literal
 
 from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
-from tomewise.loops.citing import Citer
 from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
-from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.probe import Bounds, Probe
+from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import Probing, SameQuestion, SelfProbe, WithoutMissing
-from tomewise.loops.selection import BestSoFar, NewestFirst, Selection
+from tomewise.loops.selection import BestSoFar, NewestFirst
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -23,8 +21,6 @@ from tomewise.recall.layered import LayeredRecall
 from tomewise.systems.graph import associative, hippo_recall
 from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
 from tomewise.types import Layer, Retriever
-
-_Workspace = tuple[Probing, Consolidating, Selection]  # how the loop finds probes, takes notes, and selects evidence
 
 
 def comorag(
@@ -81,12 +77,16 @@ def comorag(
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
     probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
     consolidating: Mapping[str, Consolidating] = {
-        "cues": Consolidation(kit.model, Shelf(kit.store)),
+        "cues": Consolidation(kit.desk),
         "none": NoConsolidation(),
     }
-    best = probing[regulation], consolidating[consolidation], BestSoFar()
-    published = WithoutMissing(best[0]), WithoutKnown(best[1]), NewestFirst()
-    workspaces: Mapping[str, _Workspace] = {"best so far": best, "as published": published}
+    probing_best, consolidating_best = probing[regulation], consolidating[consolidation]
+    workspaces = {
+        "best so far": Workspace(probing_best, consolidating_best, BestSoFar(), kit.embedder),
+        "as published": Workspace(
+            WithoutMissing(probing_best), WithoutKnown(consolidating_best), NewestFirst(), kit.embedder
+        ),
+    }
     layers = tuple(layer for _, _, layer in used.values())
     bounds = Bounds(
         cycles=cycles,
@@ -117,28 +117,19 @@ def probe(
     """ComoRAG's loop."""
     recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    best = SelfProbe(kit.model, limit=probes), Consolidation(kit.model, Shelf(kit.store)), BestSoFar()
-    return probe_loop(kit, {"passages": recall.retriever}, best, bounds, recall.layers)
+    workspace = Workspace(SelfProbe(kit.model, limit=probes), Consolidation(kit.desk), BestSoFar(), kit.embedder)
+    return probe_loop(kit, {"passages": recall.retriever}, workspace, bounds, recall.layers)
 
 
 def probe_loop(
     kit: Kit,
     retrievers: Mapping[str, Retriever],
-    workspace: _Workspace,
+    workspace: Workspace,
     bounds: Bounds,
     layers: tuple[Layer, ...],
 ) -> System:
     """A system that runs ComoRAG's loop over these retrievers. Only one of them alone is the system's retriever."""
-    loop = Probe(
-        LayeredRecall(retrievers),
-        kit.model,
-        *workspace,
-        kit.embedder,
-        Citer(kit.store),
-        Shelf(kit.store),
-        make_token_counter(kit.embedder),
-        bounds,
-    )
+    loop = Probe(LayeredRecall(retrievers), kit.desk, workspace, bounds)
     alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
     return System(loop=loop, retriever=alone, layers=layers)
 

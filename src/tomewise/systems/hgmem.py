@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.evolution import Evolution
 from tomewise.loops.evolve import Evolve, Limits
 from tomewise.loops.exploring import Exploring
@@ -58,23 +56,19 @@ def hgmem(
     graph = EntityGraph(kit.store, layer.names)
     investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
     evolution = Evolution(
-        kit.model,
         investigation,
-        Shelf(kit.store),
+        kit.desk,
         updates=updates,
         merges=merges,
         replaces_vertices=replaces_vertices,
         keeps_merged=keeps_merged,
     )
     loop = Evolve(
-        kit.model,
+        dense,
+        kit.desk,
         Planning(kit.model, limit=subqueries, places=places),
         Exploring(investigation, dense, limit=limit, hops=hops),
         evolution,
-        dense,
-        Citer(kit.store),
-        Shelf(kit.store),
-        make_token_counter(kit.embedder),
         Limits(rounds=rounds, context=context),
     )
     return System(loop=loop, retriever=investigation, layers=(layer,))
@@ -97,14 +91,11 @@ def evolve(
     if graph := find_graph(found.layers):
         investigation = RecallInvestigation(EntityGraph(kit.store, graph), kit.embedder, retriever)
     loop = Evolve(
-        kit.model,
+        retriever,
+        kit.desk,
         Planning(kit.model, limit=subqueries, places=places),
         Exploring(investigation, retriever, limit=limit),
-        Evolution(kit.model, investigation, Shelf(kit.store)),
-        retriever,
-        Citer(kit.store),
-        Shelf(kit.store),
-        make_token_counter(kit.embedder),
+        Evolution(investigation, kit.desk),
         Limits(rounds=rounds, context=context),
     )
     return System(loop=loop, retriever=retriever, layers=found.layers)

@@ -10,10 +10,8 @@ from pydantic import Field
 
 from tomewise.errors import UsageError
 from tomewise.language.together import MOST_TOGETHER
-from tomewise.loops.answering import Answering
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, make_token_counter
-from tomewise.loops.neighbours import Neighbours
+from tomewise.loops.desk import Desk
+from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
 from tomewise.recall.follow_up import FollowedUp
 from tomewise.types import Embedder, LanguageModel, Layer, Loop, Retriever
@@ -37,6 +35,11 @@ class Kit:
     store: Store
     model: LanguageModel
     embedder: Embedder
+
+    @property
+    def desk(self) -> Desk:
+        """The desk on which a loop lays out evidence; tokens are counted by the embedder's tokenizer."""
+        return Desk(self.store, self.model, make_token_counter(self.embedder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +74,6 @@ def find_recall(name: str, found: object) -> Recall:
     if found.retriever is None:
         raise UsageError(f"{name} has no retriever of its own to search with, or several: name a system with one")
     return Recall(retriever=found.retriever, layers=found.layers)
-
-
-def make_answering(kit: Kit, context: int | None) -> Answering:
-    """The answering step of a loop, with this many tokens of evidence; None for as much as the window holds."""
-    return Answering(kit.model, Citer(kit.store), Shelf(kit.store), make_token_counter(kit.embedder), budget=context)
 
 
 def once(
@@ -113,14 +111,5 @@ def answer_once(
     neighbours: int = 0,
 ) -> System:
     """A system that retrieves once and then answers; `neighbours` passages around each hit are shown as well."""
-    loop = Once(
-        retriever,
-        kit.model,
-        Citer(kit.store),
-        Shelf(kit.store),
-        make_token_counter(kit.embedder),
-        limit=limit,
-        budget=context,
-        neighbours=Neighbours(kit.store, neighbours) if neighbours else None,
-    )
+    loop = Once(retriever, kit.desk, limit=limit, budget=context, neighbours=neighbours)
     return System(loop=loop, retriever=retriever, layers=layers)

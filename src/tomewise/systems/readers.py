@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tomewise.loops.evidence import Shelf
 from tomewise.loops.interleave import COLLECTED, THOUGHTS, Interleave
 from tomewise.loops.look_up import PAGES, LookUp, LookUpOrder
 from tomewise.loops.stepwise import STEPS, Stepwise
 from tomewise.memory.pages import WORDS, PagesLayer
 from tomewise.recall.derived import DenseDerived
-from tomewise.systems.kit import CONTEXT, Count, Kit, Positive, Recall, Recipe, System, find_recall, make_answering
+from tomewise.systems.kit import CONTEXT, Count, Kit, Positive, Recall, Recipe, System, find_recall
 
 _SEARCHED = 6  # pieces of evidence a search of `interleave`
 
@@ -32,9 +31,9 @@ def interleave(
     recall = find_recall("this System", recall)
     loop = Interleave(
         recall.retriever,
-        kit.model,
-        make_answering(kit, context),
+        kit.desk,
         limit=limit,
+        budget=context,
         thoughts=thoughts,
         collected=collected,
     )
@@ -49,7 +48,7 @@ def stepwise(
     `loops.stepwise`: after DeepRAG (arXiv 2502.01142), without its training.
     """
     recall = find_recall("this System", recall)
-    loop = Stepwise(recall.retriever, kit.model, make_answering(kit, context), limit=limit, steps=steps)
+    loop = Stepwise(recall.retriever, kit.desk, limit=limit, budget=context, steps=steps)
     return System(loop=loop, retriever=recall.retriever, layers=recall.layers)
 
 
@@ -72,16 +71,7 @@ def read_agent(
     """
     layer = PagesLayer(kit.store, kit.model, kit.embedder, words=words)
     ranked = DenseDerived(kit.store, kit.embedder, layer.name)
-    loop = LookUp(
-        kit.store,
-        ranked,
-        kit.model,
-        Shelf(kit.store),
-        make_answering(kit, None),
-        make_answering(kit, context),
-        pages=pages,
-        order=order,
-    )
+    loop = LookUp(ranked, kit.desk, budget=context, pages=pages, order=order)
     return System(loop=loop, retriever=ranked, layers=(layer,))
 
 

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from tomewise.language.roles import CARRY_NOTE, EXTRACT_NOTES
 from tomewise.loops.chunking import Chunking, Order
-from tomewise.loops.citing import Citer
-from tomewise.loops.evidence import Shelf, make_token_counter
 from tomewise.loops.ledger_notebook import Cycle, LedgerParts
 from tomewise.loops.ledger_reading import LedgerReading
 from tomewise.loops.ledger_relay import LedgerRelay
@@ -37,8 +35,8 @@ def relay(
 ) -> System:
     """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
     recall = find_recall("this System", recall)
-    count, shelf = make_token_counter(kit.embedder), Shelf(kit.store)
-    chunking = Chunking(kit.store, count, kit.model, EXTRACT_NOTES, size=chunk, order=order, retriever=recall.retriever)
+    desk = kit.desk
+    chunking = Chunking(desk, EXTRACT_NOTES, size=chunk, order=order, retriever=recall.retriever)
     cycle = Cycle(
         memory=memory,
         wave=wave,
@@ -48,8 +46,8 @@ def relay(
         recovery=recovery,
         limit=limit,
     )
-    reading = LedgerReading(LedgerParts(kit.model, chunking, shelf, count, recall.retriever, cycle))
-    return System(loop=LedgerRelay(chunking, reading, kit.model, Citer(kit.store), shelf), layers=recall.layers)
+    reading = LedgerReading(LedgerParts(recall.retriever, desk, chunking, cycle))
+    return System(loop=LedgerRelay(desk, chunking, reading), layers=recall.layers)
 
 
 def cosmir(kit: Kit, **settings: Any) -> System:
@@ -89,11 +87,11 @@ def chain_of_agents(
     Deviations: a chunk is made of whole passages, not of sentences. No model judges between answers: both notes are
     shown to the answering role, and runs vote.
     """
-    shelf = Shelf(kit.store)
-    chunking = Chunking(kit.store, make_token_counter(kit.embedder), kit.model, CARRY_NOTE, size=chunk)
-    reading = NoteReading(kit.model, shelf, words=words)
+    desk = kit.desk
+    chunking = Chunking(desk, CARRY_NOTE, size=chunk)
+    reading = NoteReading(desk, words=words)
     both_ways = direction == "both"
-    return System(loop=Relay(chunking, reading, kit.model, Citer(kit.store), shelf, both_ways=both_ways, runs=runs))
+    return System(loop=Relay(desk, chunking, reading, both_ways=both_ways, runs=runs))
 
 
 RECIPES: Mapping[str, Recipe] = {"cosmir": cosmir, "chain_of_agents": chain_of_agents}

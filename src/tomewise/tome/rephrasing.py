@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tomewise.events import Rephrased, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
-from tomewise.loops.skipped import Skipped
+from tomewise.loops.steps import Skipped
 from tomewise.tome.session_record import Turn
 from tomewise.types import Event, LanguageModel
 

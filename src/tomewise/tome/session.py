@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import UsageError
-from tomewise.events import AnsweredFromNotes, Attempt, Resumed, SessionUsed
+from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.language.cached import ask_anew
 from tomewise.language.places import use_own_queue
 from tomewise.language.usage import meter
@@ -200,7 +200,7 @@ class _Known:
 
     def find_notes(self, answer: Answer) -> tuple[str, ...]:
         """The notes that an answering call saw."""
-        attempts = (event for event in answer.events if isinstance(event, Attempt | AnsweredFromNotes))
+        attempts = (event for event in answer.events if isinstance(event, Attempted | AnsweredFromNotes))
         shown = {note for attempt in attempts for note in attempt.notes}
         return tuple(note for note in self.notes if note in shown)
 

@@ -1,0 +1,188 @@
+"""The desk on which a loop lays out evidence: what fits is chosen, shown, cited, and an answer is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
+
+from tomewise.language.per_role import find_window
+from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
+from tomewise.loops.answer_parts import ask_answer
+from tomewise.loops.answering import make_answer_input, read_answer
+from tomewise.loops.citing import Citer
+from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
+from tomewise.loops.origins import describe_origin, name_kind
+from tomewise.loops.repeats import drop_near_repeats
+from tomewise.place import describe_place
+from tomewise.recall.ranking import as_evidence
+from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Question, Role, Scope
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Texts
+
+Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Generic[In]):
+    """The input of a role, the evidence in it, and all the evidence that might have been in it."""
+
+    input: In
+    evidence: Sequence[Evidence]
+    found: Sequence[Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the answering role replied, and the answer that its reply makes."""
+
+    reply: AnswerOut
+    answer: Answer
+
+
+class Desk:
+    """Chooses evidence that fits, shows it to a model under labels and with places, cites it, and asks for answers.
+
+    `count` gives the tokens of texts, see `make_token_counter`. A desk keeps nothing of a question: one serves all.
+    """
+
+    def __init__(self, store: Texts, model: LanguageModel, count: Count) -> None:
+        self.store = store
+        self.model = model
+        self.count = count
+        self._citer = Citer(store)
+
+    def show(self, evidence: Sequence[Evidence]) -> list[Shown]:
+        """Evidence as a prompt shows it: what it is, where it stands, and a label: E1, E2, ... in the order given."""
+        places = self.store.places(source for piece in evidence for source in piece.sources)
+        totals = self.store.count_passages({document for document, _ in places.values()})
+        shown = []
+        for number, piece in enumerate(evidence, start=1):
+            origin = describe_origin([places[source] for source in piece.sources if source in places], totals)
+            shown.append(
+                Shown(
+                    label=f"E{number}",
+                    text=piece.text,
+                    title=piece.title,
+                    kind=name_kind(piece.layer),
+                    document="" if piece.title else origin.document,
+                    place=", ".join(filter(None, (describe_place(piece.place), origin.place))),
+                )
+            )
+        return shown
+
+    def fetch(self, nodes: Sequence[NodeId], within: Scope | None) -> list[Evidence]:
+        """The passages within a scope among these nodes, in the order given; their score is 0."""
+        keys = self.store.keys_of(nodes)
+        allowed = self.store.keys_within(within)
+        inside = [keys[node] for node in nodes if node in keys and (allowed is None or keys[node] in allowed)]
+        return [as_evidence(passage, 0.0) for passage in self.store.passages(inside).values()]
+
+    def add_neighbours(self, found: Sequence[Evidence], distance: int, within: Scope | None) -> list[Evidence]:
+        """The evidence, each passage followed by those at most `distance` before or after it in its document.
+
+        The nearest come first, of two the later one; they have the score of their passage, and no passage comes twice.
+        A scope of entities admits no neighbours, since these need not see the entities.
+        """
+        if not distance or (within and (within.entities is not None or within.without_entities)):
+            return list(found)
+        keys = self.store.keys_of(piece.node for piece in found)
+        around = self.store.find_neighbours(keys.values(), distance)
+        passages = self.store.passages({key for keys_around in around.values() for key in keys_around})
+        widened: dict[str, Evidence] = {}
+        for piece in found:
+            widened.setdefault(piece.node, piece)
+            for key in around.get(keys.get(piece.node, 0), ()):
+                if key in passages:
+                    widened.setdefault(passages[key].id, as_evidence(passages[key], piece.score))
+        return list(widened.values())
+
+    def put_in_order(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        """Layers in the order in which they first occur, and in each the evidence in document order."""
+        layers = list(dict.fromkeys(piece.layer for piece in evidence))
+        known = self.store.places(piece.sources[0] for piece in evidence if piece.sources)
+
+        def place(piece: Evidence) -> tuple[int, str, int, int, str]:
+            where = known.get(piece.sources[0], ("", 0)) if piece.sources else ("", 0)
+            return (layers.index(piece.layer), *where, -len(piece.sources), piece.node)
+
+        return sorted(evidence, key=place)
+
+    def measure_room(self, role: Role[Any, Any], used: int = 0) -> int:
+        """The tokens of evidence that a prompt of this role may hold, beside `used` tokens.
+
+        The count is not that of the model, and there are the prompt's own words, so a third is left.
+        """
+        return max(0, find_window(self.model, role) - role.output_tokens - used) * 2 // 3
+
+    def measure_answer_room(self, question: Question) -> int:
+        """The same for the answering role beside the question, which some roles are given twice."""
+        asked = self.model.reckon(ANSWER, make_answer_input(question, [])) + sum(self.count([question.text]))
+        return self.measure_room(ANSWER, asked)
+
+    def fit(
+        self,
+        role: Role[In, Out],
+        found: Sequence[Evidence],
+        make_input: Callable[[Sequence[Shown]], In],
+        *,
+        budget: int | None,
+        arrange: Arrange = list,
+    ) -> Prepared[In]:
+        """The input with the first pieces of evidence that have room, in the order into which `arrange` puts them.
+
+        `budget` is in tokens, None for as much as the model's window holds, near-repeats included.
+        """
+        found, best = list(found), list(found)
+        if budget is not None:
+            found = drop_near_repeats(found)
+            best = fit_to_budget(found, budget, self.count)
+
+        def make(evidence: Sequence[Evidence]) -> In:
+            return make_input(shown[: len(evidence)])
+
+        shown = self.show(best)  # labels and order do not change the number of tokens
+        evidence = list(arrange(fit_to_window(best, self.model, role, make)))
+        return Prepared(make_input(self.show(evidence)), evidence, found)
+
+    async def prepare(
+        self,
+        question: Question,
+        found: Sequence[Evidence],
+        *,
+        budget: int | None,
+        notes: Sequence[str] = (),
+        arrange: Arrange = list,
+    ) -> Prepared[AnswerIn]:
+        """What the answering role is given, as `fit` says. It may decline unless the question asks for a guess."""
+
+        def make_input(shown: Sequence[Shown]) -> AnswerIn:
+            return make_answer_input(question, shown, notes=notes, may_decline=not question.force)
+
+        return await asyncio.to_thread(self.fit, ANSWER, found, make_input, budget=budget, arrange=arrange)
+
+    async def set_out(
+        self, question: Question, evidence: Sequence[Evidence], *, notes: Sequence[str], may_decline: bool
+    ) -> Prepared[AnswerIn]:
+        """What the answering role is given, with all of this evidence."""
+        shown = await asyncio.to_thread(self.show, evidence)
+        given = make_answer_input(question, shown, notes=notes, may_decline=may_decline)
+        return Prepared(given, evidence, evidence)
+
+    async def attempt(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Attempt:
+        """The reply to what was prepared, and its answer. Parts of a `final` one are shown on the way.
+
+        Raises ModelError.
+        """
+        reply = await ask_answer(self.model, prepared.input, final=final)
+        may_decline = prepared.input.may_decline
+        answer = await asyncio.to_thread(
+            read_answer, reply, question, prepared.evidence, self._citer, may_decline=may_decline
+        )
+        return Attempt(reply, answer)
+
+    async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
+        """The answer of an attempt."""
+        return (await self.attempt(question, prepared, final=final)).answer
