@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
+from tomewise.events import Tried
 from tomewise.pictures import (
     Group,
     Note,
@@ -79,8 +80,8 @@ def test_a_picture_holds_together(more, part):
 def test_uses_are_read_from_the_last_attempt():
     cited = Citation(document="d", passage="p2", position=0, start=0, end=1, quote="x")
     events = (
-        Event(name="tried", detail={"shown": ["p1"]}),
-        Event(name="tried", step=1, detail={"shown": ["p2", "p3"]}),
+        Tried(answer="", choice=None, failed=True, shown=["p1"], cut=0, notes=()),
+        Tried(step=1, answer="x", choice=None, failed=False, shown=["p2", "p3"], cut=0, notes=()),
         Event(name="stopped"),
     )
     uses = read_uses(Answer(text="x", citations=(cited,), events=events))

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, UsageError
+from tomewise.events import Waiting
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import meter
-from tomewise.language.waits import Wait, tell_wait
+from tomewise.language.waits import tell_wait
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
@@ -270,7 +271,7 @@ async def test_failures_of_layers_side_by_side_count_together(store):
 async def test_a_wait_that_a_server_asks_for_is_reported_with_its_reason(store):
     class Busy(ScriptedModel):
         async def ask(self, role, given):
-            tell_wait(Wait(30.0, 45.0, "status 429: slow down"))
+            tell_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
             return await super().ask(role, given)
 
     reports: list[Progress] = []

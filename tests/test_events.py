@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tomewise.loops.events import as_event_detail, list_facts, shorten
+from tomewise.events import list_facts, shorten
 from tomewise.types import Evidence, Rewrite
 
 
