@@ -96,6 +96,12 @@ def test_the_longest_text_of_a_piece_counts():
         assert found["p"].text == "Once upon a time."
 
 
+def test_texts_are_read_from_an_event_of_any_shape():
+    pieces = [None, {"node": ["p"], "text": "no id"}, {"node": "p", "text": 5}, {"node": "q", "title": None}]
+    found = find_texts([Event(name="odd", detail={"evidence": pieces}), Event(name="odd", detail={"evidence": 3})])
+    assert [(text.id, text.text, text.title) for text in found.values()] == [("p", "5", ""), ("q", "", "")]
+
+
 def test_labels_are_one_short_line():
     assert shorten_label(" a\n b ") == "a b"
     assert len(shorten_label("word " * 100)) <= 80

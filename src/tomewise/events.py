@@ -57,8 +57,7 @@ def as_pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
 class TypedEvent(Event):
     """An event of a class of its own, which says its `name`.
 
-    A field whose default is None is left out of `detail` while it is None. A field that is not compared is in no
-    detail: the summary alone says it.
+    `detail` leaves out a field that has its default None, and a field that is not compared: the summary alone says that.
     """
 
     name: str = field(init=False, repr=False)

@@ -40,7 +40,7 @@ class Notebook(Protocol):
         ...
 
     def conclude(self, answer: str) -> Mapping[str, Any] | None:
-        """Write down the answer. Returns the whole ledger as plain data, None where there is none."""
+        """Write down the answer. Returns the whole ledger as plain data, or None."""
         ...
 
 
