@@ -57,7 +57,7 @@ def as_pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
 class TypedEvent(Event):
     """An event of a class of its own, which says its `name`.
 
-    `detail` leaves out a field that has its default None, and a field that is not compared: the summary alone says that.
+    `detail` leaves out a field that has its default None, and a field that is not compared: only the summary says it.
     """
 
     name: str = field(init=False, repr=False)
