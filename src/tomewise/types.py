@@ -156,7 +156,9 @@ class Rewrite:
 class Evidence:
     """One text that recall found for a question.
 
-    `rewrite` is the rewritten question that brought it to its place; None where the question itself did.
+    `kind` says in a word what it is, as its layer declares ("summary", "fact"); without one a passage is a "passage",
+    and any other text is of the kind of its layer's name. Only passages may be quoted. `rewrite` is the rewritten
+    question that brought it to its place; None where the question itself did.
     """
 
     node: NodeId  # stable, derived from content, so equal evidence is equal everywhere
@@ -167,6 +169,7 @@ class Evidence:
     title: str = ""
     place: Place = Place()  # of a passage; empty for evidence made from several
     rewrite: Rewrite | None = None
+    kind: str = ""
 
     def __repr__(self) -> str:
         return describe_object(self, self.text, layer=self.layer, score=round(self.score, 4), sources=len(self.sources))

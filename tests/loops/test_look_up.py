@@ -32,7 +32,12 @@ def gists(store):
     ids = [passage.id for passage in store.passages().values()]
     found = [
         Evidence(
-            node=f"pg{n}", layer="pages", text=f"Gist {n}.", score=1.0 - place / 9, sources=(*ids[2 * n : 2 * n + 2],)
+            node=f"pg{n}",
+            layer="pages",
+            text=f"Gist {n}.",
+            score=1.0 - place / 9,
+            kind="gist",
+            sources=(*ids[2 * n : 2 * n + 2],),
         )
         for place, n in enumerate((2, 0, 3, 1))
     ]

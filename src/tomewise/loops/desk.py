@@ -66,7 +66,7 @@ class Desk:
                     label=f"E{number}",
                     text=piece.text,
                     title=piece.title,
-                    kind=name_kind(piece.layer),
+                    kind=name_kind(piece),
                     document="" if piece.title else origin.document,
                     place=", ".join(filter(None, (describe_place(piece.place), origin.place))),
                 )

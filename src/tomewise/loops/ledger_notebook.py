@@ -41,6 +41,7 @@ from tomewise.loops.citing import locate
 from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
+from tomewise.loops.origins import PASSAGE
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
@@ -275,6 +276,7 @@ def _make_extracts(quoted: dict[PassageId, dict[str, None]], passages: dict[Pass
             yield Evidence(
                 node=content_id("extract", passage_id, text),
                 layer=EXTRACTS,
+                kind=PASSAGE,
                 text=text,
                 score=1 / rank,
                 sources=(passage_id,),

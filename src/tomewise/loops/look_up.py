@@ -134,7 +134,7 @@ class _Course(Course):
         """All pages for the role that looks up: those that were read in full, then the gists, nearest first."""
         pages = {piece.node: piece for piece in self.ranked}
         read = [
-            replace(pages[node], layer=_PAGE, text="\n".join(piece.text for piece in self.texts[node]))
+            replace(pages[node], kind=_PAGE, text="\n".join(piece.text for piece in self.texts[node]))
             for node in self.read
         ]
         return [*read, *(piece for piece in self.ranked if piece.node not in self.texts)]

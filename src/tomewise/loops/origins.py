@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tomewise.types import DocumentId
+from tomewise.store.records import PASSAGES
+from tomewise.types import DocumentId, Evidence
 
 PASSAGE = "passage"  # the only kind that may be quoted
-_KINDS = {
-    "passages": PASSAGE,
-    "extracts": PASSAGE,  # words of a passage
-    "tree": "summary",
-    "schemata": "summary",
-    "summaries": "summary",
-    "episodes": "episode",
-    "gists": "gist",
-    "pages": "gist",
-    "facts": "fact",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +19,9 @@ class Origin:
     place: str = ""
 
 
-def name_kind(layer: str) -> str:
-    """The kind of evidence that a layer gives; for a layer from outside its own name."""
-    return _KINDS.get(layer.partition(":")[0], layer)
+def name_kind(piece: Evidence) -> str:
+    """What a piece of evidence is: as its layer declares it, else the name of the layer."""
+    return piece.kind or (PASSAGE if piece.layer == PASSAGES else piece.layer)
 
 
 def describe_origin(places: Sequence[tuple[DocumentId, int]], totals: Mapping[DocumentId, int]) -> Origin:

@@ -40,7 +40,7 @@ def drop_near_repeats(evidence: Sequence[Evidence]) -> list[Evidence]:
         words = _WORD.findall(piece.text.casefold())
         if len(words) >= _LEAST:
             runs = frozenset(zip(*(words[start:] for start in range(_RUN)), strict=False))
-            wording = _Wording(frozenset(words), runs, name_kind(piece.layer) == PASSAGE)
+            wording = _Wording(frozenset(words), runs, name_kind(piece) == PASSAGE)
             if any(map(wording.repeats, known)):
                 continue
             known.append(wording)

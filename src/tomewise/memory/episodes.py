@@ -122,6 +122,7 @@ class EpisodesLayer:
     exist side by side.
     """
 
+    kind = "episode"
     needs = ("passages",)
 
     def __init__(

@@ -55,6 +55,7 @@ class GistsLayer:
     """
 
     name = NAME
+    kind = "gist"
     needs = ("passages",)
     writes = (NAME,)
 

@@ -115,6 +115,7 @@ class PagesLayer:
     vectors, for texts whose gists do not all fit into the model's window.
     """
 
+    kind = "gist"
     needs = ("passages",)
     calls = CallCount("1 a page, at most 1 a passage", 1)
 

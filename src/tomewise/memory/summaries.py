@@ -38,6 +38,7 @@ class SummariesLayer:
     """
 
     name = NAME
+    kind = "summary"
     needs = ("passages",)
     writes = (NAME,)
     calls = CallCount("1 a passage", 1)

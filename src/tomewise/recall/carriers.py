@@ -14,6 +14,7 @@ from tomewise.calls import CallCount, read_calls
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.graph_names import FACT
 from tomewise.recall.linking import Hits, Linking
 from tomewise.types import Embedder, Evidence, Retriever, Scope
 
@@ -94,6 +95,7 @@ class SelectedFacts:
             Evidence(
                 node=nodes[key].id,
                 layer="facts",
+                kind=FACT,
                 text=text,
                 score=round(cosine, 6),
                 sources=tuple(passages[source].id for source in sources[key] if source in passages),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tomewise.calls import NO_CALLS
 from tomewise.memory.grounds import find_grounds
 from tomewise.store.lifetimes import list_source_spaces
-from tomewise.types import Embedder, Evidence, PassageId, Scope
+from tomewise.types import Embedder, Evidence, Layer, PassageId, Scope
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Readable
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 class DenseDerived:
     """Nodes of one layer, ranked by cosine with the query; all levels together (RAPTOR's collapsed tree).
 
-    `layer` is the name of the nodes' layer, of the space of their vectors, and of the layer in the evidence. A node is
-    within a scope if all passages that it was made from are.
+    `layer`, or its name, is that of the nodes, of the space of their vectors, and of the evidence, which is of the kind
+    that the layer declares. A node is within a scope if all passages that it was made from are.
     """
 
     calls = NO_CALLS
 
-    def __init__(self, store: Readable, embedder: Embedder, layer: str) -> None:
+    def __init__(self, store: Readable, embedder: Embedder, layer: str | Layer) -> None:
         self._store = store
         self._embedder = embedder
-        self._layer = layer
-        self._grounds = Grounds(store, layer)
+        self._layer = layer if isinstance(layer, str) else layer.name
+        self._kind = str(getattr(layer, "kind", ""))
+        self._grounds = Grounds(store, self._layer)
 
     async def retrieve(self, query: str, limit: int, *, within: Scope | None = None) -> list[Evidence]:
         """The `limit` nearest nodes, each with the passages it was made from as sources; scores are cosines."""
@@ -48,6 +49,7 @@ class DenseDerived:
                 text=nodes[key].text,
                 score=round(nearest[key], 6),
                 sources=sources[key],
+                kind=self._kind,
             )
             for key in order
         ]

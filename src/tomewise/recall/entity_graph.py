@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.memory.graph.entities import normalise_name
-from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.memory.graph.graph_names import FACT, GraphNames
 from tomewise.store.key_places import find_places_of_known
 from tomewise.store.nearest import find_top
 from tomewise.types import Evidence, Node, NodeId, Scope
@@ -126,6 +126,7 @@ class EntityGraph:
             Evidence(
                 node=nodes[key].id,
                 layer="facts",
+                kind=FACT,
                 text=nodes[key].data.get("description") or nodes[key].text,
                 title=_name_relation(nodes[key]),
                 score=scores[key],

@@ -90,7 +90,14 @@ class SchemataNodes:
         sources = self._grounds.passages_below(schemata)
         for key, node in self._store.nodes_at(schemata).items():
             score = round(scores[key], _DECIMALS)
-            found[key] = Evidence(node=node.id, layer=node.layer, text=node.text, score=score, sources=sources[key])
+            found[key] = Evidence(
+                node=node.id,
+                layer=node.layer,
+                kind=self._names.kind,
+                text=node.text,
+                score=score,
+                sources=sources[key],
+            )
         return dict(sorted(found.items(), key=lambda item: (-item[1].score, item[1].node))[:limit])
 
     def _find_within(self, scope: Scope, keys: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.calls import NO_CALLS
+from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import Grounds
 from tomewise.recall.ranking import as_evidence
 from tomewise.types import Embedder, Evidence, Scope
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from tomewise.store.contract import Readable
 
-_TREE = "tree"
+_TREE = TreeLayer.name
 _PASSAGES = "passages"
 _DECIMALS = 6
 
@@ -111,7 +112,9 @@ def _evidence(store: Readable, grounds: Grounds, scores: Mapping[int, float]) ->
     sources = grounds.passages_below(summaries)
     for key, node in store.nodes_at(summaries).items():
         score = round(scores[key], _DECIMALS)
-        found[key] = Evidence(node=node.id, layer=_TREE, text=node.text, score=score, sources=sources[key])
+        found[key] = Evidence(
+            node=node.id, layer=_TREE, kind=TreeLayer.kind, text=node.text, score=score, sources=sources[key]
+        )
     return found
 
 

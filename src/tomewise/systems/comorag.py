@@ -67,8 +67,8 @@ def comorag(
     }
     parts: dict[str, tuple[int, Retriever, Layer]] = {
         "veridical": (veridical, recalls[recall], graph),
-        "semantic": (semantic, DenseDerived(kit.store, kit.embedder, tree.name), tree),
-        "episodic": (episodic, DenseDerived(kit.store, kit.embedder, episodes.name), episodes),
+        "semantic": (semantic, DenseDerived(kit.store, kit.embedder, tree), tree),
+        "episodic": (episodic, DenseDerived(kit.store, kit.embedder, episodes), episodes),
     }
     used = {name: part for name, part in parts.items() if part[0]}
     if not used:

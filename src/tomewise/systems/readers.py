@@ -70,7 +70,7 @@ def read_agent(
     may be left out.
     """
     layer = PagesLayer(kit.store, kit.model, kit.embedder, words=words)
-    ranked = DenseDerived(kit.store, kit.embedder, layer.name)
+    ranked = DenseDerived(kit.store, kit.embedder, layer)
     loop = LookUp(ranked, kit.desk, budget=context, pages=pages, order=order)
     return System(loop=loop, retriever=ranked, layers=(layer,))
 

@@ -12,6 +12,7 @@ from tomewise.types import Layer, NodeId, content_id
 
 Style: TypeAlias = Literal["triples", "relations"]
 Calls: TypeAlias = Literal[1, 2]
+FACT = "fact"  # the kind of evidence that facts are
 _LAYER = re.compile(r"graph:(?P<source>.+?)-(?P<style>triples|relations)(?P<two>-in-2-calls)?")
 
 

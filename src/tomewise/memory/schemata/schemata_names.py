@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from tomewise.memory.schemata.network import LinkRules
 
@@ -19,6 +20,7 @@ class SchemataNames:
     """
 
     layer: str = SCHEMATA
+    kind: ClassVar = "summary"  # what its nodes are
 
     @classmethod
     def of(cls, rules: LinkRules, *, split: bool, hierarchy: bool, entities: str) -> SchemataNames:

@@ -88,6 +88,7 @@ class TreeLayer:
     """
 
     name = NAME
+    kind = "summary"
     needs = (_GROUND,)
     writes = (NAME,)
     extra = GRAPH
