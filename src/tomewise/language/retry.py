@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
-from tomewise.language.waits import Wait, tell_wait
+from tomewise.run import Wait, current_run
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ async def retry(
             cause = ""
             if failure.retry_after:
                 cause = f", since the server asks for {failure.retry_after:.0f} s"
-                tell_wait(Wait(wait, failure.retry_after, reason))
+                current_run().on_wait(Wait(wait, failure.retry_after, reason))
             words = (number + 1, backoff.retries, wait, cause, reason)
             _log.info("retrying %d of %d in %.0f s%s: %s", *words, extra={"seconds": wait})
         await sleep(wait)

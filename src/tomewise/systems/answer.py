@@ -8,16 +8,15 @@ from dataclasses import asdict, replace
 from tomewise.errors import UsageError
 from tomewise.fallbacks import EVENT as FALLBACKS
 from tomewise.fallbacks import count_fallbacks
-from tomewise.language.failures import watch_failures
-from tomewise.language.usage import meter
-from tomewise.language.waits import WAITING, Wait, watch_waits
 from tomewise.loops.answer_parts import send_parts
 from tomewise.loops.events import list_facts
+from tomewise.run import Wait, change_run, open_run
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.memory import MemoryLoop, WorkingMemory
 
 OnEvent = Callable[[Event], None]
+WAITING = "waiting"  # the name of an event
 
 
 async def answer_question(
@@ -32,6 +31,15 @@ async def answer_question(
     If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
     layers are up to date: for callers who ask many questions of one system. Raises ModelError.
     """
+    with open_run() as used:
+        answer = await answer_in_run(system, question, on_event, memory)
+        return replace(answer, usage=used.usage())
+
+
+async def answer_in_run(
+    system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
+) -> Answer:
+    """As `answer_question`, for callers who opened the run of the question: they know its usage."""
     events: list[Event] = []
 
     def record(event: Event) -> None:
@@ -42,13 +50,7 @@ async def answer_question(
     def record_wait(wait: Wait) -> None:
         record(Event(name=WAITING, summary=str(wait), detail=asdict(wait)))
 
-    with (
-        meter() as used,
-        count_fallbacks() as fallbacks,
-        send_parts(on_event),
-        watch_failures(),
-        watch_waits(record_wait),
-    ):
+    with count_fallbacks() as fallbacks, send_parts(on_event), change_run(on_wait=record_wait):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):
@@ -57,7 +59,7 @@ async def answer_question(
             if fallbacks:
                 counts = dict(sorted(fallbacks.items()))
                 record(Event(name=FALLBACKS, summary=list_facts(**counts), detail=counts))
-            return replace(output, events=tuple(events), usage=used.usage())
+            return replace(output, events=tuple(events))
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
 
