@@ -35,10 +35,11 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import meter, report_call
+from tomewise.language.usage import report_call
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
+from tomewise.run import meter
 from tomewise.sample import STORY
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.answer import answer_question

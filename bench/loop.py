@@ -35,9 +35,9 @@ from unittest.mock import patch
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
-from tomewise.language.usage import meter
 from tomewise.reading.places import PlaceFinder
 from tomewise.reading.splitter import PassageSplitter
+from tomewise.run import meter
 from tomewise.sample import STORY, SampleQuestion, questions
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit

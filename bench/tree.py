@@ -21,12 +21,12 @@ from typing import Any
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.tree.clustering import Reduction, choose_reduction, find_clusters, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
+from tomewise.run import meter
 from tomewise.sample import STORY
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import ScriptedModel

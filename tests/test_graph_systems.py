@@ -14,10 +14,10 @@ from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.memory.building import build, find_lag
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.run import meter
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.graph import Carrier

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+
+from tomewise.run import change_run, current_run
 
 GIST_REPEATED = "gist asked for again"
 GIST_REPLACED = "passage in place of its gist"
@@ -25,26 +26,19 @@ REPLY_SKIPPED = "reply skipped"
 PART_SKIPPED = "part of a reply skipped"
 
 _NOTE = re.compile(r"fallback: (.+): (\d+)")
-_COUNTS: ContextVar[Counter[str] | None] = ContextVar("fallbacks", default=None)
 
 
 @contextmanager
 def count_fallbacks() -> Iterator[Counter[str]]:
     """Count the fallbacks inside this context, also those of tasks and threads that start inside it."""
-    outer, counts = _COUNTS.get(), Counter[str]()
-    token = _COUNTS.set(counts)
-    try:
+    counts = Counter[str]()
+    with change_run(fallbacks=(*current_run().fallbacks, counts)):
         yield counts
-    finally:
-        _COUNTS.reset(token)
-        if outer is not None:
-            outer.update(counts)
 
 
 def record_fallback(kind: str) -> None:
-    """Count one fallback if a `count_fallbacks` is open."""
-    counts = _COUNTS.get()
-    if counts is not None:
+    """Count one fallback in every `count_fallbacks` that is open."""
+    for counts in current_run().fallbacks:
         counts[kind] += 1
 
 

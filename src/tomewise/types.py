@@ -475,7 +475,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that plays typed roles. The meters around a call (`language.usage`) record its cost."""
+    """A model that plays typed roles. The meters around a call (`run.meter`) record its cost."""
 
     @property
     def name(self) -> str: ...

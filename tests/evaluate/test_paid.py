@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from tomewise.evaluate import digests
-from tomewise.evaluate.paid import PaidOnce, count_reused
+from tomewise.evaluate.paid import PaidOnce
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter, report_call
+from tomewise.language.usage import report_call
+from tomewise.run import meter
 from tomewise.store.sqlite.store import SqliteStore
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
@@ -101,14 +102,14 @@ def calls(tmp_path):
 async def test_a_stored_reply_is_charged_as_if_paid_again(calls):
     model = TwoCallModel()
     for number in range(2):
-        with meter() as used, count_reused() as reused:
+        with meter() as used:
             paying = PaidOnce(model, Prompts(), calls)  # only the file survives
             reply = await paying.ask(GIST, GistIn(text="t"))
         total = used.usage().total
         assert reply.memory == "m"
         assert (total.calls, total.input_tokens, total.output_tokens, total.cost) == (2, 20, 10, 1.0)
         assert (total.cached_tokens, total.reasoning_tokens) == (8, 6)
-        assert reused.asks == number
+        assert used.reused == number
     assert model.asks == 1
     assert used.usage().depth == 2  # one call after the other, as the first time
 

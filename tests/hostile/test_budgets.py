@@ -16,8 +16,9 @@ from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.usage import Request, announce_request, meter
+from tomewise.language.usage import announce_request
 from tomewise.memory.ask_each import ask_each
+from tomewise.run import Request, meter
 from tomewise.types import Spent
 
 GOOD = reply_with('{"cue": "Mara hid it."}')  # 100 tokens in and 20 out

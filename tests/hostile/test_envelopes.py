@@ -17,8 +17,8 @@ from tomewise.language import provider, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
 from tomewise.language.transport import BoundedClient
-from tomewise.language.usage import meter
 from tomewise.memory.ask_each import ask_each
+from tomewise.run import meter
 from tomewise.types import Role
 
 RETRIES = 2

@@ -25,7 +25,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.provider import classify_error
 from tomewise.language.retry import Backoff
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import meter
+from tomewise.run import meter
 from tomewise.tome.reports import usage_json
 from tomewise.types import LanguageModel
 

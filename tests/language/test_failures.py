@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable, UsageError
-from tomewise.language.failures import StopAtFailures, check_max_failures, watch_failures
+from tomewise.language.failures import StopAtFailures, check_max_failures
 from tomewise.language.roles import FUSE, FuseIn
 from tomewise.language.scripted import ScriptedModel
+from tomewise.run import open_run
 
 GIVEN = FuseIn(question="Who?", cues=[])
 GOOD = {"cue": "x"}
@@ -29,7 +30,7 @@ async def ask(model: StopAtFailures) -> Exception | None:
 
 async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cost_and_kept() -> None:
     model = make_model(GOOD, GOOD, *(BadReply(f"no JSON in reply {number}") for number in range(3)))
-    with watch_failures():
+    with open_run():
         errors = [await ask(model) for _ in range(5)]
     assert [type(error) for error in errors] == [type(None), type(None), BadReply, BadReply, KeepsFailing]
     assert isinstance(errors[-1], ModelUnavailable), "every further call would fail too"
@@ -44,7 +45,7 @@ async def test_failures_with_no_reply_between_them_end_the_work_with_what_it_cos
 async def test_a_reply_between_failures_begins_the_count_anew_in_order_of_ending() -> None:
     bad = BadReply("no")
     model = make_model(bad, bad, GOOD, bad, bad, GOOD, bad)
-    with watch_failures():
+    with open_run():
         errors = [await ask(model) for _ in range(7)]
     assert KeepsFailing not in map(type, errors)
 
@@ -70,7 +71,7 @@ class Slow(ScriptedModel):
 
 async def test_a_reply_counts_when_it_ends_and_not_when_it_is_asked_for() -> None:
     model = StopAtFailures(Slow(), 3)
-    with watch_failures():
+    with open_run():
         asked = [model.ask(FUSE, FuseIn(question=str(number), cues=[])) for number in range(3)]
         await asyncio.gather(*asked, return_exceptions=True)
         late = await asyncio.gather(
@@ -82,7 +83,7 @@ async def test_a_reply_counts_when_it_ends_and_not_when_it_is_asked_for() -> Non
 @pytest.mark.parametrize("error", [ModelUnavailable("gone"), BudgetExceeded("used up")])
 async def test_what_ends_the_work_anyway_stays_as_it_is(error: ModelError) -> None:
     model = make_model(error, most=1)
-    with watch_failures(), pytest.raises(type(error), match=str(error)) as raised:
+    with open_run(), pytest.raises(type(error), match=str(error)) as raised:
         await model.ask(FUSE, GIVEN)
     assert type(raised.value) is type(error)
 
@@ -90,7 +91,7 @@ async def test_what_ends_the_work_anyway_stays_as_it_is(error: ModelError) -> No
 async def test_each_piece_of_work_counts_for_itself_and_nothing_outside_of_one() -> None:
     model = make_model(*[BadReply("no")] * 6, most=3)
     for _ in range(2):
-        with watch_failures():
+        with open_run():
             assert [type(await ask(model)) for _ in range(2)] == [BadReply] * 2
     assert [type(await ask(model)) for _ in range(2)] == [BadReply] * 2
 

@@ -11,8 +11,9 @@ from tests.patience import SOON
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
-from tomewise.language.places import Places, use_own_queue
+from tomewise.language.places import Places
 from tomewise.language.scripted import ScriptedModel
+from tomewise.run import change_run
 
 
 async def take_place(places: Places, name: str, order: list[str]) -> None:
@@ -24,11 +25,11 @@ async def take_place(places: Places, name: str, order: list[str]) -> None:
 async def test_the_shortest_queue_goes_first_and_each_keeps_its_order() -> None:
     places, order = Places(1), list[str]()
     async with asyncio.TaskGroup() as group:
-        with use_own_queue():
+        with change_run(queue=object()):
             for number in range(6):
                 group.create_task(take_place(places, f"a{number}", order))
         await asyncio.sleep(0)
-        with use_own_queue():
+        with change_run(queue=object()):
             for number in range(2):
                 group.create_task(take_place(places, f"b{number}", order))
     assert order == ["a0", "a1", "b0", "b1", "a2", "a3", "a4", "a5"]
@@ -71,7 +72,7 @@ async def test_never_more_than_the_limit_and_nobody_is_forgotten(seed: int) -> N
 
     tasks = []
     for _ in range(40):
-        with use_own_queue():
+        with change_run(queue=object()):
             tasks.append(asyncio.create_task(enter()))
         if dice.random() < 0.4:
             await asyncio.sleep(0)

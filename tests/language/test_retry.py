@@ -3,7 +3,7 @@ import pytest
 from tomewise.errors import ModelUnavailable
 from tomewise.events import Waiting
 from tomewise.language.retry import Backoff, PassingFailure, retry
-from tomewise.language.waits import watch_waits
+from tomewise.run import change_run
 
 
 def test_waits_double_vary_and_end_at_the_longest() -> None:
@@ -69,7 +69,7 @@ async def test_a_wait_that_the_server_asks_for_is_told_with_its_reason(caplog: p
         return attempt
 
     for retry_after in (3600.0, None):
-        with caplog.at_level("INFO", "tomewise"), watch_waits(waits.append), pytest.raises(PassingFailure):
+        with caplog.at_level("INFO", "tomewise"), change_run(on_wait=waits.append), pytest.raises(PassingFailure):
             await retry(fail_with(retry_after), Backoff(retries=1, first=0.1, longest=9.0), sleep)
     (wait,) = waits
     assert (wait.seconds, wait.asked) == (9.0, 3600.0)

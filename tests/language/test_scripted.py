@@ -5,7 +5,7 @@ import pytest
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.language import roles
 from tomewise.language.scripted import Call, ScriptedModel
-from tomewise.language.usage import meter
+from tomewise.run import meter
 from tomewise.types import LanguageModel
 
 GIVEN = roles.ProbeIn(question="Who hid the letter?")

@@ -27,9 +27,8 @@ from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailab
 from tomewise.language import roles, transport
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
-from tomewise.language.listening import listen
 from tomewise.language.retry import Backoff
-from tomewise.language.usage import meter
+from tomewise.run import change_run, meter
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])
 CUE = "Mara hid it in the café 😀."
@@ -81,7 +80,7 @@ async def chat_model(server: OpenAIServer, *behaviours: Behaviour, **options: An
 
 
 async def ask(model: Any, ear: Ear) -> roles.CueOut:
-    with listen(roles.FUSE, ear):
+    with change_run(listener=("fuse", ear)):
         return await model.ask(roles.FUSE, GIVEN)
 
 
@@ -102,7 +101,7 @@ async def test_a_reply_is_heard_however_the_network_cuts_it(server: OpenAIServer
 
 async def test_nobody_listens_so_nothing_streams(server: OpenAIServer) -> None:
     async with chat_model(server, reply_with(REPLY)) as model:
-        with listen(roles.ANSWER, Ear()):
+        with change_run(listener=("answer", Ear())):
             await model.ask(roles.FUSE, GIVEN)
     assert server.requests[0]["stream"] is False
 

@@ -11,7 +11,8 @@ from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.recording import Exchange, Recorded
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter, report_call
+from tomewise.language.usage import report_call
+from tomewise.run import meter
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])

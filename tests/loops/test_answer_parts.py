@@ -11,11 +11,11 @@ import pytest
 from tests.loops.doubles import converse, make_desk
 
 from tomewise.errors import BadReply
-from tomewise.language.listening import find_listener
 from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.answer_parts import answer_whole, ask_answer, send_parts, show_only_full
 from tomewise.loops.answering import make_answer_input
 from tomewise.loops.escalate import Escalate, Way
+from tomewise.run import current_run
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Event, Question
 
@@ -36,7 +36,7 @@ class StreamingModel(ScriptedModel):
         self._texts = texts
 
     async def ask(self, role: Any, given: Any) -> Any:
-        listener = find_listener(role)
+        listener = current_run().find_listener(role)
         try:
             reply = await super().ask(role, given)
             texts = self._texts or [reply.model_dump_json()]

@@ -12,7 +12,6 @@ from tests.loops.doubles import make_desk
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter
 from tomewise.loops.consolidation import Consolidation, NoConsolidation
 from tomewise.loops.context import HISTORY
 from tomewise.loops.evidence import make_token_counter
@@ -20,6 +19,7 @@ from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
+from tomewise.run import meter
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
 from tomewise.types import Answer, Event, Evidence, Question, Scope

@@ -14,13 +14,12 @@ from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter
-from tomewise.language.waits import tell_wait
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
+from tomewise.run import current_run, meter, open_run
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
@@ -263,7 +262,7 @@ async def test_failures_of_layers_side_by_side_count_together(store):
     model = ScriptedModel({name: lambda _: BadReply("no") for name in ("gist", "extract_facts")})
     bounded = StopAtFailures(model, 5)
     layers = [GistsLayer(store, bounded), GraphLayer(store, bounded, EMBEDDER)]
-    with pytest.raises(KeepsFailing, match="5 calls of scripted failed"):
+    with open_run(), pytest.raises(KeepsFailing, match="5 calls of scripted failed"):
         await build(layers, store, quiet)
     assert len({call.role for call in model.calls}) == 2, "there are only three passages, so one layer has too few"
 
@@ -271,7 +270,7 @@ async def test_failures_of_layers_side_by_side_count_together(store):
 async def test_a_wait_that_a_server_asks_for_is_reported_with_its_reason(store):
     class Busy(ScriptedModel):
         async def ask(self, role, given):
-            tell_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
+            current_run().on_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
             return await super().ask(role, given)
 
     reports: list[Progress] = []

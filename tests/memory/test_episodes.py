@@ -14,9 +14,9 @@ from tests import stories
 
 from tomewise.errors import BadReply, UsageError
 from tomewise.language.roles import SummaryIn
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
+from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer

@@ -13,9 +13,9 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import GIST, GistIn
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
+from tomewise.run import meter
 from tomewise.store.sqlite.schema import calls as stored
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document

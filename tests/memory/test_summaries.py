@@ -12,9 +12,9 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.summaries import SummariesLayer
+from tomewise.run import meter
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress

@@ -17,12 +17,12 @@ from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import EXTRACT_FACTS, GIST, ExtractIn, GistIn, PassageIn
 from tomewise.language.together import Batch, ask_together, make_batch, make_batch_role
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.neighbours import group_neighbours
 from tomewise.memory.renewal import take_back
+from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tomewise.evaluate.paid import count_reused
 from tomewise.evaluate.usages import as_usage, sum_usages
-from tomewise.language.usage import meter
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.memory.imports.takes_extractions import TakesExtractions
 from tomewise.memory.neighbours import describe_sizes
+from tomewise.run import open_run
 from tomewise.store.records import PASSAGES
 from tomewise.types import Layer, LayerReport, Report
 
@@ -75,9 +74,9 @@ def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
 async def _build(store: Store, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report) -> None:
     if not await asyncio.to_thread(find_changes, layer, store, layers):
         return
-    with meter() as used, count_reused() as reused:
+    with open_run() as used:
         await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)
-    await asyncio.to_thread(_add_cost, store, layer, as_usage(used, reused))
+    await asyncio.to_thread(_add_cost, store, layer, as_usage(used))
 
 
 def _provide(store: Store, openie: Path, report: Report) -> Provide:

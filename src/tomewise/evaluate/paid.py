@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import ValidationError
@@ -16,7 +13,9 @@ from pydantic import ValidationError
 from tomewise.evaluate.digests import code_digest, digest_of
 from tomewise.language.cached import Cached, CallCache
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import Clock, ModelCall, meter, report_call
+from tomewise.language.usage import report_call
+from tomewise.meter import Clock, ModelCall
+from tomewise.run import current_run, meter
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -25,27 +24,6 @@ if TYPE_CHECKING:
 EXTRACTIVE = "extractive"  # the model that is part of this package
 _Paid: TypeAlias = tuple[dict[str, Any], ...]
 _COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
-
-
-@dataclass(slots=True)
-class Reused:
-    """The number of asks that a stored reply answered."""
-
-    asks: int = 0
-
-
-_reused: ContextVar[Reused | None] = ContextVar("tomewise_reused", default=None)
-
-
-@contextmanager
-def count_reused() -> Iterator[Reused]:
-    """Count the asks inside that a stored reply answers."""
-    reused = Reused()
-    token = _reused.set(reused)
-    try:
-        yield reused
-    finally:
-        _reused.reset(token)
 
 
 class PaidOnce(Cached):
@@ -77,8 +55,8 @@ class PaidOnce(Cached):
         if not used.calls:  # the reply is stored, or another task is asking for it now
             await asyncio.sleep(0)  # lets concurrent asks start first, so that the meters see them as concurrent
             self._charge(role.name, self._paid.get(self.key(role, given), ()), started)
-            if (reused := _reused.get()) is not None:
-                reused.asks += 1
+            for each_meter in current_run().meters:
+                each_meter.reused += 1
         return reply
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:

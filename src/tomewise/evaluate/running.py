@@ -21,7 +21,7 @@ from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Memory, open_memory
-from tomewise.evaluate.paid import PaidOnce, count_reused
+from tomewise.evaluate.paid import PaidOnce
 from tomewise.evaluate.replay import remember_question, replay
 from tomewise.evaluate.results import Results, describe, journal_of, read_results, systems_before, write_about
 from tomewise.evaluate.rows import Row, as_record, fields_of, judgement_record, latest_rows
@@ -29,8 +29,8 @@ from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import meter
-from tomewise.systems.answer import answer_question
+from tomewise.run import meter, open_run
+from tomewise.systems.answer import answer_in_run
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Variant
 from tomewise.tome.open_store import open_store
@@ -260,10 +260,10 @@ class _Run:
         system = memory.systems[task.variant.name]
         if isinstance(system, ModelError):
             return replace(row, error=_reason(system))
-        with remember_question(), meter() as used, count_reused() as reused:
+        with remember_question(), open_run() as used:
 
             def read_usage() -> dict[str, Any]:
-                return as_usage(used, reused)
+                return as_usage(used)
 
             try:
                 fields = await self._answer_and_rank(system, task.item, memory, read_usage)
@@ -288,7 +288,7 @@ class _Run:
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answer_question(system, replace(item.question, force=True))
+                answer = await answer_in_run(system, replace(item.question, force=True))
             fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tomewise.evaluate.paid import Reused
-from tomewise.language.usage import Meter
+from tomewise.meter import Meter
 from tomewise.tome.reports import usage_json
 
 COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 TIMED = ("model_seconds", "own_seconds")
 
 
-def as_usage(used: Meter, reused: Reused) -> dict[str, Any]:
+def as_usage(used: Meter) -> dict[str, Any]:
     """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
-    return {**usage_json(used.usage()), "reused": reused.asks}
+    return {**usage_json(used.usage()), "reused": used.reused}
 
 
 def sum_usages(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

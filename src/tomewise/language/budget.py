@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from tomewise.errors import BudgetExceeded
 from tomewise.language.forwarding import Forwarding
-from tomewise.language.usage import Request, meter, require_permit
+from tomewise.run import Request, change_run, current_run, meter
 from tomewise.types import LanguageModel, Spent
 
 if TYPE_CHECKING:
@@ -75,7 +72,7 @@ class Budget:
         if excess := self._find_excess(_Amount(calls=1, tokens=1), self._sum_spent()):
             raise BudgetExceeded(excess)
         permit = _Ask(self)
-        with meter() as seen, require_permit(permit):
+        with meter() as seen, change_run(permits=(*current_run().permits, permit)):
             try:
                 return await model.ask(role, given)
             finally:
@@ -177,25 +174,12 @@ class Budgeted(Forwarding):
         return await self._budget.ask(self._model, role, given)
 
 
-_budget: ContextVar[Budget | None] = ContextVar("tomewise_budget", default=None)
-
-
-@contextmanager
-def spend_within(budget: Budget) -> Iterator[None]:
-    """Let the asks of one piece of work, such as a question, spend from this budget; also of tasks started inside."""
-    token = _budget.set(budget)
-    try:
-        yield
-    finally:
-        _budget.reset(token)
-
-
 class BudgetPerWork(Forwarding):
-    """Asks within the budget that `spend_within` sets, and without a limit outside of it. Put it inside `Cached`."""
+    """Asks within the budget of the run, and without a limit where it has none. Put it inside `Cached`."""
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model. Raises `BudgetExceeded` before a request that would exceed a limit."""
-        budget = _budget.get()
+        budget = current_run().budget
         return await (budget.ask(self._model, role, given) if budget else self._model.ask(role, given))
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -17,6 +14,7 @@ from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
 from tomewise.language.together import Batch
+from tomewise.run import current_run
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -39,23 +37,6 @@ class CallCache(Protocol):
     async def drop(self, key: str) -> None: ...
 
 
-_since: ContextVar[str] = ContextVar("tomewise_since", default="")
-
-
-@contextmanager
-def ask_anew(since: str) -> Iterator[None]:
-    """Make `Cached` ask the model again inside this context, and in the tasks that are started there.
-
-    `Cached` then uses only replies kept with the mark `since`. It replaces earlier replies, and drops the earlier
-    reply if the model fails. An empty mark changes nothing.
-    """
-    token = _since.set(since)
-    try:
-        yield
-    finally:
-        _since.reset(token)
-
-
 class Cached(Forwarding):
     """Asks the model only if the cache does not hold the reply. Equal asks that run at the same time share one call.
 
@@ -63,6 +44,9 @@ class Cached(Forwarding):
     output's schema: if one of these changes, the model is asked again. Only outputs that fit their type and that the
     role accepts are kept. If a kept reply no longer fits, the model is asked again. A reply from the cache is reported
     to no meter.
+
+    In a run with a `fresh_mark`, only replies kept with this mark are used. A new reply replaces the earlier one, which
+    is dropped if the model fails.
 
     A model that draws its replies at random (`Sampling`) is always asked. If another process is writing the store for
     so long that a reply cannot be kept, the reply is used all the same, with a warning.
@@ -95,7 +79,7 @@ class Cached(Forwarding):
             return await self._model.ask(role, given)
         key = self.key(role, given)
         loop = asyncio.get_running_loop()
-        running_ask = (loop, key, _since.get())
+        running_ask = (loop, key, current_run().fresh_mark)
         while (equal_ask := self._running.get(running_ask)) is not None:
             await asyncio.wait([equal_ask])
             if not equal_ask.cancelled():  # if it was cancelled, this ask goes to the model itself
@@ -127,8 +111,8 @@ class Cached(Forwarding):
             await self._keep(self.key(role, given), role, output)
 
     async def drop(self, role: Role[In, Out], given: In) -> None:
-        """After an ask that failed: drop the earlier output inside `ask_anew`, so that no later build returns it."""
-        if _since.get():
+        """After an ask that failed with a `fresh_mark`: drop the earlier output, so that no later run uses it."""
+        if current_run().fresh_mark:
             await self._calls.drop(self.key(role, given))
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
@@ -138,14 +122,14 @@ class Cached(Forwarding):
         try:
             output = role.accept(given, await self._model.ask(role, given))
         except ModelError:
-            if _since.get():
+            if current_run().fresh_mark:
                 await self._calls.drop(key)
             raise
         await self._keep(key, role, output)
         return output
 
     async def _recall(self, key: str, role: Role[In, Out], given: In) -> Out | None:
-        reply = await self._calls.get(key, since=_since.get())
+        reply = await self._calls.get(key, since=current_run().fresh_mark)
         if reply is None:
             return None
         try:
@@ -156,6 +140,6 @@ class Cached(Forwarding):
     async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
         reply, model = output.model_dump_json(), self.name_for(role)
         try:
-            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=_since.get())
+            await self._calls.keep(key, role=role.name, model=model, reply=reply, since=current_run().fresh_mark)
         except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache
             warnings.warn(f"a reply of the model was not kept: {error}", stacklevel=3)

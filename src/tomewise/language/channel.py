@@ -17,7 +17,8 @@ from tomewise.language.places import Places
 from tomewise.language.price import find_price
 from tomewise.language.provider import ChargedReply, ChatRequest, Connection
 from tomewise.language.retry import Backoff, Failure, PassingFailure, retry
-from tomewise.language.usage import Bill, Request, announce_request, estimate_tokens
+from tomewise.language.usage import Bill, announce_request, estimate_tokens
+from tomewise.run import Request
 from tomewise.types import Spent
 
 

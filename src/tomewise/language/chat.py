@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary
 from tomewise.credentials import know_credentials
 from tomewise.errors import BadReply
 from tomewise.language.fences import fence
-from tomewise.language.listening import find_listener
 from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
-from tomewise.language.repairs import count_repair
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import Bill, Clock, estimate_tokens, report_call
+from tomewise.language.usage import Bill, estimate_tokens, report_call
+from tomewise.meter import Clock
+from tomewise.run import current_run
 from tomewise.types import Spent
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ChatModel:
     to others, the request is at fault, not the model: it raises `ModelError`. If there were no other requests, a short
     test request finds out. Meters and budgets count every request that is sent as one call.
 
-    A reply is streamed only if somebody listens to it (`language.listening`). If the server rejects such a request, a
+    A reply is streamed only if somebody listens to it (`Run.listener`). If the server rejects such a request, a
     plain one follows.
     """
 
@@ -130,7 +130,8 @@ class ChatModel:
                 f"{self.name} gave no usable reply for {role.name!r}, also not after one repair: {error}.{cut_off} "
                 f"It replied {start!r}; try a more capable model"
             ) from problem
-        count_repair()
+        for used in current_run().meters:
+            used.repaired += 1
         return output
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
@@ -140,7 +141,7 @@ class ChatModel:
         channel = self._channel()
         started = self._clock()
         rules = RULES + schema_text(role.output)
-        request = ChatRequest(rules, turns, role.output, bound, self._temperature, find_listener(role))
+        request = ChatRequest(rules, turns, role.output, bound, self._temperature, current_run().find_listener(role))
         bill = Bill(Spent())
         try:
             return (await channel.request(request, bill, ahead=ahead)).reply

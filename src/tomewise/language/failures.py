@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tomewise.errors import BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable, UsageError
 from tomewise.language.forwarding import Forwarding
-from tomewise.language.usage import Meter, meter
+from tomewise.run import Outcomes, current_run
 
 if TYPE_CHECKING:
     from tomewise.types import In, LanguageModel, Out, Role
 
 MOST_FAILURES = 20
-
-
-@dataclass(slots=True)
-class _Work:
-    """One piece of work: what it spent, its replies, and its failures since the last reply, in order of ending."""
-
-    used: Meter
-    replies: int = 0
-    failures: int = 0
-
-
-_work: ContextVar[_Work | None] = ContextVar("tomewise_failures", default=None)
-
-
-@contextmanager
-def watch_failures() -> Iterator[None]:
-    """Count the failures of all asks inside this context as one piece of work, also from tasks started inside."""
-    with meter() as used:
-        token = _work.set(_Work(used))
-        try:
-            yield
-        finally:
-            _work.reset(token)
 
 
 def check_max_failures(most: int) -> None:
@@ -48,7 +21,7 @@ def check_max_failures(most: int) -> None:
 
 
 class StopAtFailures(Forwarding):
-    """Raises `KeepsFailing` when `most` asks of a piece of work (`watch_failures`) failed with no reply between them.
+    """Raises `KeepsFailing` when `most` asks of a run (`open_run`) failed with no reply between them.
 
     An ask counts once, with all its retries and its repair, when it ends. Put this inside `Cached`: a reply that was
     kept says nothing about the model.
@@ -60,28 +33,28 @@ class StopAtFailures(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model. Raises `KeepsFailing` too."""
-        work = _work.get()
+        outcomes = current_run().outcomes
         try:
             output = await self._model.ask(role, given)
         except (ModelUnavailable, BudgetExceeded):
             raise
         except ModelError as error:
-            if work is not None:
-                work.failures += 1
-                if work.failures >= self._most:
-                    raise KeepsFailing(self._explain(work, error)) from error
+            if outcomes is not None:
+                outcomes.failures += 1
+                if outcomes.failures >= self._most:
+                    raise KeepsFailing(self._explain(outcomes, error)) from error
             raise
-        if work is not None:
-            work.replies += 1
-            work.failures = 0
+        if outcomes is not None:
+            outcomes.replies += 1
+            outcomes.failures = 0
         return output
 
-    def _explain(self, work: _Work, last: ModelError) -> str:
-        spent = work.used.total
+    def _explain(self, outcomes: Outcomes, last: ModelError) -> str:
+        spent = outcomes.used.total
         price = "at an unknown price" if spent.cost is None else f"for {spent.cost:.4f} dollars"
         return (
-            f"{work.failures} calls of {self.name} failed with no reply between them, so this was stopped. The last "
-            f"reason: {last}. Kept: {work.replies} replies, for which the next try does not ask again. Spent: "
+            f"{outcomes.failures} calls of {self.name} failed with no reply between them, so this was stopped. The "
+            f"last reason: {last}. Kept: {outcomes.replies} replies, for which the next try does not ask again. Spent: "
             f"{spent.calls} requests and {spent.input_tokens + spent.output_tokens} tokens {price}. "
             "Mend the cause or name another model, then try again; max_failures sets how many failures are too many"
         )

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from tomewise.errors import UsageError
-
-_queue: ContextVar[object] = ContextVar("tomewise_queue", default=None)
-
-
-@contextmanager
-def use_own_queue() -> Iterator[None]:
-    """Calls from inside this context wait in their own queue, also calls from tasks started inside."""
-    token = _queue.set(object())
-    try:
-        yield
-    finally:
-        _queue.reset(token)
+from tomewise.run import current_run
 
 
 class Places:
     """At most `limit` calls at a time: `async with places`. The shortest queue is served first, each in its order.
 
-    A repair goes `ahead` of its queue: otherwise all first calls of a layer would be paid before a failure ends.
+    A call waits in the `queue` of its run. A repair goes `ahead` there: otherwise all first calls of a layer would be
+    paid before a failure ends.
 
     Some layers make few calls at a time, since each call waits for an earlier one. Such a layer need not wait behind
     the thousand calls of another layer, and the other layer ends no later. Raises UsageError for a limit below 1: every
@@ -59,7 +48,7 @@ class Places:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        turns = self._waiting.setdefault(_queue.get(), deque())
+        turns = self._waiting.setdefault(current_run().queue, deque())
         if ahead:
             turns.appendleft(turn)
         else:

@@ -37,12 +37,12 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from tomewise.errors import MissingDependency, ModelError, ModelUnavailable, Refused, UsageError
-from tomewise.language.listening import Listener
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
 from tomewise.language.retry import Failure, PassingFailure
 from tomewise.language.spec import EXAMPLES, OPENAI_PROTOCOL, PROVIDERS, ModelSpec
 from tomewise.language.transport import LONGEST_BODY, BoundedClient, NotAReply, ResponseTooLong
 from tomewise.names import suggest
+from tomewise.run import Listener
 
 E = TypeVar("E", bound=Exception)
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from tomewise.language.forwarding import Forwarding
-from tomewise.language.usage import Clock
+from tomewise.meter import Clock
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, ModelError
 from tomewise.language.places import Places
-from tomewise.language.usage import Bill, Clock, Request, announce_request, estimate_tokens, report_call
+from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
+from tomewise.meter import Clock
+from tomewise.run import Request
 from tomewise.types import Spent
 
 if TYPE_CHECKING:

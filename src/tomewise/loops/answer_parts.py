@@ -11,48 +11,33 @@ parts together are the text of the answer, or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
 
 from tomewise.events import AnswerPart
-from tomewise.language.listening import listen
 from tomewise.language.partial import PartialReply
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.language.roles.answering import may_become_failure
+from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
 
-T = TypeVar("T")
 Emit: TypeAlias = Callable[[Event], None]
-
-_emit: ContextVar[Emit | None] = ContextVar("tomewise_emit_parts", default=None)
-_whole: ContextVar[bool] = ContextVar("tomewise_whole", default=False)
-_only_full: ContextVar[bool] = ContextVar("tomewise_only_full", default=False)
 
 
 def send_parts(emit: Emit | None) -> AbstractContextManager[None]:
     """Send the parts of answers that are written inside to `emit`; to nobody for None."""
-    return _set(_emit, emit)
+    return change_run(on_part=emit)
 
 
 def answer_whole() -> AbstractContextManager[None]:
     """Let answers inside come whole, for callers who show no parts: then nothing is asked of a server to stream."""
-    return _set(_whole, True)
+    return change_run(whole_answers=True)
 
 
 def show_only_full() -> AbstractContextManager[None]:
     """Show only parts of answers that the evidence supports in full, since after any other the search goes on."""
-    return _set(_only_full, True)
-
-
-@contextmanager
-def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
+    return change_run(only_full=True)
 
 
 async def ask_answer(model: LanguageModel, given: AnswerIn, *, final: bool = True) -> AnswerOut:
@@ -60,12 +45,12 @@ async def ask_answer(model: LanguageModel, given: AnswerIn, *, final: bool = Tru
 
     A question with options is answered in a word, and by the option and not by what the model writes, so it has none.
     """
-    emit = _emit.get()
-    if emit is None or _whole.get() or not final or given.options:
+    run = current_run()
+    if run.on_part is None or run.whole_answers or not final or given.options:
         return await model.ask(ANSWER, given)
-    parts = _AnswerParts(emit, given.may_decline, only_full=_only_full.get())
+    parts = _AnswerParts(run.on_part, given.may_decline, only_full=run.only_full)
     try:
-        with listen(ANSWER, parts):
+        with change_run(listener=(ANSWER.name, parts)):
             reply = await model.ask(ANSWER, given)
     except Exception:
         parts.settle("")

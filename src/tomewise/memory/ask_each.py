@@ -8,9 +8,8 @@ from typing import Generic, TypeVar
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
-from tomewise.language.places import use_own_queue
-from tomewise.language.repairs import count_refusal
 from tomewise.language.together import catch_failure
+from tomewise.run import change_run, current_run
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
 _MOST_AT_ONCE = 1024  # more than any provider serves at a time, and few enough to hold their prompts in memory
@@ -74,12 +73,12 @@ async def run_groups(
             return
         finally:
             free_slots.release()
-        for _ in filter(lambda result: isinstance(result, BadReply | Refused), found):
-            count_refusal()
+        for used in current_run().meters:
+            used.refused += sum(isinstance(result, BadReply | Refused) for result in found)
         results.update(zip(keys, found, strict=True))
         report(Progress(label=label, done=len(results), total=len(inputs)))
 
-    with use_own_queue():
+    with change_run(queue=object()):
         async with side_by_side() as tasks:
             for number, keys in enumerate(groups):
                 await free_slots.acquire()

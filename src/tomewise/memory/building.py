@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,9 @@ from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
-from tomewise.language.cached import ask_anew
-from tomewise.language.failures import watch_failures
-from tomewise.language.repairs import collect_repairs
-from tomewise.language.waits import watch_waits
 from tomewise.memory.needs import find_node_layers, find_providers
 from tomewise.memory.steps import watch_steps
+from tomewise.run import change_run, meter
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
@@ -36,8 +33,8 @@ async def build(
     that this layer needs are built.
     A layer may state the `extra` of Tomewise that it needs; MissingDependency is raised before any layer begins.
     Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
-    running layers still end by themselves, so that no reply that was paid for is lost. Failures of all layers count
-    together for KeepsFailing.
+    running layers still end by themselves, so that no reply that was paid for is lost. Inside `open_run`,
+    failures of all layers count together for KeepsFailing.
     """
     order = _sort_layers(layers)
     _require_extras(layers)
@@ -63,7 +60,7 @@ async def build(
         await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
-    with watch_steps(report), watch_failures(), watch_waits(partial(_report_wait, report)):
+    with watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
         async with side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
@@ -117,12 +114,13 @@ def _report_wait(report: Report, wait: Waiting) -> None:
 
 async def _update(layer: Layer, change: Change, store: Store, report: Report, mark: str) -> LayerReport:
     """Update a layer and count its repaired replies; a `mark` makes it ask again instead of using the cache."""
-    with collect_repairs() as mended, ask_anew(mark):
+    with meter() as used, change_run(fresh_mark=mark):
         try:
             return await layer.update(change, report)
         finally:
-            if mended:
-                await run_in_thread(_count_replies, store, layer.name, asdict(mended))
+            if used.repaired or used.refused:
+                counts = {"repaired": used.repaired, "refused": used.refused}
+                await run_in_thread(_count_replies, store, layer.name, counts)
 
 
 def _count_replies(store: Store, layer: str, counts: Mapping[str, int]) -> None:

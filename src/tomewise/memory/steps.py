@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from threading import get_ident
 from typing import TypeVar
 
+from tomewise.run import change_run, current_run
 from tomewise.types import Progress, Report
 
 _AT_ONCE = 64  # inputs whose tokens are counted before the event loop has a turn: some 10 ms
 T = TypeVar("T")
-
-_tell: ContextVar[Report | None] = ContextVar("tomewise_steps", default=None)
 
 
 @contextmanager
@@ -28,17 +26,13 @@ def watch_steps(report: Report) -> Iterator[None]:
         else:
             loop.call_soon_threadsafe(report, progress)
 
-    token = _tell.set(tell)
-    try:
+    with change_run(on_progress=tell):
         yield
-    finally:
-        _tell.reset(token)
 
 
 def report_step(label: str, done: int, total: int) -> None:
     """Report this to who watches, if somebody does."""
-    if (tell := _tell.get()) is not None:
-        tell(Progress(label=label, done=done, total=total))
+    current_run().on_progress(Progress(label=label, done=done, total=total))
 
 
 async def sum_tokens(inputs: Sequence[T], reckon: Callable[[T], int]) -> int:

@@ -14,9 +14,10 @@ from threading import Lock
 from typing import Any
 
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
-from tomewise.language.budget import Budget, spend_within
+from tomewise.language.budget import Budget
 from tomewise.language.forwarding import Lent
 from tomewise.names import suggest
+from tomewise.run import change_run
 from tomewise.server.options import Bounds
 from tomewise.server.readiness import Readiness
 from tomewise.settings import Settings
@@ -179,7 +180,7 @@ class Library:
         """A budget for one question or job. What it has spent counts in `spent`."""
         budget = Budget(name=self.model_name, calls=bounds.calls, tokens=bounds.tokens, money=bounds.cost)
         try:
-            with spend_within(budget):
+            with change_run(budget=budget):
                 yield budget
         finally:
             self.spent += budget.spent

@@ -129,7 +129,7 @@ class Write(Protocol):
         ...
 
     def mark_again(self, layer: str, mark: str) -> None:
-        """Mark a layer: until its next build succeeds, its calls are repeated (see `language.cached.ask_anew`)."""
+        """Mark a layer: until its next build succeeds, its calls are repeated (see `Run.fresh_mark`)."""
         ...
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:

@@ -8,10 +8,8 @@ from dataclasses import replace
 from tomewise.errors import UsageError
 from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
-from tomewise.language.failures import watch_failures
-from tomewise.language.usage import meter
-from tomewise.language.waits import watch_waits
 from tomewise.loops.answer_parts import send_parts
+from tomewise.run import change_run, open_run
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.memory import MemoryLoop, WorkingMemory
@@ -31,6 +29,15 @@ async def answer_question(
     If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
     layers are up to date: for callers who ask many questions of one system. Raises ModelError.
     """
+    with open_run() as used:
+        answer = await answer_in_run(system, question, on_event, memory)
+        return replace(answer, usage=used.usage())
+
+
+async def answer_in_run(
+    system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
+) -> Answer:
+    """As `answer_question`, for callers who opened the run of the question: they know its usage."""
     events: list[Event] = []
 
     def record(event: Event) -> None:
@@ -38,13 +45,7 @@ async def answer_question(
         if on_event:
             on_event(event)
 
-    with (
-        meter() as used,
-        count_fallbacks() as fallbacks,
-        send_parts(on_event),
-        watch_failures(),
-        watch_waits(record),
-    ):
+    with count_fallbacks() as fallbacks, send_parts(on_event), change_run(on_wait=record):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):
@@ -52,7 +53,7 @@ async def answer_question(
                 continue
             if fallbacks:
                 record(Fallbacks(counts=dict(sorted(fallbacks.items()))))
-            return replace(output, events=tuple(events), usage=used.usage())
+            return replace(output, events=tuple(events))
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
 

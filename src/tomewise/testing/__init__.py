@@ -18,7 +18,7 @@ import numpy as np
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError, UsageError
 from tomewise.language.scripted import ScriptedModel
-from tomewise.language.usage import meter
+from tomewise.run import meter
 from tomewise.store.contract import Store
 from tomewise.testing.layers import check_layer, check_state_layer
 from tomewise.testing.stores import (

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from tomewise.language.usage import meter
 from tomewise.memory.building import build
 from tomewise.memory.grounds import find_grounds
+from tomewise.run import meter
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import PASSAGES

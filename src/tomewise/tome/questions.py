@@ -13,14 +13,13 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.language.budget import BudgetPerWork
-from tomewise.language.cached import Cached, ask_anew
+from tomewise.language.cached import Cached
 from tomewise.language.failures import MOST_FAILURES, StopAtFailures
-from tomewise.language.places import use_own_queue
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import meter
 from tomewise.names import suggest
+from tomewise.run import open_run
 from tomewise.store.contract import Store
-from tomewise.systems.answer import OnEvent, answer_question
+from tomewise.systems.answer import OnEvent, answer_in_run
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, Variant
@@ -145,7 +144,7 @@ class Questions:
         question = make_question(question, options=options, instructions=instructions, force=force)
         question = await narrow(question, self._store, **narrowing)
         name, choice = self._choose_system(system, settings)
-        with use_own_queue(), meter() as used, ask_anew(token_hex(8) if fresh else ""):
+        with open_run(queue=object(), fresh_mark=token_hex(8) if fresh else "") as used:
             answer = await self._answer_after(turns, question, await self._systems.prepare(choice), on_event)
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         return replace(answer, trace=await asyncio.to_thread(self._save_trace, question, answer))
@@ -157,7 +156,7 @@ class Questions:
         text, opening = await rephrase(self._kit.model, question.text, turns)
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
-        answer = await answer_question(system, replace(question, text=text), on_event)
+        answer = await answer_in_run(system, replace(question, text=text), on_event)
         return replace(answer, events=(*opening, *answer.events))
 
     def astream(

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
-from tomewise.language.cached import ask_anew
-from tomewise.language.places import use_own_queue
-from tomewise.language.usage import meter
 from tomewise.loops.notebooks import EXTRACTS
-from tomewise.systems.answer import OnEvent, answer_question
+from tomewise.run import open_run
+from tomewise.systems.answer import OnEvent, answer_in_run
 from tomewise.systems.spec import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage
 from tomewise.tome.inputs import make_question
@@ -113,7 +111,7 @@ class Session:
         question = make_question(question, options=options, instructions=instructions, force=force)
         tools = self._tools
         fresh_mark = token_hex(8) if fresh else ""
-        with tools.store.hold_session(self.name), use_own_queue(), meter() as used, ask_anew(fresh_mark):
+        with tools.store.hold_session(self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
             record, variant = await self._begin(question, system, settings, narrowing)
             question = replace(question, within=record.within)
             answer, after = await self._answer(question, record, variant, on_event)
@@ -164,7 +162,7 @@ class Session:
         opening = [resumed, *opening]
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
-        answer = await answer_question(ready, replace(question, text=text), on_event, memory)
+        answer = await answer_in_run(ready, replace(question, text=text), on_event, memory)
         record, later = await asyncio.to_thread(forget_missing, record, memory, tools.store)
         left = memory.shrink(tools.limit) if memory else ()
         turns = (*record.turns, make_turn(question.text, text, answer))

@@ -14,7 +14,6 @@ from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
 from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate
 from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.passages import PassagesLayer
@@ -23,6 +22,7 @@ from tomewise.notebook import show_bars
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import NamedFile, SourceReader
+from tomewise.run import open_run
 from tomewise.settings import Settings, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
@@ -350,7 +350,7 @@ class Tome(Drawings):
     ) -> BuildReport:
         """See `build`."""
         layers = self._layers(system, settings)
-        with self._store.alone("build"), meter() as used, show_bars(on_progress) as report:
+        with self._store.alone("build"), open_run() as used, show_bars(on_progress) as report:
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, layers, Path(extractions), self._store, report)

@@ -24,7 +24,7 @@ from tomewise.language.roles import (
     Shown,
     TurnShown,
 )
-from tomewise.language.usage import meter
+from tomewise.run import meter
 from tomewise.types import LanguageModel, Role
 
 PIECES = st.one_of(

@@ -18,11 +18,11 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.sqlite.schema import calls as stored
 from tomewise.store.sqlite.store import SqliteStore

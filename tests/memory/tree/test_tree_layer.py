@@ -16,10 +16,10 @@ from tomewise.errors import BadReply, BudgetExceeded
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import SummaryIn
-from tomewise.language.usage import meter
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
+from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document

@@ -64,7 +64,7 @@ class BuildRecords:
         self._put_build(layer, {**record, "replies": dict(sorted(total.items()))})
 
     def mark_again(self, layer: str, mark: str) -> None:
-        """Mark a layer: until its next build succeeds, its calls are repeated (see `language.cached.ask_anew`)."""
+        """Mark a layer: until its next build succeeds, its calls are repeated (see `Run.fresh_mark`)."""
         self._put_build(layer, {**self._build(layer), "again": mark})
 
     def _build(self, layer: str) -> dict[str, Any]:

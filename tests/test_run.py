@@ -1,12 +1,16 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.language.usage import ModelCall, depth, measure_union, meter, report_call
+from tomewise.fallbacks import count_fallbacks, record_fallback
+from tomewise.language.usage import report_call
+from tomewise.meter import ModelCall, depth, measure_union
+from tomewise.run import Run, change_run, current_run, meter, open_run
 from tomewise.types import Spent
 
 intervals = st.lists(
@@ -110,3 +114,50 @@ def test_threads_lose_no_call() -> None:
         for thread in threads:
             thread.join()
     assert m.total.calls == 2000
+
+
+async def test_a_change_holds_inside_alone_also_for_tasks_and_threads() -> None:
+    async def read_mark() -> str:
+        return current_run().fresh_mark
+
+    with change_run(fresh_mark="a", queue="q"):
+        with change_run(fresh_mark="b"):
+            assert await asyncio.gather(read_mark(), asyncio.to_thread(lambda: current_run().fresh_mark)) == ["b", "b"]
+            assert current_run().queue == "q"
+        assert current_run().fresh_mark == "a"
+    assert current_run() == Run()
+
+
+async def test_changes_of_tasks_side_by_side_do_not_meet() -> None:
+    async def read_mark(mark: str) -> str:
+        with change_run(fresh_mark=mark):
+            await asyncio.sleep(0)
+            return current_run().fresh_mark
+
+    assert await asyncio.gather(read_mark("a"), read_mark("b")) == ["a", "b"]
+
+
+def test_a_run_inside_another_goes_on_with_it_and_counts_its_own_failures() -> None:
+    with change_run(fresh_mark="a"), count_fallbacks() as fallbacks, open_run() as outer, open_run(queue="q") as inner:
+        run = current_run()
+        report("answer", 0.0, 1.0)
+        record_fallback("kind")
+    assert (run.fresh_mark, run.queue) == ("a", "q")
+    assert run.outcomes is not None
+    assert run.outcomes.used is inner
+    assert len(inner.calls) == len(outer.calls) == fallbacks["kind"] == 1
+
+
+def test_fallbacks_reach_every_count_around_them_also_before_an_error() -> None:
+    with count_fallbacks() as outer:
+        record_fallback("first")
+        with suppress(ZeroDivisionError), count_fallbacks() as inner:
+            record_fallback("second")
+            raise ZeroDivisionError
+    record_fallback("unseen")
+    assert (inner, outer) == ({"second": 1}, {"first": 1, "second": 1})
+
+
+def test_a_field_that_no_run_has_is_refused() -> None:
+    with pytest.raises(TypeError, match="fresh"), change_run(fresh="a"):
+        pass
