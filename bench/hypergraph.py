@@ -20,6 +20,7 @@ from statistics import fmean, median
 from typing import Any
 
 from sessions import EMBEDDER, NOVEL, prepare
+from tomewise.events import AnsweredFromPoints
 from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -68,7 +69,7 @@ async def measure(tome: Tome, system: str, questions: Sequence[str]) -> str:
     asked = [await ask_twice(tome, system, question) for question in questions]
     totals = [answer.usage.total for answer, _ in asked]
     rounds = [latencies for _, found in asked for latencies in found]
-    points = [event.detail for answer, _ in asked for event in answer.events if "vertices_per_point" in event.detail]
+    answered = [event for answer, _ in asked for event in answer.events if isinstance(event, AnsweredFromPoints)]
     cells = (
         system,
         f"{fmean(total.calls for total in totals):.1f}",
@@ -76,8 +77,8 @@ async def measure(tome: Tome, system: str, questions: Sequence[str]) -> str:
         f"{fmean(total.output_tokens for total in totals):,.0f}",
         str(max(answer.usage.depth for answer, _ in asked)),
         f"{median(rounds):.2f}, {max(rounds):.2f}" if rounds else "",
-        f"{fmean(detail['points'] for detail in points):.1f}" if points else "",
-        f"{fmean(detail['vertices_per_point'] for detail in points):.2f}" if points else "",
+        f"{fmean(event.points for event in answered):.1f}" if answered else "",
+        f"{fmean(event.vertices_per_point for event in answered):.2f}" if answered else "",
     )
     return f"| {' | '.join(cells)} |"
 

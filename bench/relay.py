@@ -26,6 +26,7 @@ from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets.qmsum import read_qmsum
+from tomewise.events import Divided
 from tomewise.language.extractive.model import ExtractiveModel
 from tomewise.language.recording import Recorded
 from tomewise.language.sentences import split_sentences
@@ -107,7 +108,7 @@ async def ask_one(tome: Tome, name: str, question: str, excerpts: Sequence[str],
     given = next(attempt.given for attempt in reversed(attempts) if attempt.role == "answer")
     shown = [flatten(text) for text in (*(piece.text for piece in given.evidence), *given.notes)]
     seen = fmean([is_seen(excerpt, shown, whole=whole) for excerpt in excerpts])
-    divided = next((event.detail["chunks"] for event in answer.events if event.name == "divided"), 0)
+    divided = next((event.chunks for event in answer.events if isinstance(event, Divided)), 0)
     total = answer.usage.total
     return Outcome(seen, total.calls, answer.usage.depth, total.input_tokens + total.output_tokens, divided)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tomewise.events import Recalled, Stopped, Tried
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.store.sqlite.database import connect
 from tomewise.store.sqlite.schema import LATEST
@@ -92,6 +93,9 @@ def test_what_was_asked_of_it_is_still_told(old):
     traces = old.traces(5)
     assert {trace.question.text for trace in traces} >= {QUESTION, "Why did Ada Marsh burn the map?"}
     assert all(trace.answer.events and trace.answer.usage.roles for trace in traces)
+    kinds_of_events = [type(event) for event in old.trace(1).answer.events]
+    assert kinds_of_events == [Recalled, Recalled, Recalled, Tried, Stopped]
+    assert old.draw_trace(1).title == "Pool"
 
 
 def test_it_grows_and_asks_for_nothing_but_what_is_new(old):

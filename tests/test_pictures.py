@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tomewise.errors import UsageError
+from tomewise.events import Tried
 from tomewise.pictures import (
     Group,
     Note,
@@ -79,8 +80,8 @@ def test_a_picture_holds_together(more, part):
 def test_uses_are_read_from_the_last_attempt():
     cited = Citation(document="d", passage="p2", position=0, start=0, end=1, quote="x")
     events = (
-        Event(name="tried", detail={"shown": ["p1"]}),
-        Event(name="tried", step=1, detail={"shown": ["p2", "p3"]}),
+        Tried(answer="", choice=None, failed=True, shown=["p1"], cut=0, notes=()),
+        Tried(step=1, answer="x", choice=None, failed=False, shown=["p2", "p3"], cut=0, notes=()),
         Event(name="stopped"),
     )
     uses = read_uses(Answer(text="x", citations=(cited,), events=events))
@@ -93,6 +94,12 @@ def test_the_longest_text_of_a_piece_counts():
     for order in ([short, whole], [whole, short]):
         found = find_texts([Event(name="recalled", detail={"evidence": [piece]}) for piece in order])
         assert found["p"].text == "Once upon a time."
+
+
+def test_texts_are_read_from_an_event_of_any_shape():
+    pieces = [None, {"node": ["p"], "text": "no id"}, {"node": "p", "text": 5}, {"node": "q", "title": None}]
+    found = find_texts([Event(name="odd", detail={"evidence": pieces}), Event(name="odd", detail={"evidence": 3})])
+    assert [(text.id, text.text, text.title) for text in found.values()] == [("p", "5", ""), ("q", "", "")]
 
 
 def test_labels_are_one_short_line():

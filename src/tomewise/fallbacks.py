@@ -2,7 +2,7 @@
 
 A build writes one note for each kind, `fallback: KIND: COUNT`, into the notes of a `LayerReport`. The build record of a
 layer, `store.builds()[LAYER]["fallbacks"]`, holds the sums over all its builds. An answer reports them in its last
-event, which is named `fallbacks` and maps each kind to its count. Kinds are stable, because programs read them.
+event, `events.Fallbacks`, which maps each kind to its count. Kinds are stable, because programs read them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from contextlib import contextmanager
 
 from tomewise.run import change_run, current_run
 
-EVENT = "fallbacks"
 GIST_REPEATED = "gist asked for again"
 GIST_REPLACED = "passage in place of its gist"
 NOT_DECOMPOSED = "question asked whole"

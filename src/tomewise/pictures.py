@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import UsageError
+from tomewise.events import AnsweredFromNotes, Attempted, Evolved, read_common
 from tomewise.types import Answer, DocumentId, Event, NodeId
 
 Kind: TypeAlias = Literal["graph", "tree", "line", "table"]
@@ -155,32 +156,28 @@ class Uses:
 
 
 def read_uses(answer: Answer) -> Uses:
-    """What an answer used, as far as its events say; the last event that says `shown` counts."""
+    """What an answer used, as far as its events say; the last event that says what was shown counts."""
     shown: Iterable[NodeId] = [piece.node for piece in answer.evidence]
     for event in reversed(answer.events):
-        if not shown and isinstance(event.detail.get("shown"), list):
-            shown = event.detail["shown"]
+        if not shown and isinstance(event, Attempted | AnsweredFromNotes | Evolved):
+            shown = event.shown
     return Uses(frozenset(shown), frozenset(citation.passage for citation in answer.citations))
 
 
 def list_nodes(events: Iterable[Event]) -> list[NodeId]:
-    """The nodes of all evidence in events, each once. Events of a system from outside may hold anything."""
-    pieces = [piece for event in events for piece in _list_pieces(event.detail.get("evidence"))]
-    return list(dict.fromkeys(piece["node"] for piece in pieces if isinstance(piece.get("node"), str)))
-
-
-def _list_pieces(evidence: Any) -> list[dict[str, Any]]:
-    return [piece for piece in evidence if isinstance(piece, dict)] if isinstance(evidence, list) else []
+    """The nodes of all evidence in events, each once."""
+    pieces = [piece for event in events for piece in read_common(event).evidence]
+    return list(dict.fromkeys(piece.node for piece in pieces if piece.node))
 
 
 def find_texts(events: Iterable[Event]) -> dict[NodeId, PicturePassage]:
     """The texts of all evidence in events, by node."""
     found: dict[NodeId, PicturePassage] = {}
     for event in events:
-        for piece in event.detail.get("evidence", ()):
-            node, text = piece.get("node", ""), piece.get("text", "")
-            if node and len(text) >= len(found[node].text if node in found else ""):
-                found[node] = PicturePassage(id=node, text=text, title=piece.get("title", ""))
+        for piece in read_common(event).evidence:
+            node = piece.node
+            if node and len(piece.text) >= len(found[node].text if node in found else ""):
+                found[node] = PicturePassage(id=node, text=piece.text, title=piece.title)
     return found
 
 

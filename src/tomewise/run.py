@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tomewise.events import Waiting
 from tomewise.meter import Clock, Meter
 from tomewise.types import Event, Report, Spent
 
@@ -64,18 +65,6 @@ class Listener(Protocol):
         """The next piece of the reply's text, as the model wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A wait before a request is tried again, in seconds. `asked` is how long the server asks to wait."""
-
-    seconds: float
-    asked: float
-    reason: str
-
-    def __str__(self) -> str:
-        return f"waiting {self.seconds:.0f} s, since the server asks for {self.asked:.0f} s: {self.reason}"
-
-
 @dataclass(slots=True)
 class Outcomes:
     """What came of the asks of one run: its replies, and its failures since the last reply, in order of ending."""
@@ -101,7 +90,7 @@ class Run:
     fresh_mark: str = ""  # `Cached` uses only replies kept with this mark, and asks again for others; empty: any reply
     queue: object = None  # calls with the same queue wait behind each other (see `Places`)
     listener: tuple[str, Listener] | None = None  # the name of a role, and who hears its replies
-    on_wait: Callable[[Wait], None] = _ignore
+    on_wait: Callable[[Waiting], None] = _ignore
     on_progress: Report = _ignore
     on_part: Callable[[Event], None] | None = None  # is shown the parts of answers (see `loops.answer_parts`)
     whole_answers: bool = False  # no answer is shown in parts

@@ -286,7 +286,8 @@ class Event:
     """One thing that happened while a question was answered.
 
     `summary` is one line of plain text for people, made by the loop that emits the event. `detail` is plain JSON data.
-    A reader needs to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces
+    Our loops yield events of classes of their own, see `tomewise.events`; a loop from outside may yield this one. A
+    reader needs to know no names of events. These fields of `detail` mean the same in every event: `evidence` (pieces
     with `layer`, `score`, `title`, `place`, `text`), `notes` (texts), `pool` (what a working memory holds, as rows of
     plain values), `found` and `cut` (how many passages were retrieved, and how many of them did not fit).
     """

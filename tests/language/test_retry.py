@@ -1,8 +1,9 @@
 import pytest
 
 from tomewise.errors import ModelUnavailable
+from tomewise.events import Waiting
 from tomewise.language.retry import Backoff, PassingFailure, retry
-from tomewise.run import Wait, change_run
+from tomewise.run import change_run
 
 
 def test_waits_double_vary_and_end_at_the_longest() -> None:
@@ -56,7 +57,7 @@ async def test_a_retry_is_logged_without_keys(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_a_wait_that_the_server_asks_for_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
-    waits: list[Wait] = []
+    waits: list[Waiting] = []
 
     async def sleep(_: float) -> None:
         pass
@@ -72,6 +73,6 @@ async def test_a_wait_that_the_server_asks_for_is_told_with_its_reason(caplog: p
             await retry(fail_with(retry_after), Backoff(retries=1, first=0.1, longest=9.0), sleep)
     (wait,) = waits
     assert (wait.seconds, wait.asked) == (9.0, 3600.0)
-    assert str(wait).startswith("waiting 9 s, since the server asks for 3600 s: http://")
+    assert wait.summary.startswith("waiting 9 s, since the server asks for 3600 s: http://")
     assert "secret" not in str(wait)
     assert caplog.messages[0].startswith("retrying 1 of 1 in 9 s, since the server asks for 3600 s: http://")

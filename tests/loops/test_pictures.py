@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tomewise.errors import UsageError
+from tomewise.events import Encoded, Piece, Recalled, Tried
 from tomewise.loops.pictures import draw_hypergraph, draw_ledger, draw_pool
 from tomewise.types import Answer, Citation, Event, Question
 
@@ -14,28 +13,28 @@ QUESTION = Question(text="Who forged the letter?")
 
 
 def recall(step: int, probe: str, layer: str, *nodes: str) -> Event:
-    evidence = [{"node": node, "layer": layer, "score": 0.5, "title": "T", "text": f"Text of {node}"} for node in nodes]
-    return Event(name="recalled", step=step, detail={"probe": probe, "layer": layer, "evidence": evidence})
+    pieces = [Piece(node=node, layer=layer, score=0.5, title="T", text=f"Text of {node}") for node in nodes]
+    return Recalled(step=step, probe=probe, layer=layer, evidence=pieces)
 
 
 def encode(step: int, probe: str, cue: str) -> Event:
-    detail = {"probe": probe, "layer": "passages", "cue": cue, "support": ["p1"]}
-    return Event(name="encoded", step=step, detail=detail)
+    return Encoded(step=step, probe=probe, layer="passages", cue=cue, support=["p1"])
 
 
-def attempt(step: int, **detail: Any) -> Event:
-    return Event(name="tried", step=step, detail=detail)
+def attempt(step: int, answer: str, missing: str, *shown: str) -> Event:
+    failed = not answer
+    return Tried(step=step, answer=answer, choice=None, failed=failed, missing=missing, shown=shown, cut=0, notes=())
 
 
 EVENTS = (
     recall(0, QUESTION.text, "passages", "p1", "p2"),
-    attempt(0, failed=True, missing="the hand", shown=["p1", "p2"]),
+    attempt(0, "", "the hand", "p1", "p2"),
     encode(0, QUESTION.text, "The letter is forged."),
     recall(1, "whose hand", "passages", "p3"),
     recall(1, "whose hand", "tree"),
     recall(1, "what ink", "passages", "p3", "p4"),
     encode(1, "whose hand", "It is the doctor's hand."),
-    attempt(1, failed=False, answer="the doctor", shown=["p1", "p3"]),
+    attempt(1, "the doctor", "", "p1", "p3"),
 )
 CITED = Citation(document="d", passage="p3", position=0, start=0, end=1, quote="x")
 ANSWER = Answer(text="the doctor", events=EVENTS, citations=(CITED,))

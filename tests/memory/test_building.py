@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelUnavailable, UsageError
+from tomewise.events import Waiting
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
@@ -18,7 +19,7 @@ from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.run import Wait, current_run, meter, open_run
+from tomewise.run import current_run, meter, open_run
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
@@ -269,7 +270,7 @@ async def test_failures_of_layers_side_by_side_count_together(store):
 async def test_a_wait_that_a_server_asks_for_is_reported_with_its_reason(store):
     class Busy(ScriptedModel):
         async def ask(self, role, given):
-            current_run().on_wait(Wait(30.0, 45.0, "status 429: slow down"))
+            current_run().on_wait(Waiting(seconds=30.0, asked=45.0, reason="status 429: slow down"))
             return await super().ask(role, given)
 
     reports: list[Progress] = []

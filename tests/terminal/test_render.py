@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from tomewise.events import Chosen
 from tomewise.terminal.render import cut_notes, describe_choices, print_answer, print_event
 from tomewise.types import Answer, Event
 
@@ -55,8 +56,7 @@ def test_a_part_that_could_not_be_read_is_named_beside_the_answer():
 
 
 def make_choice(chosen, because, passed_over=None, builds=()):
-    detail = {"chosen": chosen, "because": because, "passed over": passed_over or {}, "build would help": list(builds)}
-    return Event(name="chosen", detail=detail)
+    return Chosen(chosen=chosen, because=because, passed_over=passed_over or {}, build_would_help=builds)
 
 
 def test_what_was_chosen_is_said_below_the_answer():

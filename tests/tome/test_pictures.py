@@ -8,6 +8,7 @@ import pytest
 from tests.recall.relation_tomes import list_relations
 
 from tomewise.errors import UsageError
+from tomewise.events import Recalled
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.pictures import Group, Picture, PictureNode
@@ -33,8 +34,9 @@ def test_a_trace_that_was_cut_says_what_is_missing(tome, trace):
 
 def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
     def drop_texts(event: Event) -> Event:
-        pieces = [{**piece, "text": ""} for piece in event.detail.get("evidence", ())]
-        return replace(event, detail={**event.detail, "evidence": pieces})
+        if not isinstance(event, Recalled):
+            return event
+        return replace(event, evidence=[replace(piece, text="") for piece in event.evidence])
 
     bare = replace(trace, answer=replace(trace.answer, events=tuple(map(drop_texts, trace.answer.events))))
     assert draw_trace(bare, tome.kit) == draw_trace(trace, tome.kit)
@@ -42,7 +44,7 @@ def test_texts_that_the_trace_lost_come_from_the_tome(tome, trace):
 
 
 def test_a_trace_without_details_is_refused(tome, trace):
-    events = tuple(replace(event, detail={}) for event in trace.answer.events)
+    events = tuple(Event(name=event.name, step=event.step) for event in trace.answer.events)
     bare = replace(trace, answer=replace(trace.answer, events=events), cut=("details of events",))
     with pytest.raises(UsageError, match=r"hold no pool.*the trace was cut \(details of events\)"):
         draw_trace(bare, tome.kit)

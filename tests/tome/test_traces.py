@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
+from tomewise.events import Encoded, Piece, Recalled, Stopped
+from tomewise.tome.reports import event_json
 from tomewise.tome.trace_cuts import restore_events
 from tomewise.tome.traces import LEAST_TRACE_BYTES, make_record
 from tomewise.types import Answer, Event, Question, Spent, Usage
@@ -122,6 +124,25 @@ def test_what_was_cut_is_gone():
     record = make_record(Question(text="Who?"), answer, LEAST_TRACE_BYTES)
     assert (record["pieces"], record["events"], len(record["answer"])) == ([], [], 200)
     assert record["cut"][-1] == "the answer after 200 characters"
+
+
+@pytest.mark.parametrize("most_bytes", [4_000, 4_400, 6_000, 9_500, 20_000, 50_000])
+def test_a_trace_that_was_cut_opens_and_prints_what_it_holds(here, most_bytes):
+    pieces = [Piece(node=f"p-{n}", layer="passages", score=0.5, text="é" * 2000) for n in range(10)]
+    events = (
+        Recalled(probe="p" * 900, layer="tree", evidence=pieces),
+        Encoded(probe="p" * 900, layer="tree", cue="c" * 900, support=["p-1"] * 200),
+        *[Stopped(step=step, reason="r" * 900) for step in range(4)],
+    )
+    record = make_record(Question(text="Who?"), replace(make_answer(0, 0), events=events), most_bytes)
+    stored = list(restore_events(json.loads(json.dumps(record))))
+    with Tome.open(here / "a.tome", embedder="hash") as tome:
+        tome.store.save_trace(asked="2026-01-01T00:00:00+00:00", question="Who?", record=record)
+        (trace,) = tome.traces()
+    assert [event_json(event) for event in trace.answer.events] == stored
+    kept = [type(event) for event in trace.answer.events if event.detail]
+    assert set(kept) <= {Event, *map(type, events)}
+    assert (Recalled in kept) == any("evidence" in event["detail"] for event in stored)
 
 
 @given(st.integers(0, 60), st.integers(0, 3000), st.integers(0, 9000), st.integers(LEAST_TRACE_BYTES, 60_000))

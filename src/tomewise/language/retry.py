@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
 from tomewise.errors import ModelError
-from tomewise.run import Wait, current_run
+from tomewise.events import Waiting
+from tomewise.run import current_run
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ async def retry(
             cause = ""
             if failure.retry_after:
                 cause = f", since the server asks for {failure.retry_after:.0f} s"
-                current_run().on_wait(Wait(wait, failure.retry_after, reason))
+                current_run().on_wait(Waiting(seconds=wait, asked=failure.retry_after, reason=reason))
             words = (number + 1, backoff.retries, wait, cause, reason)
             _log.info("retrying %d of %d in %.0f s%s: %s", *words, extra={"seconds": wait})
         await sleep(wait)

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
+from tomewise.events import AnswerPart
 from tomewise.language.partial import PartialReply
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
 from tomewise.language.roles.answering import may_become_failure
-from tomewise.loops.events import shorten
 from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
 
-ANSWER_PART = "answer_part"
 Emit: TypeAlias = Callable[[Event], None]
 
 
@@ -61,10 +60,7 @@ async def ask_answer(model: LanguageModel, given: AnswerIn, *, final: bool = Tru
 
 
 class _AnswerParts:
-    """Listens to the answering role, and emits what is new of the answer.
-
-    `detail` of an event is `text`, the new part, and `replace`: whether it takes the place of all earlier parts.
-    """
+    """Listens to the answering role, and emits what is new of the answer."""
 
     def __init__(self, emit: Emit, may_decline: bool, *, only_full: bool) -> None:
         self._emit = emit
@@ -105,4 +101,4 @@ class _AnswerParts:
         replace = not answer.startswith(self._shown)
         new = answer if replace else answer[len(self._shown) :]
         self._shown = answer
-        self._emit(Event(name=ANSWER_PART, summary=shorten(new), detail={"text": new, "replace": replace}))
+        self._emit(AnswerPart(text=new, replace=replace))

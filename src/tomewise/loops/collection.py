@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tomewise.loops.events import as_event_detail, list_facts
+from tomewise.events import Collected, as_pieces
 from tomewise.recall.ranking import take_turns
-from tomewise.types import Event, Evidence, NodeId
+from tomewise.types import Evidence, NodeId
 
 
 class Collection:
@@ -29,7 +29,7 @@ class Collection:
     def is_full(self) -> bool:
         return self._most is not None and len(self._known) >= self._most
 
-    def take(self, query: str, found: Sequence[Evidence], step: int) -> Event:
+    def take(self, query: str, found: Sequence[Evidence], step: int) -> Collected:
         """Add what a search found as far as there is room. Returns the event, which holds what is new."""
         new: list[Evidence] = []
         for piece in found:
@@ -37,6 +37,4 @@ class Collection:
                 self._known.add(piece.node)
                 new.append(piece)
         self._searches.append(new)
-        summary = list_facts(query=query, new=len(new), collected=len(self._known))
-        detail = {"query": query, "evidence": as_event_detail(new), "collected": len(self._known)}
-        return Event(name="recalled", step=step, summary=summary, detail=detail)
+        return Collected(step=step, query=query, evidence=as_pieces(new), collected=len(self._known))

@@ -6,15 +6,17 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any, TypeVar
 
+from tomewise.events import Attempted
 from tomewise.language.sentences import split_sentences
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.events import list_facts
 from tomewise.loops.evidence import FENCE, describe_source, share_budget
 from tomewise.loops.repeats import drop_near_repeats
-from tomewise.types import Event, Evidence
+from tomewise.types import Evidence
 from tomewise.working.pool import Unit
 
+Kind = TypeVar("Kind", bound=Attempted)
 HISTORY = "history"
 _NOTES = 3  # notes take at most one part in so many of the context, beside the share of history
 _KNOWN = 8  # the same for earlier cues beside the evidence that is encoded
@@ -143,25 +145,19 @@ class Contexts:
         return [self._known[text] for text in texts]
 
 
-def make_attempt_event(name: str, step: int, context: Context, attempt: Attempt, *, kept: str = "") -> Event:
-    """What an attempt to answer was shown, and what came of it."""
-    reply, answer = attempt.reply, attempt.answer
-    detail = {
-        "answer": reply.answer,
-        "choice": reply.choice,
-        "failed": not answer.resolved,
-        "missing": reply.missing,
-        "shown": [piece.node for piece in context.evidence],
-        "cut": context.cut,
-        "notes": list(context.notes),
-        "kept": kept,
-    }
-    outcome = reply.answer if answer.resolved else "declined"
-    shown = len(context.evidence)
-    summary = list_facts(
-        answer=outcome, choice=reply.choice, missing=reply.missing, shown=shown, cut=context.cut, kept=kept
+def make_attempt_event(kind: type[Kind], step: int, context: Context, attempt: Attempt, **more: Any) -> Kind:
+    """What an attempt to answer was shown, and what came of it; `more` are further fields of this kind of event."""
+    return kind(
+        step=step,
+        answer=attempt.reply.answer,
+        choice=attempt.reply.choice,
+        failed=not attempt.answer.resolved,
+        missing=attempt.reply.missing,
+        shown=[piece.node for piece in context.evidence],
+        cut=context.cut,
+        notes=context.notes,
+        **more,
     )
-    return Event(name=name, step=step, summary=summary, detail=detail)
 
 
 def _drop_repeats(ranked: Mapping[str, Sequence[Evidence]]) -> dict[str, list[Evidence]]:

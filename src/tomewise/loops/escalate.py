@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from tomewise.calls import CallCount, read_calls, write_number
 from tomewise.errors import UsageError
+from tomewise.events import Chosen, Stopped
 from tomewise.loops.answer_parts import show_only_full
-from tomewise.loops.events import list_facts, make_stop_event
 from tomewise.loops.whole_text import find_whole_form
 from tomewise.types import Answer, Event, Loop, Question
 
@@ -50,14 +50,14 @@ class _Choice:
     passed_over: dict[str, str] = field(default_factory=dict)
     builds: list[str] = field(default_factory=list)
 
-    def make_event(self, reason: str) -> Event:
+    def make_event(self, reason: str) -> Chosen:
         """What was chosen, and why."""
-        name = self.way.name if self.way else "none"
-        reasons = [f"{way} ({why})" for way, why in self.passed_over.items()]
-        builds = ", ".join(self.builds)
-        summary = list_facts(chosen=name, because=reason, passed_over="; ".join(reasons), build_would_help=builds)
-        detail = {"chosen": name, "because": reason, "passed over": self.passed_over, "build would help": self.builds}
-        return Event(name="chosen", summary=summary, detail=detail)
+        return Chosen(
+            chosen=self.way.name if self.way else "none",
+            because=reason,
+            passed_over=self.passed_over,
+            build_would_help=self.builds,
+        )
 
 
 class Escalate:
@@ -115,7 +115,7 @@ class Escalate:
             else:
                 yield item
         reason = _describe(kept)
-        yield make_stop_event(f"{self._first.name}: {reason}", 0)
+        yield Stopped(reason=f"{self._first.name}: {reason}")
         if not kept.resolved or kept.supported != "full":
             choice = choice or await self._choose(self._deeper, self._first.most)
             yield choice.make_event(reason)

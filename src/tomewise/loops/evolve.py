@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, replace
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
+from tomewise.events import AnsweredFromPoints, Evolved, Explored, Merged, Planned, PlannedSearch, Stopped, as_pieces
 from tomewise.language.roles import EVOLVE, MERGE_POINTS, PLAN
 from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import fit_to_budget
 from tomewise.loops.evolution import Changes, Evolution, Material
 from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
@@ -130,7 +130,7 @@ class Evolve:
             for event in course.report_skipped():
                 yield event
         reason = course.end or f"no round is left (allowed: {self._limits.rounds})"
-        yield Event(name="stopped", step=course.step, summary=list_facts(reason=reason), detail={"reason": reason})
+        yield Stopped(step=course.step, reason=reason)
         async for output in self._conclude(course):
             yield output
 
@@ -165,15 +165,14 @@ class Evolve:
         material = await asyncio.to_thread(self._select, course)
         asked = self._evolution.evolve(course.question.text, course.memory, shown, material, course.skipped)
         changes = await course.skipped.usable(asked, Changes()) if material.evidence else Changes()
-        detail = {
-            "inserted": list_rows(course.memory, changes.inserted),
-            "updated": list_rows(course.memory, changes.updated),
-            "overlay": sorted(_list_overlay(course.memory, changes.inserted + changes.updated)),
-            "shown": [piece.node for piece in material.evidence],
-        }
-        notes = [point.description for point in (*changes.updated, *changes.inserted)]
-        summary = list_facts(inserted=len(changes.inserted), updated=len(changes.updated), says=" ".join(notes))
-        return Event(name="evolved", step=course.step, summary=summary, detail={**detail, "notes": notes})
+        return Evolved(
+            step=course.step,
+            inserted=list_rows(course.memory, changes.inserted),
+            updated=list_rows(course.memory, changes.updated),
+            overlay=sorted(_list_overlay(course.memory, changes.inserted + changes.updated)),
+            shown=[piece.node for piece in material.evidence],
+            notes=[point.description for point in (*changes.updated, *changes.inserted)],
+        )
 
     async def _merge(self, course: _Course) -> Event:
         """Join points that belong together."""
@@ -181,11 +180,12 @@ class Evolve:
         asked = self._evolution.merge(course.question.text, course.memory, shown, course.skipped)
         merged = await course.skipped.usable(asked, list[MemoryPoint]())
         parts = {point.id: list(point.history[-1].earlier) for point in merged}
-        notes = [point.description for point in merged]
-        detail = {"merged": list_rows(course.memory, merged), "parts": parts, "notes": notes}
-        names = "; ".join(f"{', '.join(earlier)} into {point}" for point, earlier in parts.items())
-        summary = list_facts(merged=names or "nothing", says=" ".join(notes))
-        return Event(name="merged", step=course.step, summary=summary, detail=detail)
+        return Merged(
+            step=course.step,
+            merged=list_rows(course.memory, merged),
+            parts=parts,
+            notes=[point.description for point in merged],
+        )
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
         """Answer from all points and from the passages of their vertices."""
@@ -195,11 +195,9 @@ class Evolve:
             question, context.evidence, notes=context.notes, may_decline=not question.force
         )
         attempt = await self._desk.attempt(question, prepared)
-        event = make_attempt_event("answered", course.step, context, attempt)
-        figures = measure_points(course.memory.points)
-        rows = list_rows(course.memory, course.memory.points)
-        detail = {**event.detail, **figures, "pool": rows, "memory": course.memory.dump()}
-        yield replace(event, summary=f"{event.summary}, {list_facts(**figures)}", detail=detail)
+        sizes, rows = measure_points(course.memory.points), list_rows(course.memory, course.memory.points)
+        memory = course.memory.dump()
+        yield make_attempt_event(AnsweredFromPoints, course.step, context, attempt, **sizes, pool=rows, memory=memory)
         yield attempt.answer
 
     async def _rank_passages(self, course: _Course) -> list[Evidence]:
@@ -282,34 +280,26 @@ def _list_overlay(memory: Hypergraph, points: Sequence[MemoryPoint]) -> Iterator
 
 def _make_plan_event(step: int, plan: Plan | None) -> Event:
     concerns = plan.concerns if plan else ()
-    detail = {
-        "sufficient": bool(plan and plan.sufficient),
-        "reasoning": plan.reasoning if plan else "",
-        "concerns": [
-            {"concern": each.text, "subquery": each.query, "place": each.place, "points": list(each.points)}
+    return Planned(
+        step=step,
+        sufficient=bool(plan and plan.sufficient),
+        reasoning=plan.reasoning if plan else "",
+        concerns=[
+            PlannedSearch(concern=each.text, subquery=each.query, place=each.place, points=each.points)
             for each in concerns
         ],
-    }
-    queries = "; ".join(f"{each.query} ({each.place})" for each in concerns)
-    summary = list_facts(sufficient="yes" if plan and plan.sufficient else "no", subqueries=queries or "none")
-    return Event(name="planned", step=step, summary=summary, detail=detail)
+    )
 
 
 def _make_search_event(step: int, search: Search) -> Event:
-    found = search.found
-    detail = {
-        "subquery": search.concern.query,
-        "place": search.place,
-        "points": list(search.concern.points),
-        "narrowed_to" if search.place == "local" else "left_out": search.entities,
-        "entities": [entity.name for entity in found.entities],
-        "evidence": as_event_detail([*found.relations, *found.passages]),
-    }
-    summary = list_facts(
+    found, is_local = search.found, search.place == "local"
+    return Explored(
+        step=step,
         subquery=search.concern.query,
         place=search.place,
-        entities="; ".join(entity.name for entity in found.entities),
-        relations=len(found.relations),
-        passages=len(found.passages),
+        points=search.concern.points,
+        narrowed_to=search.entities if is_local else None,
+        left_out=None if is_local else search.entities,
+        entities=[entity.name for entity in found.entities],
+        evidence=as_pieces([*found.relations, *found.passages]),
     )
-    return Event(name="explored", step=step, summary=summary, detail=detail)

@@ -23,10 +23,10 @@ from functools import partial
 
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import UsageError
+from tomewise.events import Retrieved, Thought
 from tomewise.language.roles import THINK, Shown, ThinkIn, ThinkOut
 from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Course, take_steps
 from tomewise.types import Answer, Event, Question, Retriever
@@ -75,7 +75,7 @@ class Interleave:
         async for event in take_steps(course, partial(self._think, course), most=self._thoughts, name="thought"):
             yield event
         prepared = await self._desk.prepare(question, course.collection.pieces, budget=self._budget)
-        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
         yield await self._desk.answer(question, prepared)
 
     async def _search(self, course: _Course, query: str) -> Event:
@@ -97,8 +97,7 @@ class Interleave:
         if reply is None:
             course.end = "the reply was not usable"
             return
-        summary = list_facts(thought=reply.thought)
-        yield Event(name="thought", step=course.step, summary=summary, detail=reply.model_dump())
+        yield Thought(step=course.step, thought=reply.thought, concludes=reply.concludes)
         course.end = _find_end(reply, course.thoughts)
         course.thoughts.append(reply.thought)
         if not course.end:

@@ -16,9 +16,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
+from tomewise.events import ChunkUnread, Extracted, LedgerRow, LedgerUpdated, ReadingPlanned, Recovered
 from tomewise.language.roles import (
     EXTRACT_NOTES,
     INFER_NOTES,
@@ -37,7 +39,6 @@ from tomewise.language.roles import (
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.citing import locate
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import list_facts
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.notebooks import BETWEEN_QUOTES, EXTRACTS, Findings, describe_chunk, list_passages
 from tomewise.loops.origins import PASSAGE
@@ -120,8 +121,8 @@ class LedgerNotebook:
             yield event
         if self.ledger.questions and self._cycle.recovery:
             found = await self._find_missed(chunks)
-            detail = {"open": len(self.ledger.questions), "tokens": sum(chunk.tokens for chunk in found)}
-            yield Event(name="recovered", step=self._step, summary=list_facts(**detail), detail=detail)
+            tokens = sum(chunk.tokens for chunk in found)
+            yield Recovered(step=self._step, open=len(self.ledger.questions), tokens=tokens)
             async for event in self._read_waves(found, again=True):
                 yield event
 
@@ -138,19 +139,17 @@ class LedgerNotebook:
         extracts = _make_extracts(quoted, self._parts.chunking.find_passages(quoted))
         return Findings(tuple(extracts), tuple(dict.fromkeys(notes)))
 
-    def conclude(self, answer: str) -> dict[str, object]:
+    def conclude(self, answer: str) -> dict[str, Any]:
         """The whole ledger with its answer, for `working.ledger.load`."""
         self.ledger = replace(self.ledger, answer=answer)
         self._memory.keep(self.ledger)
-        return {"ledger": dump(self.ledger)}
+        return dump(self.ledger)
 
     async def _plan(self) -> AsyncIterator[Event]:
         given = PlanReadingIn(question=self._question.text, limit=self._cycle.questions)
         plan = await self.skipped.usable(self._desk.model.ask(PLAN_READING, given), PlanReadingOut())
         self._open_questions([*plan.questions, *plan.nets])
-        detail = {"questions": plan.questions, "nets": plan.nets}
-        summary = list_facts(questions="; ".join(plan.questions), nets="; ".join(plan.nets)) or "no questions"
-        yield Event(name="planned", summary=summary, detail=detail)
+        yield ReadingPlanned(questions=plan.questions, nets=plan.nets)
         for event in self.skipped.events(0):
             yield event
 
@@ -245,16 +244,12 @@ class LedgerNotebook:
     def _report_chunk(self, chunk: Chunk, facts: list[Fact] | None) -> Event:
         place = describe_chunk(chunk, self._desk)
         if facts is None:
-            return Event(name="unread", step=self._step, summary=list_facts(chunk=place), detail={"chunk": place})
-        not_found = sum(not fact.in_text for fact in facts)
-        detail = {"chunk": place, "notes": [fact.text for fact in facts], "not_found": not_found}
-        summary = list_facts(chunk=place, facts=len(facts), not_found=not_found or "")
-        return Event(name="extracted", step=self._step, summary=summary, detail=detail)
+            return ChunkUnread(step=self._step, chunk=place)
+        notes = [fact.text for fact in facts]
+        return Extracted(step=self._step, chunk=place, notes=notes, not_found=sum(not fact.in_text for fact in facts))
 
     def _report_ledger(self) -> Event:
-        sizes = {name: len(getattr(self.ledger, name)) for name in ("questions", "facts", "inferences")}
-        detail = {"pool": list(_list_rows(self.ledger))}
-        return Event(name="updated", step=self._step, summary=list_facts(**sizes), detail=detail)
+        return LedgerUpdated(step=self._step, pool=list(_list_rows(self.ledger)))
 
 
 def _check_quote(noted: NotedFact, chunk: Chunk) -> Fact:
@@ -290,9 +285,9 @@ def _make_extracts(quoted: dict[PassageId, dict[str, None]], passages: dict[Pass
             )
 
 
-def _list_rows(ledger: Ledger) -> Iterator[dict[str, object]]:
+def _list_rows(ledger: Ledger) -> Iterator[LedgerRow]:
     for asked in ledger.questions:
-        yield {"kind": "question", "text": asked}
+        yield LedgerRow(kind="question", text=asked)
     entries: Iterable[Fact | Inference] = chain(ledger.facts, ledger.inferences)
     for entry in entries:
-        yield {"kind": "fact" if isinstance(entry, Fact) else "inference", "label": entry.label, "text": entry.text}
+        yield LedgerRow(kind="fact" if isinstance(entry, Fact) else "inference", label=entry.label, text=entry.text)

@@ -19,9 +19,9 @@ from functools import partial
 from typing import Literal
 
 from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.events import LookedUp, Retrieved
 from tomewise.language.roles import LOOK_UP, LookUpIn, Shown
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.steps import Course, take_steps
 from tomewise.recall.ranking import as_evidence
@@ -76,7 +76,7 @@ class LookUp:
         read = [piece for node in course.read for piece in course.texts[node]]
         gists = [piece for piece in course.ranked if piece.node not in course.texts]
         prepared = await self._desk.prepare(question, [*read, *gists], budget=self._budget, arrange=course.arrange)
-        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
         yield await self._desk.answer(question, prepared)
 
     async def _look_up(self, course: _Course) -> AsyncIterator[Event]:
@@ -99,11 +99,15 @@ class LookUp:
         course.read += [piece.node for piece in new]
         course.end = "" if new else "no further page is needed"
         passages = [passage for piece in new for passage in course.texts[piece.node]]
-        summary = list_facts(pages=len(new), of=len(course.ranked), reasoning=reply.reasoning)
-        event = make_retrieval_event("looked up", passages, passages, course.step)
-        shown = len(prepared.evidence)
-        detail = {**event.detail, "pages": [piece.node for piece in new], "gists": shown, "reasoning": reply.reasoning}
-        yield replace(event, summary=summary, detail=detail)
+        yield LookedUp.of(
+            passages,
+            passages,
+            course.step,
+            pages=[piece.node for piece in new],
+            gists=len(prepared.evidence),
+            reasoning=reply.reasoning,
+            all_pages=len(course.ranked),
+        )
 
     def _read_texts(self, pages: Sequence[Evidence]) -> dict[NodeId, list[Evidence]]:
         """The passages of each page."""

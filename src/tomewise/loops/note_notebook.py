@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from tomewise.calls import CallCount
+from tomewise.events import ChunkRead, ChunkUnread
 from tomewise.language.roles import CARRY_NOTE, CarryIn
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import list_facts
 from tomewise.loops.notebooks import Findings, describe_chunk, list_passages
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk
@@ -51,9 +51,8 @@ class NoteNotebook:
             else:
                 self.note = reply.note
             place = await asyncio.to_thread(describe_chunk, chunk, self._desk)
-            name = "unread" if reply is None else "read"
-            detail = {"chunk": place, "notes": [self.note]}
-            yield Event(name=name, step=step, summary=list_facts(chunk=place, note=self.note), detail=detail)
+            kind = ChunkUnread if reply is None else ChunkRead
+            yield kind(step=step, chunk=place, notes=[self.note])
             for event in self.skipped.events(step):
                 yield event
 
@@ -61,6 +60,5 @@ class NoteNotebook:
         """The note."""
         return Findings(notes=(self.note,) if self.note else ())
 
-    def conclude(self, answer: str) -> dict[str, object]:
+    def conclude(self, answer: str) -> None:
         """Nothing: the note is among what the answering role saw."""
-        return {}

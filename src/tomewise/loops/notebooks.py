@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from tomewise.calls import CallCount
 from tomewise.loops.desk import Desk
@@ -39,8 +39,8 @@ class Notebook(Protocol):
         """What the reading came to."""
         ...
 
-    def conclude(self, answer: str) -> dict[str, object]:
-        """Write down the answer. Returns what the last event says of the notebook, as plain data."""
+    def conclude(self, answer: str) -> Mapping[str, Any] | None:
+        """Write down the answer. Returns the whole ledger as plain data, or None."""
         ...
 
 

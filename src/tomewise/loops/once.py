@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from tomewise.calls import CallCount, read_calls, sum_calls
+from tomewise.events import Retrieved
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import make_retrieval_event
 from tomewise.types import Answer, Event, Question, Retriever
 
 
@@ -35,5 +35,5 @@ class Once:
         if self._neighbours:
             found = await asyncio.to_thread(self._desk.add_neighbours, found, self._neighbours, question.within)
         prepared = await self._desk.prepare(question, found, budget=self._budget)
-        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found)
+        yield Retrieved.of(prepared.evidence, prepared.found)
         yield await self._desk.answer(question, prepared)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from tomewise.errors import UsageError
+from tomewise.events import (
+    AnsweredFromNotes,
+    AnsweredFromPoints,
+    Encoded,
+    Forced,
+    Fused,
+    LedgerUpdated,
+    Piece,
+    ReadingPlanned,
+    Recalled,
+    Tried,
+)
 from tomewise.pictures import (
     Group,
     Note,
@@ -19,7 +31,7 @@ from tomewise.pictures import (
     read_uses,
     shorten_label,
 )
-from tomewise.types import Answer, Event, NodeId, Question
+from tomewise.types import Answer, Event, Question
 from tomewise.working.hypergraph import Hypergraph
 from tomewise.working.hypergraph_picture import draw_memory
 from tomewise.working.ledger import load
@@ -32,7 +44,6 @@ _GROUPS = (
     Group(id="unit", label="Searches of a layer"),
     Group(id="evidence", label="Evidence", shape="diamond"),
 )
-_ATTEMPTS = ("tried", "forced")
 
 
 @runtime_checkable
@@ -47,9 +58,9 @@ class Drawable(Protocol):
 def draw_hypergraph(question: Question, answer: Answer) -> Picture:
     """The hypergraph at the end. Raises UsageError without it."""
     for event in reversed(answer.events):
-        if dumped := event.detail.get("memory"):
+        if isinstance(event, AnsweredFromPoints):
             return draw_memory(
-                Hypergraph.load(dumped),
+                Hypergraph.load(event.memory),
                 find_texts(answer.events),
                 read_uses(answer),
                 about=question.text,
@@ -61,10 +72,10 @@ def draw_hypergraph(question: Question, answer: Answer) -> Picture:
 def draw_ledger(question: Question, answer: Answer) -> Picture:
     """The ledger at the end, with the questions that were closed on the way. Raises UsageError without it."""
     for event in reversed(answer.events):
-        if dumped := event.detail.get("ledger"):
-            shown = frozenset(event.detail.get("shown", ()))  # passages, while `answer.evidence` are words of these
+        if isinstance(event, AnsweredFromNotes) and event.ledger:
+            shown = frozenset(event.shown)  # passages, while `answer.evidence` are words of these
             return draw_entries(
-                load(dumped),
+                load(event.ledger),
                 _list_questions(answer.events),
                 replace(read_uses(answer), shown=shown),
                 about=question.text,
@@ -76,24 +87,23 @@ def draw_ledger(question: Question, answer: Answer) -> Picture:
 def _list_questions(events: Sequence[Event]) -> Iterator[str]:
     """All questions that a ledger ever held, in the order in which they came."""
     for event in events:
-        if event.name == "planned":
-            yield from (*event.detail.get("questions", ()), *event.detail.get("nets", ()))
-        if event.name == "updated":
-            rows: Sequence[Mapping[str, str]] = event.detail.get("pool", ())
-            yield from (row["text"] for row in rows if row.get("kind") == "question")
+        match event:
+            case ReadingPlanned():
+                yield from (*event.questions, *event.nets)
+            case LedgerUpdated():
+                yield from (row.text for row in event.pool if row.kind == "question")
 
 
 def draw_pool(question: Question, answer: Answer) -> Picture:
     """The pool as a tree: cycles, their probes, the layers searched, and what each search brought."""
-    searches = [event.detail for event in answer.events if event.name == "recalled"]
-    if not any({"probe", "evidence"} <= detail.keys() for detail in searches):
+    searches = [event for event in answer.events if isinstance(event, Recalled)]
+    if not searches:
         raise _refuse("pool")
     outcome = describe_outcome(answer)
     drawing = _PoolDrawing(read_uses(answer))
     drawing.add("", PictureNode(id="question", label=shorten_label(question.text), group="question", text=outcome))
-    for event in answer.events:
-        if event.name == "recalled":
-            drawing.add_search(event)
+    for search in searches:
+        drawing.add_search(search)
     steps = [(event.step, note) for event in answer.events for note in _make_notes(event)]
     drawing.add_notes(steps)
     nodes = tuple(drawing.nodes.values())
@@ -127,11 +137,10 @@ class _PoolDrawing:
             self.links.append(link)
         return node.id
 
-    def add_search(self, event: Event) -> None:
+    def add_search(self, event: Recalled) -> None:
         """Add what one search of a layer brought."""
-        pieces: Sequence[Mapping[str, str]] = event.detail.get("evidence", ())
-        probe, layer = str(event.detail.get("probe", "")), str(event.detail.get("layer", ""))
-        use = self._uses.find(piece["node"] for piece in pieces)
+        pieces, probe, layer = event.evidence, event.probe, event.layer
+        use = self._uses.find(piece.node for piece in pieces)
         title = f"Cycle {event.step}" if event.step else "First search"
         cycle = self.add(
             "question", PictureNode(id=f"cycle {event.step}", label=title, group="cycle", mark=str(event.step))
@@ -151,15 +160,14 @@ class _PoolDrawing:
         for piece in pieces:
             self.add(found, self._make_evidence(piece))
 
-    def _make_evidence(self, piece: Mapping[str, str]) -> PictureNode:
-        node: NodeId = piece["node"]
+    def _make_evidence(self, piece: Piece) -> PictureNode:
         return PictureNode(
-            id=node,
-            label=shorten_label(piece.get("text") or piece.get("title") or node),
+            id=piece.node,
+            label=shorten_label(piece.text or piece.title or piece.node),
             group="evidence",
-            facts={"layer": piece.get("layer", ""), "score": piece.get("score", 0)},
-            use=self._uses.find([node]),
-            passages=(node,),
+            facts={"layer": piece.layer, "score": piece.score},
+            use=self._uses.find([piece.node]),
+            passages=(piece.node,),
         )
 
     def add_notes(self, notes: Sequence[tuple[int, tuple[str, Note]]]) -> None:
@@ -172,15 +180,15 @@ class _PoolDrawing:
 
 def _make_notes(event: Event) -> list[tuple[str, Note]]:
     """The notes of one event, each with the probe that it belongs to, or an empty text for the whole cycle."""
-    detail = event.detail
-    if event.name == "encoded" and detail.get("cue"):
-        note = Note(title=f"Cue ({detail['layer']})", text=detail["cue"], passages=tuple(detail.get("support", ())))
-        return [(str(detail["probe"]), note)]
-    if event.name == "fused" and detail.get("cue"):
-        return [("", Note(title="What earlier cues say together", text=detail["cue"]))]
-    if event.name in _ATTEMPTS and detail:
-        text = f"Declined: {detail.get('missing', '')}" if detail.get("failed") else str(detail.get("answer", ""))
-        return [("", Note(title="Attempt to answer", text=text, passages=tuple(detail.get("shown", ()))))]
+    match event:
+        case Encoded() if event.cue:
+            note = Note(title=f"Cue ({event.layer})", text=event.cue, passages=tuple(event.support))
+            return [(event.probe, note)]
+        case Fused() if event.cue:
+            return [("", Note(title="What earlier cues say together", text=event.cue))]
+        case Tried() | Forced():
+            text = f"Declined: {event.missing}" if event.failed else event.answer
+            return [("", Note(title="Attempt to answer", text=text, passages=tuple(event.shown)))]
     return []
 
 

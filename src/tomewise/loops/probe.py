@@ -28,11 +28,11 @@ from typing import Literal
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
 from tomewise.concurrency import gather_calls, gather_pair
 from tomewise.errors import UsageError
+from tomewise.events import Encoded, Forced, Fused, PoolUpdated, Probed, Recalled, Stopped, Tried, as_pieces
 from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.pictures import draw_pool
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
@@ -43,7 +43,6 @@ from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, 
 from tomewise.working.pool import Pool, Unit
 
 _KEPT = "supported only partly, so the loop goes on"
-_NO_CUE = "nothing to note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +151,7 @@ class Probe:
         reason = course.end or f"no cycle is left (allowed: {self._bounds.cycles})"
         if course.kept and course.best is course.kept:
             reason += "; the answer that was kept stands"
-        detail = {"reason": reason, "pool": _pool_lines(course.pool)}
-        yield Event(name="stopped", step=course.step, summary=list_facts(reason=reason), detail=detail)
+        yield Stopped(step=course.step, reason=reason, pool=_list_rows(course.pool))
         async for what in self._conclude(course):
             yield what
 
@@ -162,8 +160,7 @@ class Probe:
         findings = await asyncio.to_thread(course.contexts.cues, self._consolidating.findings(course.units))
         asked = self._probing.probes(course.question.text, course.tried, findings, course.missing)
         probes = await course.skipped.usable(asked, list[str]())
-        summary = list_facts(probes="; ".join(probes) or "none")
-        yield Event(name="probed", step=course.step, summary=summary, detail={"probes": probes})
+        yield Probed(step=course.step, probes=probes)
         course.units = await self._search(probes, course.pool, course.question.within)
         if not any(unit.evidence for unit in course.units):
             course.end = "no new evidence was found" if probes else "no new probe was thought of"
@@ -193,7 +190,7 @@ class Probe:
         elif course.answer.resolved:
             course.end = "it was answered"
         kept = _KEPT if course.answer is course.kept else ""
-        yield make_attempt_event("tried", course.step, context, attempt, kept=kept)
+        yield make_attempt_event(Tried, course.step, context, attempt, kept=kept)
 
     def _find_cued(self, course: _Course) -> list[Unit]:
         """The units whose cues an attempt shows: those of this step; in the first attempt, those of the past."""
@@ -215,8 +212,7 @@ class Probe:
             for event in _consolidation_events(course):
                 yield event
         await asyncio.to_thread(course.pool.take, course.units)
-        detail = {"units": len(course.pool.units), "nodes": course.pool.size}
-        yield Event(name="updated", step=course.step, summary=list_facts(**detail), detail=detail)
+        yield PoolUpdated(step=course.step, units=len(course.pool.units), nodes=course.pool.size)
 
     async def _conclude(self, course: _Course) -> AsyncIterator[Event | Answer]:
         """The best answer; if no attempt gave one and the question asks for a guess, a call that may not decline."""
@@ -230,7 +226,7 @@ class Probe:
         nearest_first = await asyncio.to_thread(course.pool.relevant, course.question.text, 1.0, 1)
         context = await asyncio.to_thread(self._context, course, (), nearest_first, "")
         attempt = await self._try(course.question, context, may_decline=False)
-        yield make_attempt_event("forced", course.step, context, attempt)
+        yield make_attempt_event(Forced, course.step, context, attempt)
         yield replace(attempt.answer, forced=True)
 
     async def _search(self, probes: Sequence[str], pool: Pool, within: Scope | None) -> list[Unit]:
@@ -333,10 +329,7 @@ def _join(counts: Sequence[CallCount]) -> CallCount:
 
 async def _report_recall(course: _Course) -> AsyncIterator[Event]:
     for unit in course.units:
-        detail = {"probe": unit.probe, "layer": unit.layer, "evidence": as_event_detail(unit.evidence)}
-        news = "" if unit.evidence else ", nothing new"
-        summary = list_facts(probe=unit.probe, layer=unit.layer) + news
-        yield Event(name="recalled", step=course.step, summary=summary, detail=detail)
+        yield Recalled(step=course.step, probe=unit.probe, layer=unit.layer, evidence=as_pieces(unit.evidence))
 
 
 def _consolidation_events(course: _Course) -> Iterator[Event]:
@@ -344,15 +337,12 @@ def _consolidation_events(course: _Course) -> Iterator[Event]:
     for unit in course.units:
         layers.setdefault((unit.probe, unit.cue, unit.support), []).append(unit.layer)
     for (probe, cue, support), names in layers.items():
-        detail = {"probe": probe, "layer": ", ".join(names), "cue": cue, "support": list(support)}
-        summary = list_facts(**detail | {"cue": cue or _NO_CUE, "support": len(support)})
-        yield Event(name="encoded", step=course.step, summary=summary, detail=detail)
+        yield Encoded(step=course.step, probe=probe, layer=", ".join(names), cue=cue, support=support)
     if course.step:
-        summary = list_facts(cue=course.notes or _NO_CUE)
-        yield Event(name="fused", step=course.step, summary=summary, detail={"cue": course.notes})
+        yield Fused(step=course.step, cue=course.notes)
 
 
-def _pool_lines(pool: Pool) -> list[dict[str, object]]:
+def _list_rows(pool: Pool) -> list[dict[str, object]]:
     return [
         {"probe": unit.probe, "layer": unit.layer, "evidence": len(unit.evidence), "cue": unit.cue}
         for unit in pool.units

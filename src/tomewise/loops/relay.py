@@ -15,11 +15,11 @@ from itertools import chain
 from tomewise.calls import CallCount, sum_calls
 from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
+from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
 from tomewise.loops.answering import make_answer_input
 from tomewise.loops.chunking import Chunking
 from tomewise.loops.desk import Desk, Prepared
-from tomewise.loops.events import as_event_detail, list_facts
 from tomewise.loops.evidence import fit_to_window
 from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
 from tomewise.loops.repeats import fold
@@ -66,8 +66,7 @@ class Relay:
     async def run(self, question: Question) -> AsyncIterator[Event | Answer]:
         """The events of the readings, `answered` for each run, then the answer."""
         chunks = await self._chunking.find_chunks(question)
-        detail = {"chunks": len(chunks), "tokens": sum(chunk.tokens for chunk in chunks)}
-        yield Event(name="divided", summary=list_facts(**detail), detail=detail)
+        yield Divided(chunks=len(chunks), tokens=sum(chunk.tokens for chunk in chunks))
         if not chunks:
             yield Answer(text="", resolved=False, supported="none", missing=_NO_TEXT)
             return
@@ -118,13 +117,17 @@ class Relay:
         not_read = f"not read: {'; '.join(unread)}" if unread else ""
         answer = replace(answer, missing="; ".join(filter(None, (answer.missing, not_read))))
         shown = list(dict.fromkeys(source for piece in evidence for source in piece.sources))
-        detail = {"evidence": as_event_detail(evidence), "shown": shown, "notes": notes, "cut": cut}
-        detail["answer"] = reply.answer
-        for notebook in notebooks:
-            detail |= notebook.conclude(answer.text)
-        outcome = reply.answer if answer.resolved else "declined"
-        summary = list_facts(answer=outcome, missing=answer.missing, shown=len(evidence), notes=len(notes), cut=cut)
-        yield Event(name="answered", summary=summary, detail=detail)
+        *_, ledger = [notebook.conclude(answer.text) for notebook in notebooks]
+        yield AnsweredFromNotes(
+            evidence=as_pieces(evidence),
+            shown=shown,
+            notes=notes,
+            cut=cut,
+            answer=reply.answer,
+            ledger=ledger,
+            declined=not answer.resolved,
+            missing=answer.missing,
+        )
         yield answer
 
     def _fit(

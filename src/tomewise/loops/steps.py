@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable
+from tomewise.events import ReplySkipped, Stopped
 from tomewise.fallbacks import PART_SKIPPED, REPLY_SKIPPED, record_fallback
-from tomewise.loops.events import list_facts, make_stop_event
 from tomewise.types import Event, Question
 
 T = TypeVar("T")
@@ -41,8 +41,7 @@ class Skipped:
     def events(self, step: int) -> Iterator[Event]:
         """One for each that was not reported yet."""
         while self._unreported:
-            reason = self._unreported.pop(0)
-            yield Event(name="skipped", step=step, summary=list_facts(reason=reason), detail={"reason": reason})
+            yield ReplySkipped(step=step, reason=self._unreported.pop(0))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,4 +69,4 @@ async def take_steps(
         course.step += 1
         async for event in take_step():
             yield event
-    yield make_stop_event(course.end, course.step)
+    yield Stopped(step=course.step, reason=course.end)

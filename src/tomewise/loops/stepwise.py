@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tomewise.calls import CallCount, read_calls, sum_calls, write_number
+from tomewise.events import Decided, Found, Retrieved
 from tomewise.language.roles import STEP, StepIn, StepOut
 from tomewise.loops.collection import Collection
 from tomewise.loops.desk import Desk
-from tomewise.loops.events import list_facts, make_retrieval_event
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Course, take_steps
 from tomewise.recall.ranking import take_turns
@@ -60,7 +60,7 @@ class Stepwise:
         if not course.lists:
             yield await self._search(course, question.text)
         prepared = await self._desk.prepare(question, course.ranked, notes=course.notes, budget=self._budget)
-        yield make_retrieval_event("retrieved", prepared.evidence, prepared.found, course.step)
+        yield Retrieved.of(prepared.evidence, prepared.found, course.step)
         yield await self._desk.answer(question, prepared)
 
     async def _take_step(self, course: _Course) -> AsyncIterator[Event]:
@@ -72,12 +72,11 @@ class Stepwise:
         course.end = _find_end(reply, course.asked)
         if reply is None:
             return
-        facts = {"subquestion": reply.subquestion, "answer": reply.answer, "reasoning": reply.reasoning}
-        summary = list_facts(decision=_name_decision(reply), **facts)
-        yield Event(name="decided", step=course.step, summary=summary, detail=reply.model_dump())
+        decided = Decided(step=course.step, **reply.model_dump())
+        yield decided
         if course.end:
             return
-        if _needs_search(reply):
+        if decided.needs_search:
             yield await self._search(course, reply.subquestion)
             async for event in self._answer_part(course, reply.subquestion):
                 yield event
@@ -101,8 +100,7 @@ class Stepwise:
             course.cited += [piece for piece in prepared.evidence if cited.intersection(piece.sources)]
         text = answer.text if answer and answer.resolved else ""
         course.add(subquestion, text)
-        summary = list_facts(subquestion=subquestion, answer=text or _NOT_FOUND)
-        yield Event(name="found", step=course.step, summary=summary, detail={"answer": text, "asked": subquestion})
+        yield Found(step=course.step, answer=text, asked=subquestion)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,16 +126,6 @@ class _Course(Course):
         self.findings.append(f"{subquestion} {answer or _NOT_FOUND}")
         if answer:
             self.notes.append(self.findings[-1])
-
-
-def _needs_search(reply: StepOut) -> bool:
-    return reply.search or not reply.answer
-
-
-def _name_decision(reply: StepOut) -> str:
-    if reply.finished:
-        return "finished"
-    return "search" if _needs_search(reply) else "from memory"
 
 
 def _find_end(reply: StepOut | None, asked: Sequence[str]) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
+from tomewise.events import Waiting
 from tomewise.extras import require_extra
 from tomewise.memory.needs import find_node_layers, find_providers
 from tomewise.memory.steps import watch_steps
-from tomewise.run import Wait, change_run, meter
+from tomewise.run import change_run, meter
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def find_lag(layers: Sequence[Layer], store: Store) -> Mapping[str, int]:
     return lag
 
 
-def _report_wait(report: Report, wait: Wait) -> None:
-    report(Progress(label="waiting", done=0, total=0, note=str(wait)))
+def _report_wait(report: Report, wait: Waiting) -> None:
+    report(Progress(label="waiting", done=0, total=0, note=wait.summary))
 
 
 async def _update(layer: Layer, change: Change, store: Store, report: Report, mark: str) -> LayerReport:

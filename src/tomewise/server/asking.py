@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
-from tomewise.loops.answer_parts import ANSWER_PART
+from tomewise.events import AnswerPart
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded
 from tomewise.server.errors import HttpError, explain_error, make_body
@@ -89,8 +89,8 @@ async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
     """
 
     def report(event: Event, spent: Spent) -> None:
-        if event.name == ANSWER_PART:
-            emit(write_event(ANSWER_PART, event.detail))
+        if isinstance(event, AnswerPart):
+            emit(write_event(event.name, event.detail))
             return
         record = event_json(event)
         emit(write_event(record.pop("name"), record))

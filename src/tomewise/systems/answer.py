@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from tomewise.errors import UsageError
-from tomewise.fallbacks import EVENT as FALLBACKS
+from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
 from tomewise.loops.answer_parts import send_parts
-from tomewise.loops.events import list_facts
-from tomewise.run import Wait, change_run, open_run
+from tomewise.run import change_run, open_run
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.memory import MemoryLoop, WorkingMemory
@@ -47,18 +46,14 @@ async def answer_in_run(
         if on_event:
             on_event(event)
 
-    def record_wait(wait: Wait) -> None:
-        record(Event(name=WAITING, summary=str(wait), detail=asdict(wait)))
-
-    with count_fallbacks() as fallbacks, send_parts(on_event), change_run(on_wait=record_wait):
+    with count_fallbacks() as fallbacks, send_parts(on_event), change_run(on_wait=record):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):
                 record(output)
                 continue
             if fallbacks:
-                counts = dict(sorted(fallbacks.items()))
-                record(Event(name=FALLBACKS, summary=list_facts(**counts), detail=counts))
+                record(Fallbacks(counts=dict(sorted(fallbacks.items()))))
             return replace(output, events=tuple(events))
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 

@@ -310,11 +310,11 @@ def choose_listener(work: Work, *, print_events: bool = False) -> Callable[[Even
     """Who hears the events of a question: the screen, and where `print_events` is set the trace; or nobody."""
 
     def hear(event: Event) -> None:
-        from tomewise.loops.answer_parts import ANSWER_PART
+        from tomewise.events import AnswerPart
         from tomewise.terminal import render
 
         work.hear(event)
-        if print_events and event.name != ANSWER_PART:
+        if print_events and not isinstance(event, AnswerPart):
             render.print_event(event, work.console())
 
     return hear if print_events or work.is_shown else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from numbers import Real
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from tomewise.events import Chosen, read_common
 from tomewise.memory.schemata.describe_network import describe_network
 from tomewise.place import describe_place, read_plain_data
 from tomewise.terminal.plain import escape, name_document
@@ -31,7 +31,6 @@ EXTRACTIVE_NOTE = (
     "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
 _SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
-_CHOICE = {"chosen", "because", "passed over", "build would help"}  # a loop from outside may use the event's name
 _BEGINNING = 200  # characters to show of a passage
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
@@ -82,14 +81,14 @@ def describe_choices(answer: Answer) -> list[str]:
 
     The last line says which systems a build would let it choose.
     """
-    choices = [event.detail for event in answer.events if event.name == "chosen" and event.detail.keys() >= _CHOICE]
+    choices = [event for event in answer.events if isinstance(event, Chosen)]
     if not choices:
         return []
-    lines = ["chosen: " + ", then ".join(f"{each['chosen']} ({_brief(each['because'])})" for each in choices)]
-    reasons = {name: why for each in choices if each["chosen"] == "none" for name, why in each["passed over"].items()}
+    lines = ["chosen: " + ", then ".join(f"{each.chosen} ({_brief(each.because)})" for each in choices)]
+    reasons = {name: why for each in choices if each.chosen == "none" for name, why in each.passed_over.items()}
     if reasons:
         lines.append("passed over: " + _brief("; ".join(f"{name} ({why})" for name, why in reasons.items())))
-    if helpful := choices[-1]["build would help"]:
+    if helpful := choices[-1].build_would_help:
         lines.append(f"a build would let it choose {', '.join(helpful)}: tome build --system {quote(helpful[0])}")
     return lines
 
@@ -139,9 +138,9 @@ def _passage_lines(passage: Passage) -> str:
 def cut_notes(answer: Answer) -> list[str]:
     """How many retrieved passages the model was not shown, because they did not fit."""
     return [
-        f"{event.detail['cut']:,} of {event.detail['found']:,} passages did not fit and were not read for this answer."
-        for event in answer.events
-        if event.detail.get("cut") and "found" in event.detail
+        f"{common.cut:,} of {common.found:,} passages did not fit and were not read for this answer."
+        for common in map(read_common, answer.events)
+        if common.cut and common.found is not None
     ]
 
 
@@ -168,37 +167,21 @@ def print_event(event: Event, out: Console) -> None:
     out.print(
         f"[magenta]{event.step}[/magenta] [bold]{escape(event.name)}[/bold] {escape(_brief(event.summary, _LINE))}"
     )
-    for note in _read_list(event, "notes"):
+    common = read_common(event)
+    for note in common.notes:
         out.print(f"    [dim]note[/dim] {escape(_brief(note, 100))}")
-    for row in filter(_is_dict, _read_list(event, "pool")):
+    for row in common.pool:
         out.print(f"    {escape(_describe_row(row))}")
-    evidence: Sequence[dict[str, Any]] = list(filter(_is_dict, _read_list(event, "evidence")))
-    for piece in evidence[:_PIECES]:
-        score, kind = _describe_piece(piece)
-        out.print(f"    [dim]{score:.3f} {escape(kind)}[/dim] {escape(_brief(piece.get('text') or '', 100))}")
-        _print_rewrite(piece, {}, out)
-    if len(evidence) > _PIECES:
-        out.print(f"    [dim]… and {len(evidence) - _PIECES} more (`tome log` keeps them; `--json` shows them)[/dim]")
+    for piece in common.evidence[:_PIECES]:
+        kind = ", ".join(filter(None, (piece.layer, describe_place(piece.place))))
+        out.print(f"    [dim]{piece.score:.3f} {escape(kind)}[/dim] {escape(_brief(piece.text, 100))}")
+        if piece.rewrite:
+            _print_rewrite(piece.rewrite.text, "", out)
+    if (more := len(common.evidence) - _PIECES) > 0:
+        out.print(f"    [dim]… and {more} more (`tome log` keeps them; `--json` shows them)[/dim]")
 
 
-def _read_list(event: Event, name: str) -> Sequence[Any]:
-    """A list of the detail; none for another shape, which an event of a loop from outside may have."""
-    value = event.detail.get(name)
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _describe_piece(piece: dict[str, Any]) -> tuple[float, str]:
-    """The score of a piece, its layer and its place, as far as they have the shape that `Event` says."""
-    score, layer, place = piece.get("score"), piece.get("layer"), piece.get("place")
-    words = str(layer or ""), describe_place(read_plain_data(place)) if isinstance(place, dict) else ""
-    return float(score) if isinstance(score, Real) else 0.0, ", ".join(filter(None, words))
-
-
-def _is_dict(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _describe_row(row: dict[str, Any]) -> str:
+def _describe_row(row: Mapping[str, Any]) -> str:
     """Plain values in one line: texts as they are, numbers with their names."""
     values = {name: value for name, value in row.items() if value not in (None, "")}
     return ", ".join(
@@ -225,16 +208,14 @@ def print_evidence(pieces: Sequence[dict[str, Any]], out: Console, scope: Scope 
         where = f"{_short_name(piece['title'], sources[0])}, {place}{more}" if sources else ""
         out.print(f"[green]{number}[/green] [dim]{piece['score']:.3f} {escape(piece['layer'])}[/dim] {escape(where)}")
         out.print(f"    {escape(_brief(piece['text'], _BEGINNING))}")
-        _print_rewrite(piece, numbers, out)
+        if rewrite := piece["rewrite"]:
+            giver = numbers.get(rewrite["source"])  # the piece that gave the name in it
+            _print_rewrite(rewrite["text"], f", “{rewrite['name']}” from {giver}" if giver else "", out)
 
 
-def _print_rewrite(piece: dict[str, Any], numbers: Mapping[str, int], out: Console) -> None:
-    """The rewritten question that brought a piece, and the number of the piece that gave the name in it."""
-    rewrite = piece.get("rewrite")
-    if isinstance(rewrite, dict) and rewrite.get("text"):
-        giver = numbers.get(rewrite.get("source") or "")
-        origin = f", “{rewrite.get('name')}” from {giver}" if giver else ""
-        out.print(f"    [dim]asked again: “{escape(_brief(rewrite['text']))}”{escape(_brief(origin))}[/dim]")
+def _print_rewrite(text: str, origin: str, out: Console) -> None:
+    """The rewritten question that brought a piece, and where the name in it comes from."""
+    out.print(f"    [dim]asked again: “{escape(_brief(text))}”{escape(_brief(origin))}[/dim]")
 
 
 def _short_name(title: str, source: dict[str, Any]) -> str:

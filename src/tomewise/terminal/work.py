@@ -56,11 +56,10 @@ class Work:
 
     def hear(self, event: Event) -> None:
         """Show the parts of an answer."""
-        from tomewise.loops.answer_parts import ANSWER_PART
+        from tomewise.events import AnswerPart
 
-        if event.name == ANSWER_PART:
-            self._answer = "" if event.detail["replace"] else self._answer
-            self._answer += event.detail["text"]
+        if isinstance(event, AnswerPart):
+            self._answer = event.text if event.replace else self._answer + event.text
 
     def notice(self, text: str, seconds: float = _NOTICE_SECONDS) -> None:
         """Show one line for a while, such as that a request is tried again."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tomewise.events import Rephrased, shorten
 from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
-from tomewise.loops.events import list_facts, shorten
 from tomewise.loops.steps import Skipped
 from tomewise.tome.session_record import Turn
 from tomewise.types import Event, LanguageModel
@@ -32,6 +32,4 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
     if len(text) > len(question) + _LONGER:
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question
-    detail = {"asked": question, "question": text}
-    summary = list_facts(asked=question, question="unchanged" if text == question else text)
-    return text, [*skipped.events(0), Event(name="rephrased", summary=summary, detail=detail)]
+    return text, [*skipped.events(0), Rephrased(asked=question, question=text)]

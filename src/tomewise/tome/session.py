@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import UsageError
-from tomewise.loops.events import list_facts
+from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.notebooks import EXTRACTS
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_in_run
@@ -21,13 +21,11 @@ from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
 from tomewise.tome.session_record import SessionRecord, check_name, make_turn, read_session
-from tomewise.types import Answer, Event, FromSession, LanguageModel, NodeId, Question, Scope
+from tomewise.types import Answer, FromSession, LanguageModel, NodeId, Question, Scope
 from tomewise.working.memory import WorkingMemory
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
-
-_ATTEMPTS = ("tried", "answered", "forced")  # events that say which notes an answering call saw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +156,10 @@ class Session:
         record, lost = await asyncio.to_thread(forget_missing, record, memory, tools.store)
         known = _Known.of(memory)
         text, opening = await rephrase(tools.model, question.text, record.turns)
-        opening = [_make_opening(record, known, lost), *opening]
+        resumed = Resumed(
+            session=record.name, question=record.count + 1, memory=record.kind, known=known.notes, forgotten=lost
+        )
+        opening = [resumed, *opening]
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
         answer = await answer_in_run(ready, replace(question, text=text), on_event, memory)
@@ -173,7 +174,7 @@ class Session:
             passages=known.find_passages(answer),
             dropped=(*lost, *later, *left, *(turn.asked for turn in turns[: -tools.limit])),
         )
-        closing = _make_closing(origin)
+        closing = SessionUsed(notes=origin.notes, passages=origin.passages, dropped=origin.dropped)
         if on_event:
             on_event(closing)
         answer = replace(answer, session=origin, events=(*opening, *answer.events, closing))
@@ -197,8 +198,8 @@ class _Known:
 
     def find_notes(self, answer: Answer) -> tuple[str, ...]:
         """The notes that an answering call saw."""
-        events = (event for event in answer.events if event.name in _ATTEMPTS)
-        shown = {note for event in events for note in event.detail.get("notes", ())}
+        attempts = (event for event in answer.events if isinstance(event, Attempted | AnsweredFromNotes))
+        shown = {note for attempt in attempts for note in attempt.notes}
         return tuple(note for note in self.notes if note in shown)
 
     def find_passages(self, answer: Answer) -> tuple[NodeId, ...]:
@@ -210,28 +211,6 @@ class _Known:
             if source == piece.node or piece.layer == EXTRACTS
         )
         return tuple(node for node in shown if node in self.nodes)
-
-
-def _make_opening(record: SessionRecord, known: _Known, lost: Sequence[str]) -> Event:
-    detail = {
-        "session": record.name,
-        "question": record.count + 1,
-        "memory": record.kind,
-        "known": list(known.notes),
-        "forgotten": list(lost),
-    }
-    facts = {"session": record.name, "question": record.count + 1, "known": len(known.notes)}
-    return Event(name="resumed", summary=list_facts(**facts, forgotten=len(lost) or ""), detail=detail)
-
-
-def _make_closing(origin: FromSession) -> Event:
-    detail = {"notes": list(origin.notes), "passages": list(origin.passages), "dropped": list(origin.dropped)}
-    summary = list_facts(
-        notes_taken=len(origin.notes),
-        passages_taken=len(origin.passages),
-        dropped="; ".join(origin.dropped),
-    )
-    return Event(name="session", summary=summary, detail=detail)
 
 
 def _save(record: SessionRecord, store: Store) -> None:

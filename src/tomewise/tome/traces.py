@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.events import restore_event
 from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.reports import as_json, event_json
 from tomewise.tome.scopes import scope_json
@@ -110,7 +111,7 @@ def _read_trace(row: Mapping[str, Any]) -> Trace:
         raise StoreError(
             f"the row {number} of the table traces is damaged ({problem}): delete it with `tome log {number} --delete`"
         ) from None
-    return trace
+    return replace(trace, answer=replace(trace.answer, events=tuple(map(restore_event, trace.answer.events))))
 
 
 @cache
