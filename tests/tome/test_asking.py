@@ -10,6 +10,7 @@ from tests.patience import SOON, wait_until
 
 from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, UsageError
+from tomewise.events import Retrieved
 from tomewise.language.scripted import ScriptedModel
 from tomewise.types import Event
 
@@ -54,7 +55,7 @@ def test_errors_take_the_place_of_their_answers(here):
 async def test_events_come_before_the_answer_and_the_trace_is_kept(here):
     with open_tome(here, lambda _: {"answer": "Ada"}) as tome:
         items = [item async for item in tome.astream("Who put out the light?", system="naive limit=2")]
-        assert [type(item) for item in items] == [Event, Answer]
+        assert [type(item) for item in items] == [Retrieved, Answer]
         assert items[-1].events == tuple(items[:-1])
         assert (items[-1].text, items[-1].system) == ("Ada", "naive limit=2")
         assert items[-1].usage.total.calls == 1
