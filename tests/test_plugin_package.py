@@ -97,7 +97,7 @@ def test_the_command_names_its_parts(command, site):
     assert "relay, interleave, stepwise, doubted. Recalls of packages: opening." in listed
     shown = json.loads(command("systems", "opening+doubted", "--json").out)
     assert [setting["name"] for setting in shown["settings"]] == ["words", "first", "limit", "context"]
-    assert shown["ask"] == {"formula": "twice one search and one answer", "most": 2}
+    assert shown["ask"] == {"formula": "2", "most": 2}
     assert json.loads(command("systems", "harbour", "--json").out)["layers"][1]["calls"]["formula"] == "1 a fact"
 
 

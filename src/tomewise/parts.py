@@ -5,18 +5,22 @@
     def mine(kit: Kit, *, limit: Count = 5) -> System:
         return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
 
-A metric or a judge of one's own is a `Metric` or a `Judge`.
+A loop of one's own searches, lays out what it found on a `Desk` (`kit.desk`), and yields events and an answer. A
+metric or a judge is a `Metric` or a `Judge`.
 """
 
 from __future__ import annotations
 
-from tomewise.calls import CallCount, read_calls
+from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
+from tomewise.events import Retrieved, Stopped
 from tomewise.loops.citing import Citer
+from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
+from tomewise.loops.steps import Course, Skipped, take_steps
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
@@ -57,9 +61,11 @@ __all__ = [
     "Citer",
     "CollapsedTree",
     "Count",
+    "Course",
     "Dataset",
     "Dense",
     "DenseDerived",
+    "Desk",
     "Document",
     "Embedder",
     "EpisodesLayer",
@@ -83,14 +89,18 @@ __all__ = [
     "Node",
     "Once",
     "Outcome",
+    "Prepared",
     "Question",
     "Recall",
     "Recipe",
     "Report",
+    "Retrieved",
     "Retriever",
     "Rewrite",
     "Role",
     "Scope",
+    "Skipped",
+    "Stopped",
     "SummariesLayer",
     "System",
     "TreeLayer",
@@ -103,4 +113,6 @@ __all__ = [
     "once",
     "probe",
     "read_calls",
+    "sum_calls",
+    "take_steps",
 ]
