@@ -5,7 +5,7 @@
     def mine(kit: Kit, *, limit: Count = 5) -> System:
         return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
 
-A metric or a judge of one's own is a `Metric` or a `Judge`.
+A metric or a judge of one's own is a `Metric` or a `Judge`, a layer that asks about passages or nodes a `MappedLayer`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tomewise.calls import CallCount, read_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
+from tomewise.language.roles import PassageIn
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
@@ -21,6 +22,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.mapped import DocumentLayer, MappedLayer, Window
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
@@ -28,6 +30,7 @@ from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
 from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, answer_once, once
+from tomewise.systems.layers import make_layers
 from tomewise.types import (
     Answer,
     Change,
@@ -41,6 +44,7 @@ from tomewise.types import (
     LayerReport,
     Loop,
     Node,
+    Passage,
     Question,
     Report,
     Retriever,
@@ -61,6 +65,7 @@ __all__ = [
     "Dense",
     "DenseDerived",
     "Document",
+    "DocumentLayer",
     "Embedder",
     "EpisodesLayer",
     "Estimate",
@@ -79,10 +84,13 @@ __all__ = [
     "LayerReport",
     "Lexical",
     "Loop",
+    "MappedLayer",
     "Metric",
     "Node",
     "Once",
     "Outcome",
+    "Passage",
+    "PassageIn",
     "Question",
     "Recall",
     "Recipe",
@@ -96,9 +104,11 @@ __all__ = [
     "TreeLayer",
     "TreeTraversal",
     "Weight",
+    "Window",
     "answer_once",
     "ask_each",
     "content_id",
+    "make_layers",
     "make_token_counter",
     "once",
     "probe",
