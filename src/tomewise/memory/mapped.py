@@ -17,7 +17,7 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
-from tomewise.language.together import ask_together, reckon_together
+from tomewise.language.together import ask_together, catch_failure, reckon_together
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
@@ -194,6 +194,8 @@ class MappedLayer(Generic[S, In, R]):
 
     async def answer(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
         """The replies to the inputs of one call, in order; an error for an input that failed for good."""
+        if self.together == 1:  # not in a group of its own, so that a model that is away stops the others at once
+            return [await catch_failure(self._model.ask(self.role, given)) for given in inputs]
         replies: Sequence[Any] = await ask_together(self._model, self.role, inputs, self.together)
         return replies
 
@@ -229,11 +231,8 @@ class MappedLayer(Generic[S, In, R]):
 
     async def estimate(self, change: Change) -> Estimate:
         """The calls about each distinct input, without those that follow a reply that cannot be used."""
-        asks = list(await run_in_thread(self.foresee, change))
-        keys = (await run_in_thread(self._group, dict(enumerate(asks)))).keys
-        calls, input_tokens, output_tokens = await self.estimate_calls(
-            [[asks[index].given for index in group] for group in keys]
-        )
+        groups = await run_in_thread(self._foresee_groups, change)
+        calls, input_tokens, output_tokens = await self.estimate_calls(groups)
         return Estimate(
             layer=self.name,
             model=join_names(self._model, self.roles),
@@ -257,6 +256,10 @@ class MappedLayer(Generic[S, In, R]):
             self._store, self._model, role, typical or Typical(role.output_tokens, 0), inputs
         )
         return await sum_tokens(groups, lambda group: reckon_together(self._model, role, group, self.together)), reply
+
+    def _foresee_groups(self, change: Change) -> list[list[In]]:
+        asks = dict(enumerate(self.foresee(change)))
+        return [[asks[index].given for index in group] for group in self._group(asks).keys]
 
     def _group(self, asks: Mapping[int, Ask[S, In]]) -> Groups[int]:
         inputs = {index: ask.given for index, ask in asks.items()}
