@@ -6,7 +6,7 @@
         return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
 
 A loop of one's own searches, lays out what it found on a `Desk` (`kit.desk`), and yields events and an answer. A
-metric or a judge is a `Metric` or a `Judge`.
+layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge is a `Metric` or a `Judge`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.events import Retrieved, Stopped
+from tomewise.language.roles import PassageIn
 from tomewise.loops.citing import Citer
 from tomewise.loops.desk import Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
@@ -25,6 +26,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.mapped import DocumentLayer, MappedLayer, Window
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
@@ -32,6 +34,7 @@ from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
 from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, answer_once, once
+from tomewise.systems.layers import make_layers
 from tomewise.types import (
     Answer,
     Change,
@@ -45,6 +48,7 @@ from tomewise.types import (
     LayerReport,
     Loop,
     Node,
+    Passage,
     Question,
     Report,
     Retriever,
@@ -67,6 +71,7 @@ __all__ = [
     "DenseDerived",
     "Desk",
     "Document",
+    "DocumentLayer",
     "Embedder",
     "EpisodesLayer",
     "Estimate",
@@ -85,10 +90,13 @@ __all__ = [
     "LayerReport",
     "Lexical",
     "Loop",
+    "MappedLayer",
     "Metric",
     "Node",
     "Once",
     "Outcome",
+    "Passage",
+    "PassageIn",
     "Prepared",
     "Question",
     "Recall",
@@ -106,9 +114,11 @@ __all__ = [
     "TreeLayer",
     "TreeTraversal",
     "Weight",
+    "Window",
     "answer_once",
     "ask_each",
     "content_id",
+    "make_layers",
     "make_token_counter",
     "once",
     "probe",
