@@ -15,10 +15,10 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
-from tomewise.events import Retrieved, Stopped
+from tomewise.events import AnswerPart, Retrieved, Stopped
 from tomewise.language.roles import PassageIn
 from tomewise.loops.citing import Citer
-from tomewise.loops.desk import Desk, Prepared
+from tomewise.loops.desk import Attempt, Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
 from tomewise.loops.steps import Course, Skipped, take_steps
@@ -60,6 +60,8 @@ from tomewise.types import (
 
 __all__ = [
     "Answer",
+    "AnswerPart",
+    "Attempt",
     "CallCount",
     "Change",
     "Citer",

@@ -13,7 +13,7 @@ from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
 from tomewise.memory.steps import watch_steps
-from tomewise.run import change_run, meter
+from tomewise.run import change_run, continue_run, meter
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
@@ -34,8 +34,8 @@ async def build(
     that this layer needs are built.
     A layer may state the `extra` of Tomewise that it needs; MissingDependency is raised before any layer begins.
     Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
-    running layers still end by themselves, so that no reply that was paid for is lost. Inside `open_run`,
-    failures of all layers count together for KeepsFailing.
+    running layers still end by themselves, so that no reply that was paid for is lost. Failures of all layers count
+    together for KeepsFailing.
     """
     order = _sort_layers(layers)
     _require_extras(layers)
@@ -61,7 +61,7 @@ async def build(
         await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
-    with watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
+    with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
         async with side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
