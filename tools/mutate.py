@@ -126,10 +126,17 @@ MUTATIONS = (
         ("tests/tome/test_asking.py",),
     ),
     Mutation(
-        "splitting: a scrap does not join over a hard break",
+        "splitting: a passage ends where the text pauses",
         "reading/splitter.py",
-        " or waiting[-1].behind is Break.HARD:",
-        ":",
+        "len(window) if window[-1].behind is Break.HARD else _find_best_cut(window, shared)",
+        "len(window)",
+        ("tests/reading/test_splitter.py",),
+    ),
+    Mutation(
+        "splitting: a scrap gets a part only where both passages fit",
+        "reading/splitter.py",
+        "if not (right and _fits(left, capacity) and _fits(right, capacity)):",
+        "if not right:",
         ("tests/reading/test_splitter.py",),
     ),
     Mutation(

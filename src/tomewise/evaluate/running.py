@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tomewise import __version__
 from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.builds import Build
@@ -324,7 +324,7 @@ class _Run:
     def _versions(self, variant: Variant) -> dict[str, Any]:
         experiment = self._experiment
         return {
-            "tomewise": __version__,
+            "tomewise": version("tomewise"),
             "prompts": self._prompts,
             "model": experiment.model.name,
             "embedder": experiment.embedder.name,

@@ -4,8 +4,7 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.metrics import rouge as module
-from tomewise.evaluate.metrics.rouge import rouge
+from tomewise.evaluate.metrics.rouge import _scorer, rouge
 
 ANSWER = "The police killed the gunman after long talks."
 REFERENCES = ["The gunman was killed by police.", "Police kill a gunman after talking."]
@@ -29,7 +28,7 @@ def test_by_hand() -> None:
 
 
 def test_a_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    module._scorer.cache_clear()
+    _scorer.cache_clear()
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
     with pytest.raises(MissingDependency, match=r"pip install 'tomewise\[eval\]'"):
         rouge("a", ["a"], "rouge1")

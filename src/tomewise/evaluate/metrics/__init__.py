@@ -1,5 +1,260 @@
-"""Metrics: small pure functions, and a registry that names them."""
+"""Metrics by the names that the command line takes. Each scores one outcome."""
 
-from tomewise.evaluate.metrics.named_metrics import Metric, default_metrics, metric_named, metric_names, remember_metric
+from __future__ import annotations
 
-__all__ = ["Metric", "default_metrics", "metric_named", "metric_names", "remember_metric"]
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
+from statistics import fmean
+from typing import Literal, TypeAlias
+
+from tomewise.errors import UnknownName, UsageError
+from tomewise.evaluate.items import Dataset, Item, Outcome
+from tomewise.evaluate.metrics import answers, passage_ranks, seen_passages, span_overlap
+from tomewise.evaluate.metrics.choices import choice_accuracy, pick_letter
+from tomewise.evaluate.metrics.claim_verdicts import class_f1, pair_accuracy
+from tomewise.evaluate.metrics.rouge import rouge
+from tomewise.names import suggest
+from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
+
+Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
+Score: TypeAlias = Callable[[Outcome], float]
+Overall: TypeAlias = Callable[[Sequence[Outcome]], "float | None"]
+
+_LONG_ANSWER = 15  # words: references that are longer on average are summaries, for which EM is useless
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric. `score` scores one outcome from 0 to 1; `needs` is the gold it takes.
+
+    Metrics that are not a mean over outcomes (class F1, pair accuracy) have `overall`; their `score` says whether one
+    outcome is right.
+    """
+
+    name: str
+    needs: Need
+    score: Score
+    overall: Overall | None = None
+
+    @property
+    def of_answer(self) -> bool:
+        """Whether it scores the answer, and neither the ranking nor the evidence of the answer."""
+        return self.needs in ("answers", "correct", "claims", "pairs")
+
+    @property
+    def of_ranking(self) -> bool:
+        """Whether it scores the ranking alone, which needs no answer."""
+        return self.needs in ("supporting", "spans")
+
+    def applies(self, item: Item) -> bool:
+        """Whether the item has the gold that this metric needs."""
+        return _HAS[self.needs](item)
+
+    def try_on(self, outcome: Outcome) -> None:
+        """Raise UsageError if the metric cannot score this outcome, so that a run stops before it has spent more."""
+        if not self.applies(outcome.item):
+            return
+        try:
+            score: object = self.score(outcome)
+        except Exception as error:  # a metric from outside may raise anything
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the metric {self.name!r} failed on {outcome.item.id!r} ({reason}): mend it") from error
+        if not isinstance(score, Real):
+            raise UsageError(f"the metric {self.name!r} returned {score!r}: return a number from 0 to 1")
+
+    def total(self, outcomes: Sequence[Outcome]) -> float | None:
+        """The score of a run: over all outcomes whose item has the gold, also failed ones.
+
+        None when no item has it.
+        """
+        scored = [outcome for outcome in outcomes if self.applies(outcome.item)]
+        if self.overall is not None:
+            return self.overall(scored) if scored else None
+        return fmean(map(self.score, scored)) if scored else None
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of that name. Metrics of retrieval take a depth (`recall@5`), or else score the whole ranking.
+
+    Raises UnknownName with the nearest name.
+    """
+    stem, at, depth = name.partition("@")
+    if stem in _PLAIN or stem in _RANKED:
+        refuse_hidden("metrics", name)
+    if not at and stem in _PLAIN:
+        needs, score, overall = _PLAIN[stem]
+        return Metric(name, needs, score, overall)
+    if stem in _RANKED and (not at or re.fullmatch(r"[1-9]\d*", depth)):
+        needs, function = _RANKED[stem]
+        return Metric(name, needs, partial(function, k=int(depth) if at else None))
+    if stem not in _PLAIN and stem not in _RANKED and (plugin := find_plugin("metrics", name)) is not None:
+        if not isinstance(plugin, Metric) or plugin.needs not in _HAS:
+            raise UsageError(
+                f"the plugin {name!r} is not a Metric that needs one of {', '.join(_HAS)}: it is {plugin!r}"
+            )
+        return replace(plugin, name=name)
+    raise UnknownName(_explain_unknown(name, stem))
+
+
+def remember_metric(metric: Metric) -> None:
+    """Let the tables of this process find a metric by its name.
+
+    Raises UsageError for a metric that has the name of one of Tomewise's own and scores differently, and for one that
+    needs what no question has.
+    """
+    if metric.needs not in _HAS:
+        raise UsageError(f"the metric {metric.name!r} needs {metric.needs!r}: name one of {', '.join(_HAS)}")
+    stem = metric.name.partition("@")[0]
+    if stem not in _PLAIN and stem not in _RANKED:
+        register("metrics", metric.name, metric)
+    elif _parts_of(metric.score) != _parts_of(metric_named(metric.name).score):
+        raise UsageError(f"a metric named {metric.name!r} exists already: give yours another name")
+
+
+def _parts_of(score: Score) -> object:
+    # Two partial objects are never equal, their parts are.
+    return (score.func, score.args, score.keywords) if isinstance(score, partial) else score
+
+
+def metric_names() -> tuple[str, ...]:
+    """Every name; names that take a depth end in `@K`."""
+    return (*_PLAIN, *(f"{name}@K" for name in _RANKED), *list_names("metrics"))
+
+
+def default_metrics(dataset: Dataset) -> tuple[Metric, ...]:
+    """The metrics that the gold of a dataset allows and that papers report on such datasets."""
+    return tuple(map(metric_named, [*_answer_names(dataset.items), *_evidence_names(dataset.items)]))
+
+
+# ---------------------------------------------------------------- what gold an item has
+
+_HAS: dict[Need, Callable[[Item], bool]] = {
+    "answers": lambda item: bool(item.answers),
+    "correct": lambda item: item.correct is not None,
+    "claims": lambda item: item.correct is not None and len(item.question.options) == 2,
+    "pairs": lambda item: item.correct is not None and "pair" in item.slices,
+    "supporting": lambda item: bool(item.supporting),
+    "spans": lambda item: bool(item.spans),
+    "evidence": lambda item: bool(item.supporting or item.spans),
+}
+
+
+def _answer_names(items: Sequence[Item]) -> list[str]:
+    choices = [item for item in items if item.correct is not None]
+    if choices:
+        # All claims offer the same two labels; questions whose two options differ are multiple choice.
+        claims = len({item.question.options for item in choices}) == 1 and len(choices[0].question.options) == 2
+        paired = any("pair" in item.slices for item in choices)
+        class_names = ["f1-positive", "f1-negative"] if claims else []
+        return ["accuracy", *class_names, *(["pair-accuracy"] if paired else [])]
+    references = [reference for item in items for reference in item.answers]
+    if not references:
+        return []
+    long = fmean(len(reference.split()) for reference in references) > _LONG_ANSWER
+    return ["rouge-1", "rouge-2", "rouge-l"] if long else ["em", "f1"]
+
+
+def _evidence_names(items: Sequence[Item]) -> list[str]:
+    names: list[str] = []
+    if any(item.supporting for item in items):
+        names += ["recall@2", "recall@5", "recall@10", "recall@20", "all@5", "mrr", "ndcg@10"]
+    if any(item.spans for item in items):
+        names += ["span-recall@5", "span-recall@10", "span-coverage@10"]
+    return [*names, *_GROUNDS] if names else []
+
+
+# ---------------------------------------------------------------- from outcomes to the pure functions
+
+
+def _score_text(function: Callable[[str, Sequence[str]], float], outcome: Outcome) -> float:
+    # An empty answer scores 0, also where the reference (such as "the") normalises to nothing.
+    return function(outcome.prediction.answer, outcome.item.answers) if outcome.prediction.answer.strip() else 0.0
+
+
+def _rouge(kind: str, outcome: Outcome) -> float:
+    return rouge(outcome.prediction.answer, outcome.item.answers, kind)
+
+
+def _letter(outcome: Outcome) -> str | None:
+    return pick_letter(outcome.prediction.choice, outcome.prediction.answer, outcome.item.question.options)
+
+
+def _right(outcome: Outcome) -> float:
+    options, correct = outcome.item.question.options, outcome.item.correct
+    return choice_accuracy(outcome.prediction.choice, outcome.prediction.answer, options, correct) if correct else 0.0
+
+
+def _class_f1(label: str, outcomes: Sequence[Outcome]) -> float:
+    return class_f1([_letter(outcome) for outcome in outcomes], [str(o.item.correct) for o in outcomes], label)
+
+
+def _pair_accuracy(outcomes: Sequence[Outcome]) -> float | None:
+    return pair_accuracy([o.item.slices["pair"] for o in outcomes], [bool(_right(o)) for o in outcomes])
+
+
+def _by_id(
+    function: Callable[[Sequence[str], Sequence[str], int | None], float], outcome: Outcome, *, k: int | None
+) -> float:
+    return function([passage.document for passage in outcome.prediction.ranked], outcome.item.supporting, k)
+
+
+def _by_span(function: Callable[..., float], outcome: Outcome, *, k: int | None) -> float:
+    return function(outcome.prediction.ranked, outcome.item.spans, k)
+
+
+def _score_seen(outcome: Outcome) -> float:
+    return seen_passages.measure_found(outcome.prediction.shown, outcome.item)
+
+
+def _citation_precision(outcome: Outcome) -> float:
+    return seen_passages.gold_share(outcome.prediction.cited, outcome.item)
+
+
+def _citation_recall(outcome: Outcome) -> float:
+    return seen_passages.measure_found(outcome.prediction.cited, outcome.item)
+
+
+def _explain_unknown(name: str, stem: str) -> str:
+    if stem in _PLAIN:
+        return f"the metric {name!r} takes no depth: write {stem!r}"
+    if stem in _RANKED:
+        return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
+    hint = suggest(stem, [*_PLAIN, *_RANKED, *list_names("metrics")])
+    return f"unknown metric {name!r}: {hint}The metrics are {', '.join(metric_names())}"
+
+
+_GROUNDS: dict[str, Score] = {
+    "seen": _score_seen,  # the share of the gold that the answering call saw
+    "citation-precision": _citation_precision,
+    "citation-recall": _citation_recall,
+}
+
+_PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
+    "em": ("answers", partial(_score_text, answers.exact_match), None),
+    "f1": ("answers", partial(_score_text, answers.token_f1), None),
+    "substring-em": ("answers", partial(_score_text, answers.substring_match), None),
+    "helmet-f1": ("answers", partial(_score_text, answers.helmet_f1), None),
+    "rouge-1": ("answers", partial(_rouge, "rouge1"), None),
+    "rouge-2": ("answers", partial(_rouge, "rouge2"), None),
+    "rouge-l": ("answers", partial(_rouge, "rougeL"), None),
+    "accuracy": ("correct", _right, None),
+    "f1-positive": ("claims", _right, partial(_class_f1, "A")),  # claims offer the positive label first
+    "f1-negative": ("claims", _right, partial(_class_f1, "B")),
+    "pair-accuracy": ("pairs", _right, _pair_accuracy),
+    **{name: ("evidence", score, None) for name, score in _GROUNDS.items()},
+}
+
+_RANKED: dict[str, tuple[Need, Callable[..., float]]] = {
+    "recall": ("supporting", partial(_by_id, passage_ranks.recall_at)),
+    "all": ("supporting", partial(_by_id, passage_ranks.all_at)),
+    "mrr": ("supporting", partial(_by_id, passage_ranks.reciprocal_rank)),
+    "ndcg": ("supporting", partial(_by_id, passage_ranks.ndcg_at)),
+    "span-recall": ("spans", partial(_by_span, span_overlap.span_recall_at)),
+    "span-all": ("spans", partial(_by_span, span_overlap.span_all_at)),
+    "span-mrr": ("spans", partial(_by_span, span_overlap.span_reciprocal_rank)),
+    "span-ndcg": ("spans", partial(_by_span, span_overlap.span_ndcg_at)),
+    "span-coverage": ("spans", partial(_by_span, span_overlap.span_coverage_at)),
+}
