@@ -133,13 +133,6 @@ MUTATIONS = (
         ("tests/reading/test_splitter.py",),
     ),
     Mutation(
-        "splitting: a scrap gets a part only where both passages fit",
-        "reading/splitter.py",
-        "if not (right and _fits(left, capacity) and _fits(right, capacity)):",
-        "if not right:",
-        ("tests/reading/test_splitter.py",),
-    ),
-    Mutation(
         "splitting: a small end joins the passage before",
         "reading/splitter.py",
         "least = int(_SCRAP * capacity)",
