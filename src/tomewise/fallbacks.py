@@ -7,9 +7,8 @@ event, `events.Fallbacks`, which maps each kind to its count. Kinds are stable, 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from tomewise.run import change_run, current_run
@@ -24,8 +23,6 @@ NO_WALK = "ranked by cosine alone"
 ASKED_ALONE = "passage asked alone"
 REPLY_SKIPPED = "reply skipped"
 PART_SKIPPED = "part of a reply skipped"
-
-_NOTE = re.compile(r"fallback: (.+): (\d+)")
 
 
 @contextmanager
@@ -45,12 +42,3 @@ def record_fallback(kind: str) -> None:
 def write_notes(counts: Mapping[str, int]) -> list[str]:
     """The notes for a report: `fallback: KIND: COUNT` for each kind that occurred."""
     return [f"fallback: {kind}: {count}" for kind, count in counts.items() if count]
-
-
-def read_notes(notes: Iterable[str]) -> dict[str, int]:
-    """The counts by kind in the notes of a report; other notes are ignored."""
-    counts = Counter[str]()
-    for note in notes:
-        if found := _NOTE.fullmatch(note):
-            counts[found[1]] += int(found[2])
-    return dict(counts)

@@ -11,7 +11,7 @@ import pytest
 from tomewise import Tome
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
 from tomewise.evaluate.builds import build_layers
-from tomewise.fallbacks import ASKED_ALONE, read_notes
+from tomewise.fallbacks import ASKED_ALONE, write_notes
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
@@ -159,7 +159,7 @@ async def test_after_a_failed_call_every_passage_is_asked_alone(store: SqliteSto
     (report,) = await build([GistsLayer(store, model, together=4)], store, quiet)
     assert len(model.calls) == 2 + 7
     assert (report.added, list(report.failed.values())) == (6, [str(error)])
-    assert read_notes(report.notes) == {ASKED_ALONE: 7}
+    assert list(report.notes) == write_notes({ASKED_ALONE: 7})
     assert store.builds()["gists"]["fallbacks"][ASKED_ALONE] == 7
 
 

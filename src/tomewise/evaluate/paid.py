@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from tomewise.evaluate.digests import code_digest, digest_of
 from tomewise.language.cached import Cached, CallCache
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
 from tomewise.meter import Clock
@@ -21,7 +22,6 @@ from tomewise.types import LanguageModel
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
-EXTRACTIVE = "extractive"  # the model that is part of this package
 _Paid: TypeAlias = Sequence[Mapping[str, Any]]
 _COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
 
