@@ -13,24 +13,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import httpx2
 from pydantic import BaseModel
+from pydantic_ai import messages
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    ModelResponseStreamEvent,
-    PartDeltaEvent,
-    PartStartEvent,
-    SystemPromptPart,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ToolCallPart,
-    UserPromptPart,
-)
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
@@ -125,7 +113,7 @@ class Client:
             raise Refused(reply.refused)
         return reply
 
-    async def exchange(self, request: ChatRequest) -> ModelResponse:
+    async def exchange(self, request: ChatRequest) -> messages.ModelResponse:
         """Make one attempt within `timeout`. Whatever the server does, the only error is `Failure`."""
         if request.listener:
             request.listener.begin()
@@ -134,7 +122,7 @@ class Client:
         try:
             async with asyncio.timeout(self.timeout), aclosing(self._receive(request)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, ModelResponse):
+                    if isinstance(piece, messages.ModelResponse):
                         return piece
                     may_be_stream = answered = False  # what has begun to reply may charge for it
                     if request.listener:
@@ -148,18 +136,15 @@ class Client:
             raise
         raise AssertionError("unreachable: the response is the last piece")
 
-    async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | ModelResponse]:
+    async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
         """The pieces of the text if the reply is streamed, and the response at the end. Raises `Failure`."""
-        messages, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
+        turns, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
+        bounds: dict[str, Any] = {"model_settings": settings, "model_request_parameters": parameters}
         try:
             if not self._can_stream(request):
-                yield await model_request(
-                    self.model, messages, model_settings=settings, model_request_parameters=parameters
-                )
+                yield await model_request(self.model, turns, **bounds)
                 return
-            async with model_request_stream(
-                self.model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
+            async with model_request_stream(self.model, turns, **bounds) as stream:
                 async for event in stream:
                     if text := _find_new_text(event):
                         yield text
@@ -263,7 +248,7 @@ class _Attempts:
         client.replies += 1
         return reply
 
-    def _count(self, response: ModelResponse, prompt_tokens: int, text: str) -> Spent:
+    def _count(self, response: messages.ModelResponse, prompt_tokens: int, text: str) -> Spent:
         """The cost of a response. If the server does not count tokens, they are estimated."""
         usage = response.usage
         is_counted = bool(usage.input_tokens)
@@ -298,17 +283,18 @@ class _Attempts:
         return self._client.replies > self._replies_before
 
 
-def _messages(request: ChatRequest) -> list[ModelMessage]:
+def _messages(request: ChatRequest) -> list[messages.ModelMessage]:
+    """The turns as Pydantic AI has them. A turn of the user is a request, one of the model a response."""
     first, *rest = request.turns
-    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(request.system), UserPromptPart(first)])]
+    rules = messages.SystemPromptPart(request.system)
+    turns: list[messages.ModelMessage] = [messages.ModelRequest(parts=[rules, messages.UserPromptPart(first)])]
     for number, turn in enumerate(rest):
-        messages.append(
-            ModelRequest(parts=[UserPromptPart(turn)]) if number % 2 else ModelResponse(parts=[TextPart(turn)])
-        )
-    return messages
+        of_user = messages.ModelRequest(parts=[messages.UserPromptPart(turn)])
+        turns.append(of_user if number % 2 else messages.ModelResponse(parts=[messages.TextPart(turn)]))
+    return turns
 
 
-def _read(response: ModelResponse, spec: ModelSpec) -> Reply:
+def _read(response: messages.ModelResponse, spec: ModelSpec) -> Reply:
     refused = None
     if response.finish_reason == "content_filter":
         reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
@@ -316,35 +302,31 @@ def _read(response: ModelResponse, spec: ModelSpec) -> Reply:
     return Reply(
         text=_text(response),
         cut=response.finish_reason == "length",
-        thought=any(isinstance(part, ThinkingPart) for part in response.parts),
+        thought=any(isinstance(part, messages.ThinkingPart) for part in response.parts),
         refused=refused,
     )
 
 
-def _text(response: ModelResponse) -> str:
+def _text(response: messages.ModelResponse) -> str:
     """The text that the model wrote. If it called a tool instead, which nobody offered, the arguments of the call."""
-    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
     if text.strip():
         return text
-    return "\n".join(part.args_as_json_str() for part in response.parts if isinstance(part, ToolCallPart))
+    return "\n".join(part.args_as_json_str() for part in response.parts if isinstance(part, messages.ToolCallPart))
 
 
-def _find_new_text(event: ModelResponseStreamEvent) -> str:
+def _find_new_text(event: messages.ModelResponseStreamEvent) -> str:
     """The text that an event adds to what `_text` returns in the end."""
     match event:
-        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+        case messages.PartStartEvent(part=messages.TextPart(content=text)):
+            return text
+        case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text)):
             return text
     return ""
 
 
-def _cost(response: ModelResponse) -> float | None:
+def _cost(response: messages.ModelResponse) -> float | None:
     try:
         return float(response.cost().total_price)
-    except (
-        LookupError,
-        ValueError,
-        ArithmeticError,
-        TypeError,
-        AssertionError,
-    ):  # the price of this model is unknown or cannot be computed
-        return None
+    except (LookupError, ValueError, ArithmeticError, TypeError, AssertionError):
+        return None  # the price of this model is unknown or cannot be computed

@@ -23,11 +23,11 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
     if stray := _find_cause(error, NotAReply):
         return _classify_stray(stray, spec)
     match error:
-        case exceptions.ModelHTTPError():
-            return _classify_http_error(error, spec)
         case exceptions.ModelQuotaExceededError():
             message = f"the account of {spec} has no quota left: {_server_message(error)}"
             return Failure(ModelUnavailable(message), answered=True)
+        case exceptions.ModelHTTPError():
+            return _classify_http_error(error, spec)
         case exceptions.ModelConnectionError():
             unreached = ModelUnavailable(
                 f"{spec.place} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
@@ -65,31 +65,24 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
     """The failure that stands for an error reported by the server."""
     message = _server_message(error)
-    refused = error.provider_error_code in ("content_filter", "content_policy_violation")
+    status = error.status_code
+    busy = status in _BUSY_STATUS
     final: ModelError
-    match error:
-        case exceptions.ModelQuotaExceededError():
-            final = ModelUnavailable(f"the account of {spec} has no quota left: {message}")
-        case exceptions.ModelHTTPError(status_code=401 | 403):
-            final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({message})")
-        case exceptions.ModelHTTPError(status_code=404):
-            final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({message})")
-        case exceptions.ModelContextWindowExceededError():
-            final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
-        case exceptions.ModelHTTPError(status_code=status) if _may_pass(status):
-            final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
-            busy = status in _BUSY_STATUS
-            return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
-        case _ if refused:
-            final = Refused(f"{spec} declined: {message}")
-        case _:
-            final = ModelError(f"{spec.place} rejected the request: {message}")
-            return Failure(final, answered=True, may_be_stream=True)
+    if status in (401, 403):
+        final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({message})")
+    elif status == 404:
+        final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({message})")
+    elif isinstance(error, exceptions.ModelContextWindowExceededError):
+        final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
+    elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
+        final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
+        return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
+    elif error.provider_error_code in ("content_filter", "content_policy_violation"):
+        final = Refused(f"{spec} declined: {message}")
+    else:
+        final = ModelError(f"{spec.place} rejected the request: {message}")
+        return Failure(final, answered=True, may_be_stream=True)
     return Failure(final, answered=True)
-
-
-def _may_pass(status: int) -> bool:
-    return status in _BUSY_STATUS or (status >= 500 and status != _NOT_IMPLEMENTED)
 
 
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:

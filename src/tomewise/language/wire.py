@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx2
 
 from tomewise.concurrency import take_turn
-from tomewise.language.envelope import ChunkRepair, repair_completion, stream_completion
+from tomewise.language.envelope import ChunkRepair, repair_completion
 
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
@@ -69,9 +70,8 @@ class BoundedClient(httpx2.AsyncClient):
         return _rewrite(response, _EVENTS if stream else "application/json", content=repaired)
 
     async def _repair(self, body: bytes, stream: bool) -> bytes | None:
-        repair = stream_completion if stream else repair_completion
-        long = len(body) > _LONG
-        return await asyncio.to_thread(repair, body, self._model) if long else repair(body, self._model)
+        repair = partial(repair_completion, body, self._model, as_stream=stream)
+        return await asyncio.to_thread(repair) if len(body) > _LONG else repair()
 
 
 def _rewrite(response: httpx2.Response, content_type: str | None = None, **body: Any) -> httpx2.Response:
