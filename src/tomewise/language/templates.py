@@ -116,9 +116,6 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise SecurityError(f"{operator!r} is for numbers up to {_LARGEST:,}")
         return super().call_binop(context, operator, left, right)
 
-    def is_safe_callable(self, obj: Any) -> bool:
-        return False
-
 
 class _AddChecks(NodeTransformer):
     """Makes every loop check the time, and makes `~` join texts within a bound."""
