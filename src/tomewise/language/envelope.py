@@ -130,7 +130,7 @@ def _first(choices: object) -> Mapping[str, Any]:
 
 
 def _message(value: object, between_calls: str = "") -> dict[str, Any]:
-    """The message. Arguments of tools, although no tool was offered, are the text if there is no other."""
+    """The message. Arguments of tools, although no tool was offered, are the text where it has no other."""
     message = value if isinstance(value, dict) else {"content": value}
     content = _content(message.get("content"))
     if not (content or "").strip():
