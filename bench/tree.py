@@ -3,7 +3,7 @@
 `python bench/tree.py [PATH.txt]` cuts and embeds the text (the novel of ../shared, or the bundled story if the novel is
 absent) with the bundled embedder. It builds the tree twice: with a model that answers at once with the first words of
 the texts, and with the extractive model. Times are processor seconds of this process, then wall seconds. Our own time
-does not include embedding summaries. `--pca` clusters without UMAP.
+does not include embedding summaries. `--pca` clusters without UMAP, `--scikit-learn` by the mixtures of scikit-learn.
 """
 
 from __future__ import annotations
@@ -12,18 +12,25 @@ import argparse
 import asyncio
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sklearn import config_context
+from sklearn.mixture import GaussianMixture
+
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import SummaryIn
 from tomewise.memory.building import build, estimate
 from tomewise.memory.passages import PassagesLayer
+from tomewise.memory.tree import clustering
 from tomewise.memory.tree.clustering import Reduction, choose_reduction, find_clusters, reduce_by_pca
+from tomewise.memory.tree.mixture import Fit
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
@@ -76,6 +83,16 @@ def ignore_progress(_: Progress) -> None:
     pass
 
 
+def find_best_fit_by_scikit_learn(points: Any, most: int, seed: int, _: Any) -> Fit:
+    """As `mixture.find_best_fit`, without the checks of arguments that can be switched off."""
+    most = min(most, len(np.unique(points, axis=0)))
+    with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
+        warnings.simplefilter("ignore")  # it warns of 100 steps without convergence
+        found = [GaussianMixture(count, random_state=seed).fit(points) for count in range(1, most + 1)]
+        best = min(found, key=lambda mixture: mixture.bic(points))
+        return Fit(best.predict_proba(points), best.score(points) * len(points), best.bic(points))
+
+
 async def make_filled_store(path: Path, text: str, embedder: Embedder) -> SqliteStore:
     store = SqliteStore.open(path)
     with store.write() as change:
@@ -120,7 +137,10 @@ async def main() -> None:
     parser.add_argument("path", type=Path, nargs="?", default=NOVEL if NOVEL.exists() else STORY)
     parser.add_argument("--pca", action="store_true")
     parser.add_argument("--embedder", default="bundled")
+    parser.add_argument("--scikit-learn", action="store_true")
     options = parser.parse_args()
+    if options.scikit_learn:
+        clustering.find_best_fit = find_best_fit_by_scikit_learn
     reduction = Reduction("pca", reduce_by_pca) if options.pca else choose_reduction()
     timed = TimedEmbedder(choose_embedder(options.embedder))
     text = options.path.read_text(encoding="utf-8")

@@ -13,16 +13,22 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.recall.csr import CsrGraph
-from tomewise.recall.walk import Walk, power_iteration
+from tomewise.recall.walk import Walk
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the exact walk
+
+from tests.recall.exact_walk import power_iteration
 
 RESTART, BEST = 0.5, 200
 

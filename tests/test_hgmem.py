@@ -14,7 +14,9 @@ from tests.texts import NOVEL, SHARED, needs_shared
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
+from tomewise.language.roles import EVOLVE
 from tomewise.language.scripted import ScriptedModel
+from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.store.export import export
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -64,12 +66,17 @@ def merge_pairs(*pairs: list[str]) -> dict[str, Any]:
 
 
 def make_model(
-    evolve: Any, plans: Any = (ENOUGH,), merges: Any = (NOTHING,), latency: float = 0.0, **others: Any
+    evolve: Any,
+    plans: Any = (ENOUGH,),
+    merges: Any = (NOTHING,),
+    latency: float = 0.0,
+    window: int = 32_000,
+    **others: Any,
 ) -> ScriptedModel:
     """Each round takes the next reply; empty ones follow, and the memory suffices."""
     scripts = {"evolve": (evolve, NOTHING), "plan": (plans, ENOUGH), "merge_points": (merges, NOTHING)}
     replies = {role: script if callable(script) else [*script, *[last] * 9] for role, (script, last) in scripts.items()}
-    return ScriptedModel({**replies, "answer": lambda _: ANSWERED, **others}, latency=latency)
+    return ScriptedModel({**replies, "answer": lambda _: ANSWERED, **others}, latency=latency, window=window)
 
 
 async def ask(
@@ -381,3 +388,14 @@ def test_the_question_of_the_paper_on_the_published_graph_of_the_novel(tmp_path)
     # With the bundled embedder, whose build takes minutes, the reason too: "For the disgrace you have brought ...".
     assert "This cowardly slave of a slave is to serve you well" in text
     assert answer.events[-1].detail["points"] > 3
+
+
+async def test_relations_take_a_quarter_of_what_evolving_may_show_and_passages_half(store):
+    count = make_token_counter(EMBEDDER)
+    for room in (160, 240, 400):  # tokens for what was found, beside the points
+        model = make_model([NOTHING], window=EVOLVE.output_tokens + room * 9 // 4)
+        await ask(store, model)
+        shown = list_inputs(model, "evolve")[0].evidence
+        for kind, most in (("fact", room // 4), ("passage", room // 2)):
+            sizes = [tokens + FENCE for tokens in count([piece.text for piece in shown if piece.kind == kind])]
+            assert 0 < sum(sizes) <= most, (kind, room)

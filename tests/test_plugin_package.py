@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,17 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UnknownName, UsageError
 from tomewise.evaluate.digests import prompts_digest
 from tomewise.evaluate.items import Dataset, Item
+from tomewise.language.cached import Cached
 from tomewise.language.choose_model import check_models
+from tomewise.language.prompts import Prompts
 from tomewise.language.roles.outside import find_outside_roles
 from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.systems.kit import Kit
+from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import find_recipe
-from tomewise.testing import check_language_model, check_loop, check_retriever
+from tomewise.testing import check_language_model, check_loop, check_mapped_layer, check_retriever
+from tomewise.tome.open_store import open_store
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Question
 
@@ -88,6 +94,7 @@ def test_the_command_names_its_parts(command, site):
         ("systems", "harbour"),
         ("recalls", "opening"),
         ("loops", "doubted"),
+        ("layers", "retold"),
         ("roles", "retell_fact"),
         ("readers", "logbook"),
         ("metrics", "brevity"),
@@ -97,8 +104,9 @@ def test_the_command_names_its_parts(command, site):
     assert "relay, interleave, stepwise, doubted. Recalls of packages: opening." in listed
     shown = json.loads(command("systems", "opening+doubted", "--json").out)
     assert [setting["name"] for setting in shown["settings"]] == ["words", "first", "limit", "context"]
-    assert shown["ask"] == {"formula": "twice one search and one answer", "most": 2}
-    assert json.loads(command("systems", "harbour", "--json").out)["layers"][1]["calls"]["formula"] == "1 a fact"
+    assert shown["ask"] == {"formula": "2", "most": 2}
+    (_, retold) = json.loads(command("systems", "harbour", "--json").out)["layers"]
+    assert retold["calls"]["formula"] == "1 a node of facts:passages-triples"
 
 
 def test_a_logbook_is_read_in_the_reader_process(site, logbook, here):
@@ -160,6 +168,29 @@ async def test_its_layer_rests_on_the_graph(site, here):
         assert [node.text for node in tome.store.nodes("retold").values()] == ["Retold: ada kept lights."]
         rebuilt = await tome.abuild("harbour")
         assert sum(report.added for report in rebuilt.layers) == 0
+
+
+async def test_its_layer_passes_the_contract(site, tmp_path):
+    replies = {
+        "extract_facts": lambda given: {"entities": ["Ada"], "triples": [["Ada", "saw", given.text]]},
+        "retell_fact": lambda given: {"sentence": f"Retold: {given.fact}."},
+    }
+    model, numbers = ScriptedModel(replies), count()
+
+    def make(store):
+        return make_layers(Kit(store, Cached(model, Prompts(), store.calls), HashEmbedder(32)), "retold")
+
+    await check_mapped_layer(make, lambda: open_store(tmp_path / f"{next(numbers)}.tome"), HashEmbedder(32))
+
+
+def test_the_command_builds_its_layer_by_name(site, logbook, here):
+    run_command(site, "add", here, "--embedder", "hash")
+    costs = json.loads(run_command(site, "build", "--layer", "retold", "--estimate", "--json").stdout)
+    assert [layer["layer"] for layer in costs["layers"]] == ["graph:passages-triples", "retold"]
+    built = json.loads(run_command(site, "build", "--layer", "retold", "--json").stdout)
+    assert [layer["layer"] for layer in built["layers"]] == ["graph:passages-triples", "retold"]
+    again = json.loads(run_command(site, "build", "--layer", "retold", "--again", "retold", "--json").stdout)
+    assert [layer["added"] for layer in again["layers"]] == [0, built["layers"][1]["added"]]
 
 
 def test_an_experiment_compares_its_systems(site, here):

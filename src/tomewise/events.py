@@ -219,7 +219,7 @@ class LookedUp(Retrieved, name="looked up"):
     pages: Sequence[NodeId]
     gists: int
     reasoning: str
-    all_pages: int = field(default=0, compare=False)
+    all_pages: int | None = field(default=None, compare=False)  # is not stored
 
     def summarize(self) -> str:
         return list_facts(pages=len(self.pages), of=self.all_pages, reasoning=self.reasoning)
@@ -263,15 +263,15 @@ class Explored(TypedEvent, name="explored"):
     left_out: int | None = None
     entities: Sequence[str]
     evidence: Sequence[Piece] = ()
+    relations: int | None = field(default=None, compare=False)  # among the evidence; is not stored
 
     def summarize(self) -> str:
-        relations = sum(piece.layer == "facts" for piece in self.evidence)
         return list_facts(
             subquery=self.subquery,
             place=self.place,
             entities="; ".join(self.entities),
-            relations=relations,
-            passages=len(self.evidence) - relations,
+            relations=self.relations,
+            passages=len(self.evidence) - (self.relations or 0),
         )
 
 
@@ -424,8 +424,8 @@ class AnsweredFromNotes(TypedEvent, name="answered"):
     cut: int
     answer: str
     ledger: Mapping[str, Any] | None = None
-    declined: bool = field(default=False, compare=False)
-    missing: str = field(default="", compare=False)
+    declined: bool | None = field(default=None, compare=False)  # is not stored
+    missing: str | None = field(default=None, compare=False)  # is not stored
 
     def summarize(self) -> str:
         return list_facts(

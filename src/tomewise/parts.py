@@ -5,22 +5,28 @@
     def mine(kit: Kit, *, limit: Count = 5) -> System:
         return answer_once(kit, Dense(kit.store, kit.embedder), limit, 6000)
 
-A metric or a judge of one's own is a `Metric` or a `Judge`.
+A loop of one's own searches, lays out what it found on a `Desk` (`kit.desk`), and yields events and an answer. A
+layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge is a `Metric` or a `Judge`.
 """
 
 from __future__ import annotations
 
-from tomewise.calls import CallCount, read_calls
+from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
+from tomewise.events import AnswerPart, Retrieved, Stopped
+from tomewise.language.roles import PassageIn
 from tomewise.loops.citing import Citer
+from tomewise.loops.desk import Attempt, Desk, Prepared
 from tomewise.loops.evidence import make_token_counter
 from tomewise.loops.once import Once
+from tomewise.loops.steps import Course, Skipped, take_steps
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
+from tomewise.memory.mapped import DocumentLayer, MappedLayer, Window
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
@@ -28,6 +34,7 @@ from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
 from tomewise.systems.comorag import probe
 from tomewise.systems.kit import Count, Kit, Recall, Recipe, System, Weight, answer_once, once
+from tomewise.systems.layers import make_layers
 from tomewise.types import (
     Answer,
     Change,
@@ -41,6 +48,7 @@ from tomewise.types import (
     LayerReport,
     Loop,
     Node,
+    Passage,
     Question,
     Report,
     Retriever,
@@ -52,15 +60,20 @@ from tomewise.types import (
 
 __all__ = [
     "Answer",
+    "AnswerPart",
+    "Attempt",
     "CallCount",
     "Change",
     "Citer",
     "CollapsedTree",
     "Count",
+    "Course",
     "Dataset",
     "Dense",
     "DenseDerived",
+    "Desk",
     "Document",
+    "DocumentLayer",
     "Embedder",
     "EpisodesLayer",
     "Estimate",
@@ -79,28 +92,39 @@ __all__ = [
     "LayerReport",
     "Lexical",
     "Loop",
+    "MappedLayer",
     "Metric",
     "Node",
     "Once",
     "Outcome",
+    "Passage",
+    "PassageIn",
+    "Prepared",
     "Question",
     "Recall",
     "Recipe",
     "Report",
+    "Retrieved",
     "Retriever",
     "Rewrite",
     "Role",
     "Scope",
+    "Skipped",
+    "Stopped",
     "SummariesLayer",
     "System",
     "TreeLayer",
     "TreeTraversal",
     "Weight",
+    "Window",
     "answer_once",
     "ask_each",
     "content_id",
+    "make_layers",
     "make_token_counter",
     "once",
     "probe",
     "read_calls",
+    "sum_calls",
+    "take_steps",
 ]

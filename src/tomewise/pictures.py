@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Evolved, read_common
@@ -119,7 +119,7 @@ class Picture:
                 raise UsageError(f"the node {node.id!r} is in the group {node.group!r}: add this group first")
 
     def as_json(self) -> dict[str, Any]:
-        """The picture as plain JSON data; `read_picture` is the inverse."""
+        """The picture as plain JSON data."""
         data: dict[str, Any] = _PICTURE.dump_python(self, mode="json")
         return data
 
@@ -130,16 +130,6 @@ class Picture:
 
 
 _PICTURE = TypeAdapter(Picture)
-
-
-def read_picture(data: object) -> Picture:
-    """The picture of which `Picture.as_json` made `data`. Raises UsageError for anything else."""
-    try:
-        return _PICTURE.validate_python(data)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"this is not a picture ({place}: {problem['msg']}): give what `as_json` made") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "systems": "a recipe: a function of a Kit that returns a System",
         "recalls": "a function of a Kit that returns a Recall, to name before the + of RECALL+LOOP",
         "loops": "a function of a Kit, a Recall and keyword settings that returns a System, to name after the +",
+        "layers": "a MappedLayer, or another class or function of a store, a model and an embedder that makes a Layer",
         "roles": "a Role, under its own name",
         "readers": "a function of a path that returns Documents, under the suffix of its files without the dot",
         "layouts": "a function of a folder (a Path) that returns a Dataset",

@@ -112,12 +112,16 @@ def current_run() -> Run:
 
 @contextmanager
 def change_run(**changes: Any) -> Iterator[None]:
-    """Replace these fields of the run inside this context, and in the tasks and threads that start inside."""
-    token = _run.set(replace(_run.get(), **changes))
+    """Replace these fields of the run inside this context, and in the tasks and threads that start inside.
+
+    At the end these fields alone are put back: a generator that yields inside may have been resumed in between.
+    """
+    before = _run.get()
+    _run.set(replace(before, **changes))
     try:
         yield
     finally:
-        _run.reset(token)
+        _run.set(replace(_run.get(), **{name: getattr(before, name) for name in changes}))
 
 
 @contextmanager
@@ -135,4 +139,15 @@ def open_run(**changes: Any) -> Iterator[Meter]:
     It goes on with what a caller has set, such as a budget.
     """
     with meter() as used, change_run(outcomes=Outcomes(used), **changes):
+        yield used
+
+
+@contextmanager
+def continue_run() -> Iterator[Meter]:
+    """Go on with the run that is open here, or open one. Yields the meter of all its calls."""
+    outcomes = current_run().outcomes
+    if outcomes is not None:
+        yield outcomes.used
+        return
+    with open_run() as used:
         yield used

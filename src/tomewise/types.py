@@ -553,7 +553,8 @@ class Layer(Protocol):
 
     `name` is different for each instance ("graph:gists-triples"). `writes` names the node layers that hold its nodes
     (`Node.layer`), usually its own name alone. `needs` names what it is derived from: layers, each of which stands for
-    all that it writes, or single node layers.
+    all that it writes, or single node layers. It may also declare the `kind` of its nodes as evidence ("summary"),
+    which prompts show in place of its name, and its `calls`.
 
     Most layers are a pure function of what they need (`testing.check_layer`). A layer may also be a state that takes in
     batches and depends on their order (`testing.check_state_layer`): it commits once a batch, what the batch changed

@@ -10,9 +10,9 @@ from importlib.resources import files
 
 import pytest
 from tests.drawing.pictures import IMAGE, SCRIPT, make_graph, make_hostile
+from tests.drawn import read_picture
 
 from tomewise.drawing.page import MODULES, write_page
-from tomewise.pictures import read_picture
 
 ROOM = files("tomewise.drawing")
 PAGE_BYTES = 150_000  # without data

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,14 @@ async def test_the_key_covers_role_prompt_model_and_input(tmp_path: Any) -> None
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 64 for key in keys)
     assert keys[0] == Cached(model(), Prompts(), Calls()).key(roles.FUSE, GIVEN.model_copy())
+
+
+def test_the_key_covers_the_schema_of_the_reply() -> None:
+    class Longer(roles.CueOut):
+        why: str = ""
+
+    cached = Cached(model(), Prompts(), Calls())
+    assert cached.key(roles.FUSE, GIVEN) != cached.key(replace(roles.FUSE, output=Longer), GIVEN)
 
 
 async def test_failures_are_not_kept() -> None:

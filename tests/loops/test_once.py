@@ -54,6 +54,14 @@ async def test_what_no_evidence_supports_is_an_answer_only_where_a_guess_was_ask
     assert (found.text, found.resolved, found.forced, found.supported) == ("the widow", True, False, "none")
 
 
+async def test_a_choice_that_no_evidence_supports_is_one_only_where_a_guess_was_asked_for(store):
+    guess = {"answer": "x", "choice": "B", "supported": "none"}
+    _, found = await answer(store, guess, options=OPTIONS)
+    assert (found.text, found.choice, found.resolved) == ("", None, False)
+    _, found = await answer(store, guess, options=OPTIONS, force=True)
+    assert (found.text, found.choice, found.resolved) == ("The clerk.", "B", True)
+
+
 async def test_an_answer_says_how_far_it_is_supported(store):
     _, found = await answer(store, {"answer": "the clerk", "supported": "partly", "missing": "who paid"})
     assert (found.resolved, found.supported, found.missing) == (True, "partly", "who paid")

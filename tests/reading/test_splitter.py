@@ -132,6 +132,12 @@ def test_a_scrap_joins_the_passage_before_it_or_gets_a_part_of_it(minilm: Tokeni
     assert min(scraps_before_and_after) > 0.15 * 122
 
 
+def test_a_scrap_after_a_heading_joins_nothing_across_it(minilm: Tokenizer) -> None:
+    text = f"# One\n\n{SENTENCE * 3}\n\n# Two\n\nHe left."
+    marked = Document(id="/d.md", text=text, marks=mark_headings(text))
+    assert [p.text.split("\n")[0] for p in PassageSplitter(minilm, 128).split(marked)] == ["# One", "# Two"]
+
+
 def test_a_passage_does_not_end_within_a_quotation_if_a_paragraph_ends_near(minilm: Tokenizer) -> None:
     speech = f"“{(SENTENCE * 8).strip()}”"
     text = f"{SENTENCE * 4}\n\n{speech}\n\n{SENTENCE * 4}"

@@ -8,22 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.recall.cognirank import cogito_seeds, cognirank, hippo_seeds, merge, min_max, norm
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([2.0, 4.0, 3.0], [0.0, 1.0, 0.5]),
-        ([0.7, 0.7], [1.0, 1.0]),
-        ([0.7], [1.0]),
-        ([-3.0, -3.0], [1.0, 1.0]),
-        ([0.0, 0.0], [0.0, 0.0]),
-        ([], []),
-    ],
-)
-def test_min_max(scores: list[float], expected: list[float]) -> None:
-    np.testing.assert_allclose(min_max(scores), expected)
+from tomewise.recall.cognirank import cogito_seeds, cognirank, hippo_seeds, merge, norm
 
 
 def test_norm_makes_equal_scores_zero() -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tests.recall.exact_walk import power_iteration
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build, vertices
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
@@ -24,7 +25,6 @@ from tomewise.recall.seeding import (
     PassageSeeds,
     SumOfSeeds,
 )
-from tomewise.recall.walk import power_iteration
 from tomewise.testing import ScriptedModel, check_retriever
 from tomewise.types import Evidence
 

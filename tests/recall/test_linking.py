@@ -9,7 +9,6 @@ import pytest
 from tests.recall.graph_tomes import EMBEDDER, GRAPH, NAMES, add_and_build, build_store, remove_and_build
 
 from tomewise.errors import BadReply, ModelUnavailable, Refused
-from tomewise.recall.cognirank import min_max
 from tomewise.recall.linking import Hits, NearestFacts, RecognisedFacts
 from tomewise.testing import ScriptedModel
 
@@ -44,7 +43,9 @@ async def test_the_nearest_are_those_of_a_plain_ranking(tmp_path):
     hits = await NearestFacts(store, GRAPH, limit=3).find_hits(QUERY, vector(QUERY))
     every = [-cosine for cosine, _, _ in rank_slowly(store, QUERY)]
     assert hits.cosines == pytest.approx(every[:3], abs=1e-6)
-    assert hits.scores == pytest.approx(min_max(every)[:3], abs=1e-5)  # over all facts, not over those hit
+    low, high = min(every), max(every)
+    scaled = [(cosine - low) / (high - low) for cosine in every[:3]]
+    assert hits.scores == pytest.approx(scaled, abs=1e-5)  # over all facts, not over those hit
 
 
 async def test_facts_come_and_go_with_their_documents(tmp_path):

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.recall.exact_walk import power_iteration
 
 from tomewise.errors import UsageError
 from tomewise.recall.csr import CsrGraph
-from tomewise.recall.walk import VisitedNodes, Walk, power_iteration
+from tomewise.recall.walk import VisitedNodes, Walk
 
 Edge = tuple[int, int, float]
 FINE = 1e-7
@@ -213,7 +214,7 @@ def test_impossible_settings_are_refused() -> None:
     with pytest.raises(UsageError, match="flag"):
         Walk(graph).push([0], [1.0], among=np.ones(3, np.bool_))
     with pytest.raises(UsageError, match="every seed"):
-        power_iteration(graph, np.zeros(2))
+        Walk(graph).push([0], [0.0])
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.drawn import read_picture
 from tests.server.conftest import make_tome
 from tests.server.served import Served, serve
 
-from tomewise.pictures import read_picture
 from tomewise.tome.tome import Tome
 
 QUESTION = "Who put out the light?"

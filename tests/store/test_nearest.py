@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.recall.cognirank import min_max
 from tomewise.store.key_places import find_places_of_known
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sqlite.mirror import Columns
@@ -43,12 +42,36 @@ def by_key(keys, cosines):
     return dict(zip(keys.tolist(), cosines.tolist(), strict=True))
 
 
+def min_max(scores):
+    """Scores scaled to 0..1. Equal scores all become 1 (as in HippoRAG 2), but scores that are all 0 stay 0."""
+    x = np.asarray(scores, dtype=np.float64)
+    if np.ptp(x) == 0:
+        return np.where(x == 0, 0.0, 1.0)
+    return (x - x.min()) / np.ptp(x)
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([2.0, 4.0, 3.0], [0.0, 1.0, 0.5]),
+        ([0.7, 0.7], [1.0, 1.0]),
+        ([0.7], [1.0]),
+        ([-3.0, -3.0], [1.0, 1.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
+        ([], []),
+    ],
+)
+def test_equal_scores_are_scaled_to_one_unless_they_are_zero(scores, expected):
+    found = Nearest(np.arange(len(scores)), np.array(scores, np.float32), min(scores, default=0.0))
+    np.testing.assert_allclose(found.scale(), expected)
+
+
 @given(st.lists(floats, max_size=12), st.integers(0, 5))
 def test_scaled_is_min_max_of_all(values, limit):
     scores = np.array(values, np.float32)
     best = find_top(scores, limit)
     found = Nearest(best, scores[best], min(values, default=0.0))
-    assert np.allclose(found.scale(), min_max(scores)[best] if values else [])
+    assert np.allclose(found.scale(), min_max(values)[best] if values else [])
 
 
 def test_dead_rows_do_not_count(store):

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.drawn import read_picture
 
 from tomewise.drawing.page import write_page
 from tomewise.errors import UnknownName, UsageError
-from tomewise.pictures import Picture, read_picture
+from tomewise.pictures import Picture
 from tomewise.tome.tome import Tome
 
 QUESTION = "Who rowed to the island?"

@@ -12,6 +12,7 @@ from tomewise import Answer, Document, Tome
 from tomewise.errors import ModelError, UsageError
 from tomewise.events import Retrieved
 from tomewise.language.scripted import ScriptedModel
+from tomewise.tome.asking import answer_many
 from tomewise.types import Event
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")
@@ -50,6 +51,15 @@ def test_errors_take_the_place_of_their_answers(here):
             tome.ask_many(["1", "2", "3"])
         with pytest.raises(UsageError, match="put this one into a list"):
             tome.ask_many("1")
+
+
+async def test_questions_that_fail_before_their_first_event_let_the_others_begin():
+    async def fail(question, on_event):
+        raise ModelError(f"no answer to {question}")
+
+    async with asyncio.timeout(SOON):
+        answers = await answer_many(fail, map(str, range(6)), return_exceptions=True)
+    assert [str(error) for error in answers] == [f"no answer to {number}" for number in range(6)]
 
 
 async def test_events_come_before_the_answer_and_the_trace_is_kept(here):

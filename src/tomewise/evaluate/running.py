@@ -30,7 +30,7 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
 from tomewise.run import meter, open_run
-from tomewise.systems.answer import answer_in_run
+from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
 from tomewise.systems.spec import Variant
 from tomewise.tome.open_store import open_store
@@ -288,7 +288,7 @@ class _Run:
         else:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
-                answer = await answer_in_run(system, replace(item.question, force=True))
+                answer = await answer_question(system, replace(item.question, force=True))
             fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields

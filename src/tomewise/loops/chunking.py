@@ -35,13 +35,13 @@ class Chunking:
         *,
         size: int,
         order: Order = "document",
-        retriever: Retriever | None = None,
+        recall: Retriever | None = None,
     ) -> None:
         self._desk = desk
         self._everything = Everything(desk.store)
         self._size = size
         self._order = order
-        self._retriever = retriever
+        self._recall = recall
         self._room = max(_LEAST, int(_SURE * (find_window(desk.model, role) - role.output_tokens - _PROMPT)))
 
     @property
@@ -53,9 +53,9 @@ class Chunking:
         """The chunks of all documents in the question's scope, in the order in which they are read."""
         found = await self._everything.retrieve(question.text, _ALL, within=question.within)
         chunks = await self.cut([piece.node for piece in found])
-        if self._order == "document" or self._retriever is None or len(chunks) < 2:
+        if self._order == "document" or self._recall is None or len(chunks) < 2:
             return chunks
-        ranked = await self._retriever.retrieve(question.text, len(found), within=question.within)
+        ranked = await self._recall.retrieve(question.text, len(found), within=question.within)
         return _sort_by_relevance(chunks, ranked)
 
     async def cut(self, passages: Sequence[PassageId], room: int | None = None) -> list[Chunk]:

@@ -163,10 +163,10 @@ class Desk:
 
         return await asyncio.to_thread(self.fit, ANSWER, found, make_input, budget=budget, arrange=arrange)
 
-    async def set_out(
+    async def prepare_chosen(
         self, question: Question, evidence: Sequence[Evidence], *, notes: Sequence[str], may_decline: bool
     ) -> Prepared[AnswerIn]:
-        """What the answering role is given, with all of this evidence."""
+        """What the answering role is given, with all of this evidence, which was chosen and fits."""
         shown = await asyncio.to_thread(self.show, evidence)
         given = make_answer_input(question, shown, notes=notes, may_decline=may_decline)
         return Prepared(given, evidence, evidence)

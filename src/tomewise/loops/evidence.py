@@ -37,16 +37,16 @@ def fit_to_budget(evidence: Sequence[Evidence], budget: int, count: Count) -> li
 
 
 def fit_to_window(
-    material: Sequence[Piece], model: LanguageModel, role: Role[In, Out], given: Callable[[Sequence[Piece]], In]
+    material: Sequence[Piece], model: LanguageModel, role: Role[In, Out], make_input: Callable[[Sequence[Piece]], In]
 ) -> list[Piece]:
     """The longest beginning of the material with which the call, its reply included, fits into the model's window."""
     room = find_window(model, role) - role.output_tokens
 
     def fits(count: int) -> bool:
-        return model.reckon(role, given(material[:count])) <= room
+        return model.reckon(role, make_input(material[:count])) <= room
 
     # No token is shorter than a byte: where all bytes fit, nothing need be reckoned.
-    if len(given(material).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(material)):
+    if len(make_input(material).model_dump_json().encode()) + _PROMPT_BYTES <= room or fits(len(material)):
         return list(material)
     return list(material[: bisect_left(range(len(material)), True, key=lambda count: not fits(count + 1))])
 

@@ -191,7 +191,7 @@ class Evolve:
         """Answer from all points and from the passages of their vertices."""
         question = course.question
         context = await asyncio.to_thread(self._make_context, course, await self._rank_passages(course))
-        prepared = await self._desk.set_out(
+        prepared = await self._desk.prepare_chosen(
             question, context.evidence, notes=context.notes, may_decline=not question.force
         )
         attempt = await self._desk.attempt(question, prepared)
@@ -302,4 +302,5 @@ def _make_search_event(step: int, search: Search) -> Event:
         left_out=None if is_local else search.entities,
         entities=[entity.name for entity in found.entities],
         evidence=as_pieces([*found.relations, *found.passages]),
+        relations=len(found.relations),
     )

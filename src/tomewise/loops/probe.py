@@ -285,7 +285,9 @@ class Probe:
         return course.contexts.context(ranked, cued, fused)
 
     async def _try(self, question: Question, context: Context, *, may_decline: bool) -> Attempt:
-        prepared = await self._desk.set_out(question, context.evidence, notes=context.notes, may_decline=may_decline)
+        prepared = await self._desk.prepare_chosen(
+            question, context.evidence, notes=context.notes, may_decline=may_decline
+        )
         return await self._desk.attempt(question, prepared)
 
     def _contexts(self, question: Question) -> Contexts:

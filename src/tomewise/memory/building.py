@@ -6,21 +6,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
-from tomewise.memory.needs import find_node_layers, find_providers
 from tomewise.memory.steps import watch_steps
-from tomewise.run import change_run, meter
+from tomewise.run import change_run, continue_run, meter
+from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
+Builds = Mapping[str, Mapping[str, Any]]  # the build records by layer
 Provide = Callable[[Layer], Awaitable[LayerReport | None]]
 
 
@@ -33,12 +34,12 @@ async def build(
     that this layer needs are built.
     A layer may state the `extra` of Tomewise that it needs; MissingDependency is raised before any layer begins.
     Raises the first error that stops a layer; layers that are finished stay built. After BudgetExceeded the other
-    running layers still end by themselves, so that no reply that was paid for is lost. Inside `open_run`,
-    failures of all layers count together for KeepsFailing.
+    running layers still end by themselves, so that no reply that was paid for is lost. Failures of all layers count
+    together for KeepsFailing.
     """
     order = _sort_layers(layers)
     _require_extras(layers)
-    providers = {layer.name: [below.name for below in find_providers(layer, layers)] for layer in layers}
+    providers = {layer.name: [below.name for below in _find_providers(layer, layers)] for layer in layers}
     tasks: dict[str, asyncio.Task[LayerReport | None]] = {}
     budget_errors: list[BudgetExceeded] = []
 
@@ -60,7 +61,7 @@ async def build(
         await run_in_thread(_record_writes, layer, store)
         return _join_reports(provided, built) if provided else built
 
-    with watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
+    with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
         async with side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
@@ -90,7 +91,7 @@ def find_changes(layer: Layer, store: Store, layers: Sequence[Layer] = ()) -> Ch
     `layers` are those of the same build; what other layers write is known from the records of their builds. Raises
     UsageError for a need that nothing provides.
     """
-    below = find_node_layers(layer, layers, store.builds())
+    below = _find_node_layers(layer, layers, store.builds())
     return Change(added=tuple(store.find_pending_keys(layer.name, below)), removed=store.find_removed_ids(layer.name))
 
 
@@ -106,6 +107,39 @@ def find_lag(layers: Sequence[Layer], store: Store) -> Mapping[str, int]:
         if new_keys or change.removed:
             lag[layer.name] = len(new_keys)
     return lag
+
+
+def _find_providers(layer: Layer, layers: Sequence[Layer]) -> list[Layer]:
+    """The layers, among these, that write what a layer needs."""
+    return [below for below in layers if below.name != layer.name and _provides(below, layer.needs)]
+
+
+def _find_node_layers(layer: Layer, layers: Sequence[Layer], builds: Builds) -> tuple[str, ...]:
+    """The node layers that a layer reads, each once.
+
+    A need is the name of a layer, and stands for all that this layer writes, or the name of a node layer. Layers that
+    are not among `layers` are known by the records of their builds. Raises UsageError for a need that nothing provides.
+    """
+    # Layers that are wired now come last: what they write counts, not what they wrote once.
+    writes = {name: tuple(record.get("writes", (name,))) for name, record in builds.items()}
+    writes |= {wired.name: wired.writes for wired in layers} | {PASSAGES: (PASSAGES,)}
+    known = {node_layer for node_layers in writes.values() for node_layer in node_layers}
+    found: dict[str, None] = {}
+    for need in layer.needs:
+        if need in writes:
+            found |= dict.fromkeys(writes[need])
+        elif need in known:
+            found[need] = None
+        else:
+            raise UsageError(
+                f"the layer {layer.name} needs {need!r}, which no layer of this system writes and which was never "
+                f"built: put the layer that writes it before {layer.name} (known are {', '.join(sorted(writes))})"
+            )
+    return tuple(found)
+
+
+def _provides(layer: Layer, needs: Sequence[str]) -> bool:
+    return layer.name in needs or not set(layer.writes).isdisjoint(needs)
 
 
 def _report_wait(report: Report, wait: Waiting) -> None:
@@ -144,7 +178,7 @@ def _has_changes_below(layer: Layer, layers: Sequence[Layer], store: Store) -> b
     """Whether a layer below has new nodes to take in, so that this layer will have new nodes too."""
     return any(
         bool(find_changes(below, store, layers)) or _has_changes_below(below, layers, store)
-        for below in find_providers(layer, layers)
+        for below in _find_providers(layer, layers)
     )
 
 
@@ -161,7 +195,7 @@ def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
     def place(layer: Layer, above: tuple[str, ...]) -> None:
         if layer.name in above:
             raise UsageError(f"layers need each other: {' needs '.join((*above, layer.name))}; remove one of the needs")
-        for below in find_providers(layer, layers):
+        for below in _find_providers(layer, layers):
             place(below, (*above, layer.name))
         order.setdefault(layer.name, layer)
 

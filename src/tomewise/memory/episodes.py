@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import floor, log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tomewise.calls import CallCount, write_number
-from tomewise.concurrency import run_in_thread
 from tomewise.errors import UsageError
-from tomewise.language.per_role import find_name
+from tomewise.language.per_role import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
-from tomewise.memory.ask_each import Replies, ask_each
+from tomewise.memory.ask_each import Replies
+from tomewise.memory.mapped import Ask, DocumentLayer, Outcome, Plan, Window
 from tomewise.memory.reply_lengths import rehearse_replies
-from tomewise.memory.steps import sum_tokens
-from tomewise.types import (
-    Change,
-    Embedder,
-    Estimate,
-    LanguageModel,
-    LayerReport,
-    Node,
-    NodeId,
-    Passage,
-    Report,
-    content_id,
-)
+from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -60,59 +46,7 @@ def cut_windows(count: int, size: int, stride: int) -> list[range]:
     return spans
 
 
-@dataclass(frozen=True, slots=True)
-class _SourceText:
-    """A passage, or a window of the level below. A failed call leaves `text` None; `passages` are those below it."""
-
-    node: NodeId
-    text: str | None
-    passages: tuple[NodeId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """A window that is to become a node."""
-
-    node: NodeId
-    document: str
-    level: int
-    position: int
-    members: tuple[_SourceText, ...]
-
-    @property
-    def is_complete(self) -> bool:
-        return all(member.text is not None for member in self.members)
-
-    @property
-    def texts(self) -> list[str]:
-        return [member.text for member in self.members if member.text is not None]
-
-    @property
-    def passages(self) -> tuple[NodeId, ...]:
-        return tuple(dict.fromkeys(node for member in self.members for node in member.passages))
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """All passages of the documents with passages to take in, and the windows that exist for these documents."""
-
-    documents: Mapping[str, Mapping[int, Passage]]
-    existing: Mapping[int, Node]
-
-    @property
-    def keys(self) -> dict[NodeId, int]:
-        """Keys of the passages by id, in document order."""
-        return {passage.id: key for passages in self.documents.values() for key, passage in passages.items()}
-
-    @property
-    def rows(self) -> dict[str, list[_SourceText]]:
-        return {
-            document: [_SourceText(passage.id, passage.text, (passage.id,)) for passage in passages.values()]
-            for document, passages in self.documents.items()
-        }
-
-
-class EpisodesLayer:
+class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
     """Summaries of windows in document order; `levels` above 1 summarise the summaries in the same way.
 
     `stride` counts passages. It is at most the window size, so that no passage is left out; 0 stands for the window
@@ -123,7 +57,8 @@ class EpisodesLayer:
     """
 
     kind = "episode"
-    needs = ("passages",)
+    role = NARRATE
+    label = "episodes narrated"
 
     def __init__(
         self,
@@ -140,10 +75,7 @@ class EpisodesLayer:
             )
         settings = ([f"stride={stride}"] if stride > 0 else []) + ([f"levels={levels}"] if levels > 1 else [])
         self.name = f"{NAME}:{','.join(settings)}" if settings else NAME
-        self.writes = (self.name,)
-        self._store = store
-        self._model = model
-        self._embedder = embedder
+        super().__init__(store, model, embedder)
         self._stride = stride
         self._levels = levels
 
@@ -153,124 +85,84 @@ class EpisodesLayer:
         most = self._levels * (1 if self._stride else 0.5)
         return CallCount(f"1 a window, at most {write_number(most)} a passage", most)
 
-    async def update(self, change: Change, report: Report) -> LayerReport:
-        """Summarise the missing windows of every document that has passages to take in."""
-        base = await run_in_thread(self._load_base, change)
-        summaries = {node.id: node.text for node in base.existing.values()}
-        rows, nodes, failed = base.rows, list[Node](), dict[NodeId, str]()
+    def cut(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, SummaryIn]]:
+        """The windows of all levels. The texts of those above the lowest level are known once these are summarised."""
+        texts = {passage.id: passage.text for passage in passages.values()}
+        row: dict[NodeId, tuple[int, ...]] = {passage.id: (key,) for key, passage in passages.items()}
         for level in range(self._levels):
-            level_windows = self._cut_level(rows, level)
-            due = [window for window in level_windows if window.node not in summaries and window.is_complete]
-            replies = await self._ask_summaries(due, report)
-            summaries |= {node: reply.summary for node, reply in replies.items()}
-            failed |= {
-                node: reason for w in level_windows if (reason := replies.failed.get(w.node)) for node in w.passages
-            }
-            nodes += [
-                self._make_node(window, summaries[window.node]) for window in level_windows if window.node in summaries
-            ]
-            rows = _make_rows(level_windows, summaries)
-        return await run_in_thread(self._commit, base, nodes, failed)
-
-    async def estimate(self, change: Change) -> Estimate:
-        """One call for each window that does not exist yet."""
-        base = await run_in_thread(self._load_base, change)
-        summaries = {node.id: node.text for node in base.existing.values()}
-        rows, asked = base.rows, list[SummaryIn]()
-        for level in range(self._levels):
-            level_windows = self._cut_level(rows, level)
-            asked += [_make_input(window) for window in level_windows if window.node not in summaries]
-            rows = _make_rows(
-                level_windows, {window.node: _make_stand_in(window) for window in level_windows} | summaries
-            )
-        return Estimate(
-            layer=self.name,
-            model=find_name(self._model, NARRATE),
-            calls=len(asked),
-            input_tokens=await sum_tokens(asked, partial(self._model.reckon, NARRATE)),
-            output_tokens=await rehearse_replies(self._model, NARRATE, asked)
-            or sum(_estimate_reply_tokens(summary_input) for summary_input in asked),
-        )
-
-    def _load_base(self, change: Change) -> _Base:
-        touched = {passage.document for passage in self._store.passages(change.added).values()}
-        documents: dict[str, dict[int, Passage]] = defaultdict(dict)
-        for key, passage in self._store.passages_of(sorted(touched)).items():
-            documents[passage.document][key] = passage
-        front = {key for passages in documents.values() for key in passages}
-        above: set[int] = set()
-        while front:
-            parents = self._store.find_derived(front, f"made-of:{self.name}").values()
-            front = {key for keys in parents for key in keys} - above
-            above |= front
-        return _Base(documents, self._store.nodes_at(sorted(above)))
-
-    def _cut_level(self, rows: Mapping[str, Sequence[_SourceText]], level: int) -> list[_Window]:
-        """The windows of one level."""
-        level_windows = []
-        for document, row in rows.items():
-            size = choose_window_size(len(row))
+            if not row:
+                return
+            size, nodes, above = choose_window_size(len(row)), list(row), dict[NodeId, tuple[int, ...]]()
             for position, span in enumerate(cut_windows(len(row), size, min(self._stride or size, size))):
-                members = tuple(row[place] for place in span)
-                node = content_id("w", self.name, level, *(member.node for member in members))
-                level_windows.append(_Window(node, document, level, position, members))
-        return level_windows
+                members = tuple(nodes[span.start : span.stop])
+                window = Window(
+                    node=content_id("w", self.name, level, *members),
+                    document=document,
+                    position=position,
+                    level=level,
+                    sources=members,
+                    keys=tuple(dict.fromkeys(key for member in members for key in row[member])),
+                )
+                above[window.node] = window.keys
+                yield window, _make_input([] if level else [texts[member] for member in members])
+            row = above
 
-    def _make_node(self, window: _Window, text: str) -> Node:
-        return Node(
-            id=window.node,
-            layer=self.name,
-            text=text,
-            sources=tuple(member.node for member in window.members),
-            level=window.level,
-            position=window.position,
-            data={"document": window.document},
-        )
+    def read_text(self, reply: SummaryOut) -> str:
+        """The summary of a window."""
+        return reply.summary
 
-    async def _ask_summaries(self, due: Sequence[_Window], report: Report) -> Replies[NodeId, SummaryOut]:
-        inputs = {window.node: _make_input(window) for window in due}
-        return await ask_each(self._model, NARRATE, inputs, report, "episodes narrated")
+    async def ask(self, plan: Plan[Window, SummaryIn], report: Report) -> Replies[int, SummaryOut]:
+        """Ask level by level: a window is due once the windows that it consists of have summaries."""
+        texts = {node.id: node.text for node in plan.existing.values()}
+        replies: Replies[int, SummaryOut] = Replies()
+        for level in range(self._levels):
+            due = {
+                index: _fill(ask, texts)
+                for index, ask in plan.due.items()
+                if ask.subject.level == level and (level == 0 or texts.keys() >= set(ask.subject.sources))
+            }
+            found = await self.ask_about(due, report)
+            texts |= {due[index].node: reply.summary for index, reply in found.items()}
+            replies |= found
+            replies.failed |= found.failed
+        return replies
 
-    def _commit(self, base: _Base, nodes: Sequence[Node], failed: Mapping[NodeId, str]) -> LayerReport:
-        """Write new windows, and remove windows that the current cut does not contain."""
-        wanted = {node.id for node in nodes}
-        stale = [key for key, node in base.existing.items() if node.id not in wanted]
-        existing = {node.id for node in base.existing.values()}
-        fresh = [node for node in nodes if node.id not in existing]
-        vectors = self._embedder.embed([node.text for node in fresh])
-        missed = {key: failed[node] for node, key in base.keys.items() if node in failed}
-        taken_keys = [key for key in base.keys.values() if key not in missed]
-        taken = len((self._store.intake(self.name).done | set(taken_keys)) - missed.keys())
-        record = {
-            "taken": taken,
-            "model": find_name(self._model, NARRATE),
+    def foresee(self, change: Change) -> Iterator[Ask[Window, SummaryIn]]:
+        """Every window that does not exist yet, with texts as long as the missing summaries will be."""
+        plan = self.plan(change)
+        texts = {node.id: node.text for node in plan.existing.values()}
+        for ask in plan.due.values():
+            filled = _fill(ask, texts)
+            texts[ask.node] = " ".join(filled.given.texts)[: 4 * _estimate_reply_tokens(filled.given)]
+            yield filled
+
+    async def estimate_calls(self, groups: Sequence[Sequence[SummaryIn]]) -> tuple[int, int, int]:
+        """One call a window; a summary is as long as its limit, or as half of its texts where that is less."""
+        calls, input_tokens, _ = await super().estimate_calls(groups)
+        inputs = [given for group in groups for given in group]
+        rehearsed = await rehearse_replies(self._model, NARRATE, inputs)
+        return calls, input_tokens, rehearsed or sum(map(_estimate_reply_tokens, inputs))
+
+    def make_record(self, outcome: Outcome[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
+        """With the settings, and the number of all passages that were taken in."""
+        taken = (self._store.intake(self.name).done | set(outcome.taken)) - outcome.failed.keys()
+        return {
+            "taken": len(taken),
+            "model": join_names(self._model, self.roles),
             "stride": self._stride,
             "levels": self._levels,
         }
-        with self._store.write() as writing:
-            writing.remove_nodes(stale)
-            keys = writing.put_nodes(fresh)
-            writing.put_vectors(self.name, [keys[node.id] for node in fresh], vectors)
-            writing.record_intake(self.name, taken_keys, missed)
-            writing.record_build(self.name, record)
-        return LayerReport(layer=self.name, added=len(fresh), removed=len(stale), failed=missed)
 
 
-def _make_input(window: _Window) -> SummaryIn:
-    return SummaryIn(texts=window.texts, max_tokens=_SUMMARY_TOKENS)
+def _make_input(texts: Sequence[str]) -> SummaryIn:
+    return SummaryIn(texts=list(texts), max_tokens=_SUMMARY_TOKENS)
 
 
-def _make_rows(level_windows: Sequence[_Window], summaries: Mapping[NodeId, str]) -> dict[str, list[_SourceText]]:
-    """Turn the windows of a level into the texts of the next level."""
-    rows: dict[str, list[_SourceText]] = defaultdict(list)
-    for window in level_windows:
-        rows[window.document].append(_SourceText(window.node, summaries.get(window.node), window.passages))
-    return rows
-
-
-def _make_stand_in(window: _Window) -> str:
-    """Make a text as long as the missing summary will be, for estimates."""
-    return " ".join(window.texts)[: 4 * _estimate_reply_tokens(_make_input(window))]
+def _fill(ask: Ask[Window, SummaryIn], texts: Mapping[NodeId, str]) -> Ask[Window, SummaryIn]:
+    """The ask with the texts of the level below; at the lowest level it has those of its passages already."""
+    if ask.subject.level == 0:
+        return ask
+    return replace(ask, given=_make_input([texts[source] for source in ask.subject.sources]))
 
 
 def _estimate_reply_tokens(summary_input: SummaryIn) -> int:

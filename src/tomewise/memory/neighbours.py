@@ -1,4 +1,4 @@
-"""Which passages are asked about in one call: neighbours in their document."""
+"""Which inputs are asked about in one call: neighbours in their document."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from pydantic import BaseModel
+
 from tomewise.errors import UsageError
-from tomewise.language.roles import PassageIn
 from tomewise.language.together import MOST_TOGETHER
 from tomewise.memory.ask_each import Replies
 from tomewise.types import DocumentId, Layer, LayerReport
@@ -36,16 +37,16 @@ class Groups(Generic[K]):
         return shared
 
 
-def group_neighbours(inputs: Mapping[K, PassageIn], positions: Mapping[K, Position], together: int) -> Groups[K]:
-    """Group inputs by the position of their passages: 0 to N-1, N to 2N-1 and so on in each document.
+def group_neighbours(inputs: Mapping[K, BaseModel], positions: Mapping[K, Position], together: int) -> Groups[K]:
+    """Group inputs by their positions: 0 to N-1, N to 2N-1 and so on in each document.
 
     So the groups of a document do not depend on the other documents, nor on the order of adding.
     """
-    first: dict[tuple[str, ...], K] = {}
+    first: dict[str, K] = {}
     copies: dict[K, K] = {}
     groups: dict[Position, list[K]] = {}
     for key in sorted(inputs, key=lambda each: positions[each]):
-        same = first.setdefault(inputs[key].grounds, key)
+        same = first.setdefault(inputs[key].model_dump_json(), key)
         if same != key:
             copies[key] = same
             continue

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel
+
 from tomewise.language.per_role import find_name
 from tomewise.language.usage import estimate_tokens
 from tomewise.types import In, LanguageModel, Out, Rehearsing
@@ -32,9 +34,8 @@ async def estimate_reply_tokens(
     role: Role[In, Out],
     typical: Typical,
     inputs: Sequence[In],
-    texts: Sequence[str],
 ) -> int:
-    """Estimate the output tokens of one reply per input; `texts` are the texts inside the inputs.
+    """Estimate the output tokens of one reply per input.
 
     A model without cost rehearses a sample of the inputs. For other models the mean length of their replies in this
     tome counts. Without such replies the typical length of the role counts.
@@ -43,8 +44,13 @@ async def estimate_reply_tokens(
         return length
     mean = store.calls.mean_reply_bytes(role.name, find_name(model, role))
     if mean is not None:
-        return round(len(texts) * mean / 4)
-    return round(sum(typical.base + typical.share * estimate_tokens(text) for text in texts))
+        return round(len(inputs) * mean / 4)
+    return round(sum(typical.base + typical.share * estimate_tokens(_read_text(each)) for each in inputs))
+
+
+def _read_text(role_input: BaseModel) -> str:
+    """The text that the reply is about."""
+    return str(getattr(role_input, "text", "")) or " ".join(getattr(role_input, "texts", ()))
 
 
 async def rehearse_replies(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:

@@ -19,15 +19,6 @@ Floats = NDArray[np.float64]
 Seeds = tuple[NDArray[np.int64], Floats]  # entities and their weights, highest weight first, ties by entity
 
 
-def min_max(scores: ArrayLike) -> Floats:
-    """Scores scaled to 0..1. Equal scores all become 1 (as in HippoRAG 2), but scores that are all 0 stay 0."""
-    x = np.asarray(scores, dtype=np.float64)
-    if not x.any():
-        return np.zeros_like(x)
-    low, high = x.min(), x.max()
-    return np.ones_like(x) if low == high else (x - low) / (high - low)
-
-
 def norm(scores: ArrayLike, delta: float = 1e-12) -> Floats:
     """CogitoRAG, equation 17: (x - min) / (max - min + delta); equal scores become 0."""
     x = np.asarray(scores, dtype=np.float64)

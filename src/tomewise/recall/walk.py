@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,8 +65,8 @@ class Walk:
         """Walk from the seeds `nodes` with `weights`; returns the nodes reached and estimates of their mass.
 
         `weights` are >= 0 and may have any sum; weights of repeated nodes add up. `among`, shape (graph.nodes,), limits
-        the nodes returned, not the nodes visited. Seeding every node is correct but costs as much as
-        `power_iteration`: use a few hundred seeds.
+        the nodes returned, not the nodes visited. Seeding every node is correct but costs as much as a power
+        iteration: use a few hundred seeds.
 
         Raises `UsageError` when the seeds do not fit the graph or are all zero; rank without a graph then.
         """
@@ -141,31 +140,6 @@ class _Workspace:
         ring = 1 << (nodes + 1).bit_length()
         spare = nodes + 1
         return cls(state, np.empty(ring, np.int32), np.empty(spare, np.int32), np.empty(spare, np.float32))
-
-
-def power_iteration(
-    graph: CsrGraph, seeds: ArrayLike, *, restart: float = 0.5, tolerance: float = 1e-12
-) -> NDArray[np.float64]:
-    """The exact mass of each node, shape (graph.nodes,), sum 1.
-
-    Iterates in float64 until one step moves a mass of at most `tolerance` in total. `seeds`, shape (graph.nodes,), are
-    >= 0 and may have any sum. Raises `UsageError` when they do not fit the graph or are all zero.
-    """
-    from scipy.sparse import csr_array
-
-    start = np.asarray(seeds, dtype=np.float64)
-    r = _shares(graph.nodes, np.arange(graph.nodes), start)
-    degrees = graph.degrees()
-    isolated = degrees == 0
-    scale = np.divide(1 - restart, degrees, out=np.zeros_like(degrees), where=~isolated)
-    shape = (graph.nodes, graph.nodes)
-    matrix: Any = csr_array((graph.weights.astype(np.float64), graph.indices, graph.indptr), shape=shape)
-    pi = r
-    while True:
-        following = matrix @ (scale * pi) + (restart + (1 - restart) * pi[isolated].sum()) * r
-        if np.abs(following - pi).sum() <= tolerance:
-            return np.asarray(following)
-        pi = following
 
 
 def _shares(size: int, nodes: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,22 +6,21 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from tomewise.errors import UsageError
-from tomewise.events import Fallbacks
+from tomewise.events import Fallbacks, restore_event
 from tomewise.fallbacks import count_fallbacks
 from tomewise.loops.answer_parts import send_parts
-from tomewise.run import change_run, open_run
+from tomewise.run import change_run, continue_run
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
 from tomewise.working.memory import MemoryLoop, WorkingMemory
 
 OnEvent = Callable[[Event], None]
-WAITING = "waiting"  # the name of an event
 
 
 async def answer_question(
     system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
 ) -> Answer:
-    """Run an assembled system on a question. The answer holds the events on the way and the usage.
+    """Run an assembled system on a question. The answer holds the events on the way, and the usage of the run so far.
 
     `on_event` also gets an `answer_part` for each new part of an answer that is streamed; the answer has none of these.
 
@@ -30,15 +29,6 @@ async def answer_question(
     If steps fell back (see `fallbacks`), the last event counts them by kind. Stores no trace and does not check whether
     layers are up to date: for callers who ask many questions of one system. Raises ModelError.
     """
-    with open_run() as used:
-        answer = await answer_in_run(system, question, on_event, memory)
-        return replace(answer, usage=used.usage())
-
-
-async def answer_in_run(
-    system: System, question: Question, on_event: OnEvent | None = None, memory: WorkingMemory | None = None
-) -> Answer:
-    """As `answer_question`, for callers who opened the run of the question: they know its usage."""
     events: list[Event] = []
 
     def record(event: Event) -> None:
@@ -46,15 +36,20 @@ async def answer_in_run(
         if on_event:
             on_event(event)
 
-    with count_fallbacks() as fallbacks, send_parts(on_event), change_run(on_wait=record):
+    with (
+        continue_run() as used,
+        count_fallbacks() as fallbacks,
+        send_parts(on_event),
+        change_run(on_wait=record),
+    ):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):
-                record(output)
+                record(restore_event(output) if type(output) is Event else output)
                 continue
             if fallbacks:
                 record(Fallbacks(counts=dict(sorted(fallbacks.items()))))
-            return replace(output, events=tuple(events))
+            return replace(output, events=tuple(events), usage=used.usage())
     raise RuntimeError(f"{type(system.loop).__name__} ended without an answer")
 
 

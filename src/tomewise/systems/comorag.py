@@ -10,6 +10,7 @@ from tomewise.embedding.cached_embedder import CachedEmbedder
 from tomewise.errors import UsageError
 from tomewise.loops.consolidation import Consolidating, Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
+from tomewise.loops.desk import Desk
 from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import Probing, SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import BestSoFar, NewestFirst
@@ -58,6 +59,7 @@ def comorag(
     "associative" it is that of our own system, which asks again with names from the first passages.
     """
     kit = with_query_cache(kit)
+    desk = kit.desk
     graph = GraphLayer(kit.store, kit.model, kit.embedder, together=together)
     tree = TreeLayer(kit.store, kit.model, kit.embedder)
     episodes = EpisodesLayer(kit.store, kit.model, kit.embedder, stride=stride, levels=levels)
@@ -77,7 +79,7 @@ def comorag(
     retrievers = {name: retriever for name, (_, retriever, _) in used.items()}
     probing: Mapping[str, Probing] = {"probes": SelfProbe(kit.model, limit=probes), "none": SameQuestion()}
     consolidating: Mapping[str, Consolidating] = {
-        "cues": Consolidation(kit.desk),
+        "cues": Consolidation(desk),
         "none": NoConsolidation(),
     }
     probing_best, consolidating_best = probing[regulation], consolidating[consolidation]
@@ -97,7 +99,7 @@ def comorag(
         on_exhaustion=on_exhaustion,
         accept_partly=workspace == "as published",
     )
-    return probe_loop(kit, retrievers, workspaces[workspace], bounds, layers)
+    return probe_loop(desk, retrievers, workspaces[workspace], bounds, layers)
 
 
 def with_query_cache(kit: Kit) -> Kit:
@@ -117,19 +119,20 @@ def probe(
     """ComoRAG's loop."""
     recall = find_recall("this System", recall)
     bounds = Bounds(cycles=cycles, limit=limit, budget=context, shares={"passages": 12, HISTORY: 1})
-    workspace = Workspace(SelfProbe(kit.model, limit=probes), Consolidation(kit.desk), BestSoFar(), kit.embedder)
-    return probe_loop(kit, {"passages": recall.retriever}, workspace, bounds, recall.layers)
+    desk = kit.desk
+    workspace = Workspace(SelfProbe(kit.model, limit=probes), Consolidation(desk), BestSoFar(), kit.embedder)
+    return probe_loop(desk, {"passages": recall.retriever}, workspace, bounds, recall.layers)
 
 
 def probe_loop(
-    kit: Kit,
+    desk: Desk,
     retrievers: Mapping[str, Retriever],
     workspace: Workspace,
     bounds: Bounds,
     layers: tuple[Layer, ...],
 ) -> System:
     """A system that runs ComoRAG's loop over these retrievers. Only one of them alone is the system's retriever."""
-    loop = Probe(LayeredRecall(retrievers), kit.desk, workspace, bounds)
+    loop = Probe(LayeredRecall(retrievers), desk, workspace, bounds)
     alone = next(iter(retrievers.values())) if len(retrievers) == 1 else None
     return System(loop=loop, retriever=alone, layers=layers)
 

@@ -51,13 +51,14 @@ def hgmem(
     but not in the released code. Entities that the graph does not know belong to the working memory alone.
     """
     kit = with_query_cache(kit)
+    desk = kit.desk
     layer = GraphLayer(kit.store, kit.model, kit.embedder, style="relations")
     dense = Dense(kit.store, kit.embedder)
     graph = EntityGraph(kit.store, layer.names)
     investigation = GraphInvestigation(graph, kit.embedder, dense, entities=entities, relations=relations)
     evolution = Evolution(
         investigation,
-        kit.desk,
+        desk,
         updates=updates,
         merges=merges,
         replaces_vertices=replaces_vertices,
@@ -65,7 +66,7 @@ def hgmem(
     )
     loop = Evolve(
         dense,
-        kit.desk,
+        desk,
         Planning(kit.model, limit=subqueries, places=places),
         Exploring(investigation, dense, limit=limit, hops=hops),
         evolution,
@@ -85,17 +86,17 @@ def evolve(
     context: Count = CONTEXT,
 ) -> System:
     """HGMem's loop."""
-    found = find_recall("this System", recall)
+    found, desk = find_recall("this System", recall), kit.desk
     retriever = found.retriever
     investigation: Investigation = RecallWithoutGraph(retriever)
     if graph := find_graph(found.layers):
         investigation = RecallInvestigation(EntityGraph(kit.store, graph), kit.embedder, retriever)
     loop = Evolve(
         retriever,
-        kit.desk,
+        desk,
         Planning(kit.model, limit=subqueries, places=places),
         Exploring(investigation, retriever, limit=limit),
-        Evolution(investigation, kit.desk),
+        Evolution(investigation, desk),
         Limits(rounds=rounds, context=context),
     )
     return System(loop=loop, retriever=retriever, layers=found.layers)

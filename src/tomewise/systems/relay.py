@@ -36,7 +36,7 @@ def relay(
     """COSMIR's loop: read everything in order with a ledger, then search for what is still open."""
     recall = find_recall("this System", recall)
     desk = kit.desk
-    chunking = Chunking(desk, EXTRACT_NOTES, size=chunk, order=order, retriever=recall.retriever)
+    chunking = Chunking(desk, EXTRACT_NOTES, size=chunk, order=order, recall=recall.retriever)
     cycle = Cycle(
         memory=memory,
         wave=wave,

@@ -73,6 +73,10 @@ def build(
     tome: TomeFile = None,
     system: System = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Print what it would cost, and spend nothing.")] = False,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Build this layer too, with all that it needs; give it again for each."),
+    ] = None,
     extractions: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Take entities and facts from this file instead of asking for them."),
@@ -103,9 +107,15 @@ def build(
         variant = parse_variant(system)
         with open_tome(tome, create=False, models=models) as book:
             if estimate:
-                costs = estimate_costs(book, variant, work.report)
+                costs = estimate_costs(book, variant, work.report, layer or ())
             else:
-                report = book.build(variant, extractions=extractions, again=again or (), on_progress=work.report)
+                report = book.build(
+                    variant,
+                    layers=layer or (),
+                    extractions=extractions,
+                    again=again or (),
+                    on_progress=work.report,
+                )
                 shown = reports.build_json(report, book.store) if as_json else {}
     if estimate:
         print_json(costs) if as_json else render.print_costs(costs, console())

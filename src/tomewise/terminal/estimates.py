@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
 _TOGETHER = 4  # the size that bench/RESULTS.md compares with one passage a call
 
 
-def estimate_costs(book: Tome, variant: Variant, report: OnProgress) -> dict[str, Any]:
+def estimate_costs(book: Tome, variant: Variant, report: OnProgress, layers: Sequence[str] = ()) -> dict[str, Any]:
     """The object that `tome build --estimate --json` prints.
 
     `instead` is the same system with several passages in a call, or with one where it has several already. It is there
     if the system has the setting `together` and the calls are not free.
     """
     model = book.kit.model.name
-    costs = costs_json(book.estimate(variant, on_progress=report), variant, model)
+    costs = costs_json(book.estimate(variant, layers=layers, on_progress=report), variant, model)
     resized = _find_other_size(variant)
     if resized and costs["total"]["calls"] and costs["total"]["cost"] != 0:
         with suppress(UsageError):  # with other settings it may read one text at a time only, as relations are
-            compared = costs_json(book.estimate(resized, on_progress=report), resized, model)
+            compared = costs_json(book.estimate(resized, layers=layers, on_progress=report), resized, model)
             costs["instead"] = {"system": resized.name, "total": compared["total"]}
     return costs
 

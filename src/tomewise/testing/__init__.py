@@ -20,7 +20,7 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.language.scripted import ScriptedModel
 from tomewise.run import meter
 from tomewise.store.contract import Store
-from tomewise.testing.layers import check_layer, check_state_layer
+from tomewise.testing.layers import check_layer, check_mapped_layer, check_state_layer
 from tomewise.testing.stores import (
     check_calls,
     check_changes,
@@ -57,6 +57,7 @@ __all__ = [
     "check_language_model",
     "check_layer",
     "check_loop",
+    "check_mapped_layer",
     "check_records",
     "check_retriever",
     "check_spaces",

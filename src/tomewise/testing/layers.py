@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from tomewise.memory.building import build
+from tomewise.memory.building import build, estimate
 from tomewise.memory.grounds import find_grounds
 from tomewise.run import meter
 from tomewise.store.contract import Store
@@ -51,6 +51,36 @@ async def check_layer(
     assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
 
 
+async def check_mapped_layer(
+    make: Callable[[Store], Sequence[Layer]], stores: Callable[[], Store], embedder: Embedder
+) -> None:
+    """Check a layer that asks about each passage or node below it, such as a `MappedLayer`: also as in `check_layer`.
+
+    The estimate has the calls of the build; a build that is stopped repeats no call; a node goes with what it was made
+    from. `make` returns the layer after those it needs, with a model that keeps its replies (`language.cached.Cached`,
+    as in a kit); `stores` a new empty store.
+    """
+    await check_layer(make, stores, embedder)
+    documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
+    whole, commits, calls = await _build_state(make, _fill(stores(), embedder, documents), _accept)
+    for stop in range(commits):
+        store, _, first_calls = await _build_state(make, _fill(stores(), embedder, documents), _accept, stop=stop)
+        _, _, other_calls = await _build_state(make, store, _accept)
+        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
+        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
+    store = _fill(stores(), embedder, documents)
+    await build(make(store)[:-1], store, lambda _: None)
+    foreseen = (await estimate(make(store), store))[-1]
+    _, _, calls = await _build_state(make, store, _accept)
+    assert foreseen.calls == calls, "an estimate must have the calls of the build"
+    for document in documents:
+        with store.write() as change:
+            change.remove_document(document.id)
+        await _build_state(make, store, _accept)
+        _check_grounds(make(store)[-1], store)
+    assert not any(store.node_keys(name) for name in make(store)[-1].writes), "a node must go with its sources"
+
+
 async def check_state_layer(
     make: Callable[[Store], Sequence[Layer]],
     stores: Callable[[], Store],
@@ -93,6 +123,10 @@ _STATE_TEXTS = (
     "Ida Poe wrote to Ada Marsh about the boat.",
     "The lighthouse at Skerry was sold to Ida Poe.",
 )
+
+
+def _accept(_: Store) -> None:
+    """Every state is sound: a layer that is a function of what it needs has no rules of its own."""
 
 
 class _Stopped(Exception):

@@ -19,7 +19,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.names import suggest
 from tomewise.run import open_run
 from tomewise.store.contract import Store
-from tomewise.systems.answer import OnEvent, answer_in_run
+from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, Variant
@@ -156,7 +156,7 @@ class Questions:
         text, opening = await rephrase(self._kit.model, question.text, turns)
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
-        answer = await answer_in_run(system, replace(question, text=text), on_event)
+        answer = await answer_question(system, replace(question, text=text), on_event)
         return replace(answer, events=(*opening, *answer.events))
 
     def astream(

@@ -12,7 +12,7 @@ from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.notebooks import EXTRACTS
 from tomewise.run import open_run
-from tomewise.systems.answer import OnEvent, answer_in_run
+from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.spec import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage
 from tomewise.tome.inputs import make_question
@@ -162,7 +162,7 @@ class Session:
         opening = [resumed, *opening]
         for event in opening if on_event else ():
             on_event(event)  # type: ignore[misc]
-        answer = await answer_in_run(ready, replace(question, text=text), on_event, memory)
+        answer = await answer_question(ready, replace(question, text=text), on_event, memory)
         record, later = await asyncio.to_thread(forget_missing, record, memory, tools.store)
         left = memory.shrink(tools.limit) if memory else ()
         turns = (*record.turns, make_turn(question.text, text, answer))

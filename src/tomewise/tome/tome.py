@@ -27,6 +27,7 @@ from tomewise.settings import Settings, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
+from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import DEFAULT
 from tomewise.systems.spec import Choice, choose_variant
 from tomewise.tome.arguments import check_arguments
@@ -322,12 +323,14 @@ class Tome(Drawings):
         system: Choice | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        layers: str | Sequence[str] = (),
         extractions: str | Path | None = None,
         again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
     ) -> BuildReport:
         """Bring the memory layers that a system needs up to date; for `system` and `settings` see `ask`.
 
+        `layers` names further layers, ours or a plugin's, to build together with all that they need.
         Replies of the model are stored as they come, so a build that was stopped repeats no call. A passage whose call
         fails for good is reported, and the next build tries it again; where only failures come, the build is stopped
         (KeepsFailing, see `max_failures` of `open`). `extractions` is a file of entities and facts
@@ -335,8 +338,8 @@ class Tome(Drawings):
         passages by their ids, that are to be made again: their memory is removed and the model is called again.
         Raises ModelError, BudgetExceeded, ReadingError, UnknownName, Locked.
         """
-        work = self.abuild(system, settings=settings, extractions=extractions, again=again, on_progress=on_progress)
-        return self._wait(work)
+        options: dict[str, Any] = {"layers": layers, "extractions": extractions, "again": again}
+        return self._wait(self.abuild(system, settings=settings, **options, on_progress=on_progress))
 
     @names_damage
     async def abuild(
@@ -344,22 +347,23 @@ class Tome(Drawings):
         system: Choice | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        layers: str | Sequence[str] = (),
         extractions: str | Path | None = None,
         again: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
     ) -> BuildReport:
         """See `build`."""
-        layers = self._layers(system, settings)
+        wired = self._layers(system, settings, layers)
         with self._store.alone("build"), open_run() as used, show_bars(on_progress) as report:
             provide = None
             if extractions:
-                provide = await run_in_thread(provide_extractions, layers, Path(extractions), self._store, report)
-            await run_in_thread(take_back, (again,) if isinstance(again, str) else again, layers, self._store)
+                provide = await run_in_thread(provide_extractions, wired, Path(extractions), self._store, report)
+            await run_in_thread(take_back, (again,) if isinstance(again, str) else again, wired, self._store)
             before = self._store.builds()
-            reports = await build(layers, self._store, report, provide=provide)
+            reports = await build(wired, self._store, report, provide=provide)
             after = self._store.builds()
             noted = (self._with_model_note(report, before, after) for report in reports)
-            return BuildReport(tuple(note_sizes(noted, layers, after)), used.usage())
+            return BuildReport(tuple(note_sizes(noted, wired, after)), used.usage())
 
     def _with_model_note(self, report: LayerReport, before: Builds, after: Builds) -> LayerReport:
         """The report, with a note if another model built this layer before."""
@@ -376,10 +380,11 @@ class Tome(Drawings):
         system: Choice | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        layers: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
     ) -> list[Estimate]:
         """The calls and tokens that `build` would use, layer by layer, before anything is spent."""
-        return self._wait(self.aestimate(system, settings=settings, on_progress=on_progress))
+        return self._wait(self.aestimate(system, settings=settings, layers=layers, on_progress=on_progress))
 
     @names_damage
     async def aestimate(
@@ -387,13 +392,18 @@ class Tome(Drawings):
         system: Choice | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        layers: str | Sequence[str] = (),
         on_progress: OnProgress | None = None,
     ) -> list[Estimate]:
         """See `estimate`."""
         with show_bars(on_progress) as report:
-            return await estimate(self._layers(system, settings), self._store, report)
+            return await estimate(self._layers(system, settings, layers), self._store, report)
 
-    def _layers(self, system: Choice | None, settings: Mapping[str, Any] | None) -> tuple[Layer, ...]:
+    def _layers(
+        self, system: Choice | None, settings: Mapping[str, Any] | None, names: str | Sequence[str]
+    ) -> list[Layer]:
+        """The layers of a system and those of these names; of two with one name, the system's."""
         variant = choose_variant(self._default_system if system is None else system, settings)
         self._store.check()
-        return variant.wire(self._kit).layers
+        further = make_layers(self._kit, *((names,) if isinstance(names, str) else names))
+        return list({layer.name: layer for layer in (*further, *variant.wire(self._kit).layers)}.values())

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
+from tests.drawn import read_picture
 from tests.memory.schemata.test_schemata_layer import (
     EMBEDDER,
     NAME,
@@ -20,7 +21,7 @@ from tests.memory.schemata.test_schemata_layer import (
 from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.schemata_picture import draw_schemata
-from tomewise.pictures import Uses, read_picture
+from tomewise.pictures import Uses
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.testing import document_of, put_document
 from tomewise.tome.pictures import draw_layer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from math import isqrt
 
@@ -23,6 +24,7 @@ from tomewise.memory.tree.clustering import (
     find_clusters,
     find_nearest,
     reduce_by_pca,
+    reduce_by_umap,
 )
 
 PCA = Reduction("pca", reduce_by_pca)
@@ -149,14 +151,16 @@ def test_each_point_has_a_cluster_none_is_too_long_and_results_repeat(
 
 
 def test_neighbours_are_those_of_a_plain_search() -> None:
+    pytest.importorskip("sklearn")
     vectors = make_groups([5, 6], spread=0.2)
     vectors[3] = vectors[9] = vectors[0]
     indices, distances = find_nearest(vectors, 4)
-    for place, row in enumerate(vectors):
-        cosines = [float(row @ vector) for vector in vectors]
-        order = sorted(range(11), key=lambda index: (index != place, -round(cosines[index], 6), index))[:4]
-        assert indices[place].tolist() == order
-        assert distances[place] == pytest.approx([0.0, *(1 - cosines[index] for index in order[1:])], abs=1e-6)
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, 1.0)
+    assert indices[:, 0].tolist() == list(range(11))
+    assert all(len(set(row)) == 4 for row in indices.tolist())
+    np.testing.assert_allclose(distances, 1 - np.take_along_axis(cosines, indices, axis=1), atol=1e-6)
+    np.testing.assert_allclose(distances, np.sort(1 - cosines, axis=1)[:, :4], atol=1e-6)
 
 
 def test_pca_is_the_projection_of_most_variance() -> None:
@@ -186,3 +190,35 @@ def test_umap_separates_groups_the_same_way_each_time() -> None:
     assert all(max(cluster) < 20 or min(cluster) >= 20 for cluster in found)
     for count in (2, 3, 4, 12):  # the smallest counts that a recursion may reach
         assert set().union(*cluster_in_two_stages(vectors[:count], reduction)) == set(range(count))
+
+
+@pytest.mark.parametrize(("count", "distinct"), [(3, 2), (12, 1), (20, 1), (40, 2), (80, 3)])
+def test_equal_passages_are_reduced_the_same_way_each_time(count: int, distinct: int) -> None:
+    pytest.importorskip("umap")
+    dice = np.random.default_rng(0)
+    vectors = make_groups([1] * distinct)[dice.integers(0, distinct, count)]
+    reduced = [reduce_by_umap(vectors, max(2, isqrt(count - 1)), min(10, count - 2)) for _ in range(4)]
+    assert np.isfinite(reduced[0]).all()
+    for repeated in reduced[1:]:
+        np.testing.assert_array_equal(repeated, reduced[0])
+
+
+def test_opposite_vectors_have_a_place_too() -> None:
+    pytest.importorskip("umap")
+    vectors = make_groups([1, 1, 1])
+    vectors[0] = -vectors[1]
+    assert np.isfinite(reduce_by_umap(vectors, 2, 1)).all()
+
+
+def test_the_first_clusters_of_a_process_are_those_of_later_ones() -> None:
+    """The libraries that the first call loads take one thread too: several would add up in another order."""
+    pytest.importorskip("umap")
+    program = """
+import numpy as np
+from tomewise.memory.tree.clustering import choose_reduction, find_clusters
+vectors = np.random.default_rng(0).normal(size=(500, 384)).astype(np.float32)
+first, second = (find_clusters(vectors, [1] * 500, choose_reduction(), 3500) for _ in range(2))
+print(first == second)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"]

@@ -19,8 +19,7 @@ import numpy as np
 
 from tomewise.memory.steps import report_step
 from tomewise.memory.tree.mixture import find_best_fit
-from tomewise.memory.tree.one_thread import use_one_blas_thread, use_one_numba_thread
-from tomewise.memory.tree.spectral import find_start
+from tomewise.memory.tree.one_thread import numba_lock, use_one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,9 +34,8 @@ _NEIGHBOURS = 10  # of the local reduction
 _MOST_CLUSTERS = 50  # upper bound for one mixture; the bound itself is not tried
 _POSTERIOR = 0.1
 _SEED = 224
+_MEGABYTES = 64  # of the distances that are held at a time; without a limit 1 GB
 _DEEPEST = 5  # how often a cluster that is too long is clustered again
-_MOST_FOR_LONG = 10_000  # rows up to which UMAP takes 500 epochs, not 200: the defaults of umap-learn
-_ROWS = 1024  # rows that are compared with all others at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,86 +59,59 @@ def choose_reduction() -> Reduction:
 
 
 def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
-    """Reduce by UMAP with cosine distances and the library's defaults (McInnes et al. 2018), seeded, in one thread.
+    """Reduce by UMAP with cosine distances (McInnes et al. 2018), seeded, in one thread, from principal components.
 
+    Not from the spectral start, the default: where many vectors are equal, that draws from the entropy of the system.
     Neighbours are found exactly: for this many vectors that takes less time than compiling the search of umap-learn.
-    The spectral start is our own, since that of umap-learn may differ from call to call (see `spectral`).
     """
-    library = _import_umap()
     rows = np.ascontiguousarray(vectors, np.float32)
-    random = np.random.RandomState(_SEED)
-    indices, distances = find_nearest(rows, neighbours)
-    with use_one_numba_thread():
-        graph, _, _ = library.fuzzy_simplicial_set(
-            rows, neighbours, random, "cosine", knn_indices=indices, knn_dists=distances
-        )
-    epochs = 500 if len(rows) <= _MOST_FOR_LONG else 200
-    graph = _leave_out_weak_edges(graph, epochs)
-    start = library.noisy_scale_coords(find_start(graph, rows, dimensions, random), random)
-    a, b = library.find_ab_params(1.0, 0.1)
-    reduced, _ = library.simplicial_set_embedding(
-        data=rows,
-        graph=graph,
-        n_components=dimensions,
-        initial_alpha=1.0,
-        a=a,
-        b=b,
-        gamma=1.0,
-        negative_sample_rate=5,
-        n_epochs=epochs,
-        init=start,
-        random_state=random,
-        metric="cosine",
-        metric_kwds={},
-        densmap=False,
-        densmap_kwds={},
-        output_dens=False,
-    )
+    if not np.ptp(rows, axis=0).any():
+        return np.zeros((len(rows), dimensions))  # equal vectors have no principal components
+    library = _import_umap()
+    nearest = find_nearest(rows, neighbours)
+    with warnings.catch_warnings(), numba_lock:
+        warnings.filterwarnings("ignore", "precomputed_knn")  # it warns that new rows could not be reduced later
+        reduced = library.UMAP(
+            n_neighbors=neighbours,
+            n_components=min(dimensions, rows.shape[1]),
+            metric="cosine",
+            init="pca",
+            precomputed_knn=nearest,
+            disconnection_distance=np.inf,  # opposite vectors have a place too
+            random_state=_SEED,
+            n_jobs=1,
+        ).fit_transform(rows)
     return np.asarray(reduced, np.float64)
-
-
-def _leave_out_weak_edges(graph: Any, epochs: int) -> Any:
-    """The graph without the edges that are too weak to be drawn in so many epochs, as umap-learn leaves them out."""
-    strong = graph.tocoo(copy=True)
-    strong.sum_duplicates()
-    strong.data[strong.data < strong.data.max() / float(epochs)] = 0
-    strong.eliminate_zeros()
-    return strong
 
 
 @cache
 def _import_umap() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImportWarning)  # it warns that TensorFlow is missing, which is not used here
-        from umap import layouts, umap_
-    slow = [umap_.smooth_knn_dist, umap_.compute_membership_strengths]
-    if epoch_of := getattr(
-        layouts, "_get_optimize_layout_euclidean_single_epoch_fn", None
-    ):  # private: a new version may remove it
-        slow.append(epoch_of(parallel=False))
-        slow[-1].targetoptions["nogil"] = True  # most of the time is spent there; model calls must go on meanwhile
-    for compiled in slow:
+        import umap
+    from numba.extending import is_jitted
+
+    for compiled in filter(is_jitted, [*vars(umap.umap_).values(), *vars(umap.layouts).values()]):
+        compiled.targetoptions["nogil"] = True  # most of the time is spent there; model calls must go on meanwhile
         with suppress(RuntimeError):  # raised where compiled functions cannot be stored
             compiled.enable_caching()  # else each process compiles these again: 5 s, more than the rest
-    return umap_
+    return umap
 
 
 def find_nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Find the `count` nearest rows of each row by cosine distance, itself first; ties by position.
+    """Find the `count` nearest rows of each row by cosine distance, itself first.
 
     Returns positions and distances, both (n, count).
     """
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    indices = np.empty((len(unit), count), np.int32)
-    distances = np.empty((len(unit), count), np.float32)
-    for start in range(0, len(unit), _ROWS):
-        block = np.maximum(0.0, 1.0 - unit[start : start + _ROWS] @ unit.T)
-        own = np.arange(len(block))
-        block[own, own + start] = -1.0  # so that each row comes before equal rows
-        order = np.argsort(block, axis=1, kind="stable")[:, :count]
-        indices[start : start + _ROWS] = order
-        distances[start : start + _ROWS] = np.maximum(0.0, np.take_along_axis(block, order, axis=1))
-    return indices, distances
+    from sklearn import config_context
+    from sklearn.neighbors import NearestNeighbors
+
+    with config_context(working_memory=_MEGABYTES):
+        distances, indices = NearestNeighbors(n_neighbors=count - 1, metric="cosine").fit(vectors).kneighbors()
+    places = np.arange(len(vectors))
+    return np.column_stack((places, indices)).astype(np.int32), np.column_stack((0 * places, distances)).astype(
+        np.float32
+    )
 
 
 def reduce_by_pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:

@@ -7,21 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 
-_numba_lock = Lock()  # Numba's workqueue layer aborts if two threads enter it
-
-
-@contextmanager
-def use_one_numba_thread() -> Iterator[None]:
-    """Run Numba on this thread alone: on a busy machine, waiting for other threads costs far more than they save."""
-    import numba
-
-    with _numba_lock:
-        before = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
+numba_lock = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
 class _SharedLimit:
@@ -33,6 +19,7 @@ class _SharedLimit:
         self._stack = ExitStack()
 
     def enter(self) -> None:
+        import scipy.linalg  # noqa: F401  (brings a BLAS of its own, and only libraries that are loaded are limited)
         from threadpoolctl import threadpool_limits
 
         with self._lock:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tomewise.parts import CallCount, Count, Evidence, GraphLayer, Kit, Retriever, Scope, System, answer_once
-from tomewise_harbour.layer import RetoldLayer
+from tomewise.parts import CallCount, Count, Evidence, Kit, Retriever, Scope, System, answer_once, make_layers
 from tomewise_harbour.retriever import find_openings
 
 
@@ -32,5 +31,5 @@ class WithRetold:
 
 def harbour(kit: Kit, *, limit: Count = 5, words: Count = 50) -> System:
     """Answer from passages and from what was retold of their facts."""
-    graph, retold = GraphLayer(kit.store, kit.model, kit.embedder), RetoldLayer(kit)
-    return answer_once(kit, WithRetold(find_openings(kit, words=words).retriever, kit), limit, 6000, (graph, retold))
+    recall = WithRetold(find_openings(kit, words=words).retriever, kit)
+    return answer_once(kit, recall, limit, 6000, make_layers(kit, "retold"))

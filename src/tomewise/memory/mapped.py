@@ -1,0 +1,359 @@
+"""The driver of layers that map nodes to nodes: a layer declares what it asks about, and which nodes a reply makes.
+
+The driver loads what is new, asks about several inputs in one call where the layer says so, estimates the calls, and
+commits the nodes together with what was taken in, what failed, and the record of the build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tomewise.calls import CallCount
+from tomewise.concurrency import run_in_thread
+from tomewise.errors import ModelError, UsageError
+from tomewise.fallbacks import count_fallbacks, write_notes
+from tomewise.language.per_role import join_names
+from tomewise.language.roles import PassageIn
+from tomewise.language.together import ask_together, catch_failure, reckon_together
+from tomewise.memory.ask_each import Replies, run_groups
+from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
+from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
+from tomewise.memory.steps import sum_tokens
+from tomewise.store.records import PASSAGES
+from tomewise.types import (
+    Change,
+    DocumentId,
+    Embedder,
+    Estimate,
+    In,
+    LanguageModel,
+    LayerReport,
+    Node,
+    NodeId,
+    Passage,
+    Report,
+    content_id,
+)
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+    from tomewise.types import Role
+
+S = TypeVar("S")  # what an input is about: a passage, a node, or a group of these
+R = TypeVar("R")  # what nodes are made of: the output of the role, or what a layer makes of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Generic[S, In]):
+    """One input of the role, and what it is about.
+
+    `keys` are the nodes below that fail with it. `place` says which inputs are neighbours. `node` is the id of its
+    node, where this is known before the reply: if the node exists, the model is not asked.
+    """
+
+    subject: S
+    given: In
+    keys: tuple[int, ...]
+    place: Position
+    node: NodeId = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[S, In]):
+    """What an update asks about. `keys` are the nodes below that it takes in.
+
+    `existing` are earlier nodes by key: those that no ask names are out of date.
+    """
+
+    asks: Sequence[Ask[S, In]]
+    keys: Sequence[int]
+    existing: Mapping[int, Node] = field(default_factory=dict)
+
+    @property
+    def due(self) -> dict[int, Ask[S, In]]:
+        """The asks whose nodes do not exist yet, by their position among all asks."""
+        existing = {node.id for node in self.existing.values()}
+        return {index: ask for index, ask in enumerate(self.asks) if ask.node not in existing}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[S, In, R]):
+    """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
+
+    plan: Plan[S, In]
+    replies: Replies[int, R]
+    fallbacks: Mapping[str, int]
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """The reasons by the keys of the nodes below that could not be taken in."""
+        asks = self.plan.asks
+        return {key: reason for index, reason in self.replies.failed.items() for key in asks[index].keys}
+
+    @property
+    def taken(self) -> list[int]:
+        """The keys of the nodes below that were taken in."""
+        failed = self.failed
+        return [key for key in self.plan.keys if key not in failed]
+
+
+class MappedLayer(Generic[S, In, R]):
+    """Asks `role` about every new node of the layers that it `needs`, and keeps the nodes that the replies make.
+
+    A layer declares `name`, `needs`, `role`, `make_input` and `make_nodes`. The sources are passages, or nodes if it
+    needs other layers. With an embedder its nodes have vectors, so that recall can search them. A source whose call
+    failed is recorded, and the next build asks again. `together` neighbours share a call, if the input of the role is a
+    `PassageIn`. A layer that differs in one step overrides this step.
+    """
+
+    name: str
+    needs: tuple[str, ...] = (PASSAGES,)
+    role: Role[Any, Any]
+    kind = ""  # what its nodes are as evidence, in a word that prompts show; without one, the name of the layer
+    label = "nodes made"  # what the progress counts
+    prefix = ""  # begins what the ids of its nodes are computed from; without one, its name does
+    typical: Typical | None = None  # the length of its replies; without one, as long as the role allows
+
+    def __init__(
+        self, store: Store, model: LanguageModel, embedder: Embedder | None = None, *, together: int = 1
+    ) -> None:
+        self.together = check_size(together)
+        self._store = store
+        self._model = model
+        self._embedder = embedder
+        if together != 1 and not all(issubclass(role.input, PassageIn) for role in self.roles):
+            raise UsageError(f"{self.name} with together={together}: its inputs are no passages, so it asks one by one")
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The node layers that hold its nodes."""
+        return (self.name,)
+
+    @property
+    def calls(self) -> CallCount:
+        """How many calls it makes; see `CallCount`."""
+        if self.needs != (PASSAGES,):
+            return CallCount(f"1 a node of {' and '.join(self.needs)}")
+        if self.together == 1:
+            return CallCount("1 a passage", 1)
+        return CallCount(f"1 for {self.together} passages and 1 a passage whose part of it is unusable", 1.5)
+
+    @property
+    def roles(self) -> tuple[Role[Any, Any], ...]:
+        """All roles that it asks about each input."""
+        return (self.role,)
+
+    # ---------------------------------------------------------------- what a layer declares
+
+    def make_input(self, source: S, /) -> In:
+        """What the model is asked about a source."""
+        raise NotImplementedError
+
+    def make_nodes(self, source: S, reply: R, /) -> Iterable[Node]:
+        """The nodes that a reply makes; see `make_node`."""
+        raise NotImplementedError
+
+    def make_node(self, source: Passage | Node, text: str, **data: Any) -> Node:
+        """A node that lives as long as its source; its id follows from the source and the text."""
+        return Node(
+            id=content_id(self.prefix or self.name, source.id, text),
+            layer=self.name,
+            text=text,
+            sources=(source.id,),
+            position=source.position,
+            data=data,
+        )
+
+    # ---------------------------------------------------------------- steps that a layer may override
+
+    def make_inputs(self, sources: Sequence[S]) -> Sequence[In]:
+        """What the model is asked about each source."""
+        return [self.make_input(source) for source in sources]
+
+    def plan(self, change: Change) -> Plan[S, In]:
+        """Load what is new and say what to ask about it."""
+        sources: Mapping[int, Any] = (
+            self._store.passages(change.added) if self.needs == (PASSAGES,) else self._store.nodes_at(change.added)
+        )
+        inputs = self.make_inputs(list(sources.values()))
+        asks = [
+            Ask(subject=source, given=given, keys=(key,), place=_find_place(key, source))
+            for (key, source), given in zip(sources.items(), inputs, strict=True)
+        ]
+        return Plan(asks, list(sources))
+
+    def foresee(self, change: Change) -> Iterable[Ask[S, In]]:
+        """What a build would ask about, for estimates."""
+        return self.plan(change).due.values()
+
+    async def ask(self, plan: Plan[S, In], report: Report) -> Replies[int, R]:
+        """The replies to what is due, by position in the plan."""
+        return await self.ask_about(plan.due, report)
+
+    async def answer(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
+        """The replies to the inputs of one call, in order; an error for an input that failed for good."""
+        if self.together == 1:  # not in a group of its own, so that a model that is away stops the others at once
+            return [await catch_failure(self._model.ask(self.role, given)) for given in inputs]
+        replies: Sequence[Any] = await ask_together(self._model, self.role, inputs, self.together)
+        return replies
+
+    def count_replaced(self, replies: Iterable[R]) -> Mapping[str, int]:
+        """The fallbacks that the replies show, by kind."""
+        return {}
+
+    async def remember(self, outcome: Outcome[S, In, R], report: Report) -> LayerReport:
+        """Write what came of an update in one transaction."""
+        return await run_in_thread(self._commit, outcome)
+
+    def make_record(self, outcome: Outcome[S, In, R]) -> dict[str, Any]:
+        """The record of the build."""
+        record: dict[str, Any] = {"model": join_names(self._model, self.roles)}
+        if issubclass(self.role.input, PassageIn):
+            record["together"] = add_size(self._store.builds().get(self.name, {}), self.together)
+        return record
+
+    async def estimate_calls(self, groups: Sequence[Sequence[In]]) -> tuple[int, int, int]:
+        """The calls, the input tokens and the output tokens of asking about each group in one call."""
+        return (len(groups), *await self.estimate_tokens(self.role, self.typical, groups))
+
+    # ---------------------------------------------------------------- the driver
+
+    async def update(self, change: Change, report: Report) -> LayerReport:
+        """Ask about what is new. What failed is recorded, and the next build asks again."""
+        plan = await run_in_thread(self.plan, change)
+        with count_fallbacks() as counts:
+            replies = await self.ask(plan, report)
+        fallbacks = {**self.count_replaced(replies.values()), **counts}
+        built = await self.remember(Outcome(plan, replies, fallbacks), report)
+        return replace(built, notes=(*built.notes, *write_notes(fallbacks)))
+
+    async def estimate(self, change: Change) -> Estimate:
+        """The calls about each distinct input, without those that follow a reply that cannot be used."""
+        groups = await run_in_thread(self._foresee_groups, change)
+        calls, input_tokens, output_tokens = await self.estimate_calls(groups)
+        return Estimate(
+            layer=self.name,
+            model=join_names(self._model, self.roles),
+            calls=calls,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+        )
+
+    async def ask_about(self, asks: Mapping[int, Ask[S, In]], report: Report) -> Replies[int, R]:
+        """The replies to these asks; equal inputs share a reply."""
+        groups = await run_in_thread(self._group, asks)
+        inputs = {index: asks[index].given for group in groups.keys for index in group}
+        return groups.share(await run_groups(inputs, groups.keys, self.answer, report, self.label), asks)
+
+    async def estimate_tokens(
+        self, role: Role[In, Any], typical: Typical | None, groups: Sequence[Sequence[In]]
+    ) -> tuple[int, int]:
+        """The input and output tokens of asking a role about each group in one call."""
+        inputs = list(chain.from_iterable(groups))
+        reply = await estimate_reply_tokens(
+            self._store, self._model, role, typical or Typical(role.output_tokens, 0), inputs
+        )
+        return await sum_tokens(groups, lambda group: reckon_together(self._model, role, group, self.together)), reply
+
+    def _foresee_groups(self, change: Change) -> list[list[In]]:
+        asks = dict(enumerate(self.foresee(change)))
+        return [[asks[index].given for index in group] for group in self._group(asks).keys]
+
+    def _group(self, asks: Mapping[int, Ask[S, In]]) -> Groups[int]:
+        inputs = {index: ask.given for index, ask in asks.items()}
+        return group_neighbours(inputs, {index: ask.place for index, ask in asks.items()}, self.together)
+
+    def _commit(self, outcome: Outcome[S, In, R]) -> LayerReport:
+        plan, failed = outcome.plan, outcome.failed
+        made = (self.make_nodes(plan.asks[index].subject, reply) for index, reply in outcome.replies.items())
+        nodes = {node.id: node for node in chain.from_iterable(made)}
+        current = {ask.node for ask in plan.asks}
+        stale = [key for key, node in plan.existing.items() if node.id not in current]
+        vectors = self._embedder.embed([node.text for node in nodes.values()]) if self._embedder else None
+        record = self.make_record(outcome)
+        with self._store.write() as change:
+            change.remove_nodes(stale)
+            keys = change.put_nodes(list(nodes.values()))
+            if vectors is not None:
+                change.put_vectors(self.name, [keys[node] for node in nodes], vectors)
+            change.record_intake(self.name, outcome.taken, failed)
+            change.record_build(self.name, record)
+        return LayerReport(layer=self.name, added=len(nodes), removed=len(stale), failed=failed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Neighbours in a document that are to become one node: passages, or windows of the level below.
+
+    `keys` are those of all its passages. `position` counts from 0 within its document and level.
+    """
+
+    node: NodeId
+    document: DocumentId
+    position: int
+    level: int = 0
+    sources: tuple[NodeId, ...]
+    keys: tuple[int, ...]
+
+
+class DocumentLayer(MappedLayer[Window, In, R]):
+    """Makes nodes of windows, anew for each document that has passages to take in.
+
+    A layer declares `cut` in place of `make_input`, and `read_text` in place of `make_nodes`.
+    """
+
+    def cut(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterable[tuple[Window, In]]:
+        """The windows of a document, each with what to ask about it; `passages` are all of its passages by key.
+
+        The id of a window follows from what it is about.
+        """
+        raise NotImplementedError
+
+    def read_text(self, reply: R) -> str:
+        """The text of the node."""
+        raise NotImplementedError
+
+    def make_nodes(self, source: Window, reply: R, /) -> list[Node]:
+        """The node of a window."""
+        return [
+            Node(
+                id=source.node,
+                layer=self.name,
+                text=self.read_text(reply),
+                sources=source.sources,
+                level=source.level,
+                position=source.position,
+                data={"document": source.document},
+            )
+        ]
+
+    def plan(self, change: Change) -> Plan[Window, In]:
+        """Cut every document that has passages to take in, the lowest windows first; those that exist stay."""
+        touched = {passage.document for passage in self._store.passages(change.added).values()}
+        found = self._store.passages_of(sorted(touched))
+        # In document order, so each document is cut once.
+        by_document = groupby(found.items(), key=lambda item: item[1].document)
+        windows = [pair for document, passages in by_document for pair in self.cut(document, dict(passages))]
+        windows.sort(key=lambda pair: pair[0].level)
+        asks = [
+            Ask(subject=window, given=given, keys=window.keys, place=("", number), node=window.node)
+            for number, (window, given) in enumerate(windows)
+        ]
+        return Plan(asks, list(found), self._store.nodes_at(sorted(self._find_above(found))))
+
+    def _find_above(self, keys: Iterable[int]) -> set[int]:
+        """The keys of the nodes of this layer that were made from these nodes, directly or through others."""
+        above, front = set[int](), set(keys)
+        while front:
+            parents = self._store.find_derived(front, f"made-of:{self.name}").values()
+            front = set(chain.from_iterable(parents)) - above
+            above |= front
+        return above
+
+
+def _find_place(key: int, source: Passage | Node) -> Position:
+    """Where a source is among its neighbours: a passage in its document, another node in the order of the keys."""
+    return (source.document, source.position) if isinstance(source, Passage) else ("", key)

@@ -1,0 +1,219 @@
+"""Break what decides, one line at a time, and see whether the tests notice.
+
+python tools/mutate.py            # all mutations, each in a copy of the source; some minutes
+python tools/mutate.py citing     # those whose name has this word
+
+Each mutation replaces one text, which stands once in its file, and runs the tests that should fail. The command fails
+if one survives, or if a test hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+_SECONDS = 600  # for the tests of one mutation: longer is a hang
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """In `file`, `text` becomes `change`; one of `tests` should fail."""
+
+    name: str
+    file: str
+    text: str
+    change: str
+    tests: tuple[str, ...]
+
+
+MUTATIONS = (
+    Mutation(
+        "citing: a quotation is found where its marks are folded",
+        "loops/citing.py",
+        'wanted = _SPECIAL.sub(_read, words).strip(" -")',
+        "wanted = words",
+        ("tests/loops/test_citing.py",),
+    ),
+    Mutation(
+        "citing: parts of a quotation stand in one passage",
+        "loops/citing.py",
+        "if len(found) == len(parts):",
+        "if found:",
+        ("tests/loops/test_citing.py",),
+    ),
+    Mutation(
+        "citing: the span counts from the start of the document",
+        "loops/citing.py",
+        "start=passage.start + start,",
+        "start=start,",
+        ("tests/loops/test_citing.py",),
+    ),
+    Mutation(
+        "declining: no answer without support, where declining is allowed",
+        "loops/answering.py",
+        '(reply.refused or reply.supported == "none")',
+        "reply.refused",
+        ("tests/loops/test_once.py",),
+    ),
+    Mutation(
+        "declining: a guess that is asked for may not be declined",
+        "loops/desk.py",
+        "may_decline=not question.force)",
+        "may_decline=True)",
+        ("tests/loops/test_once.py",),
+    ),
+    Mutation(
+        "declining: the first answer that is supported only partly stays while the loop goes on",
+        "loops/probe.py",
+        "self.answer if self.answer and self.answer.resolved else self.kept or self.answer",
+        "self.answer",
+        ("tests/loops/test_probe.py",),
+    ),
+    Mutation(
+        "caching: the schema of the reply is part of the key",
+        "language/cached.py",
+        "schema_text(role.output),",
+        "",
+        ("tests/language/test_wrappers.py",),
+    ),
+    Mutation(
+        "caching: the model is part of the key",
+        "language/cached.py",
+        "self.name_for(role),",
+        "",
+        ("tests/language/test_wrappers.py",),
+    ),
+    Mutation(
+        "caching: equal asks under way are asked once",
+        "language/cached.py",
+        "self._running.get(running_ask)) is not None",
+        "self._running.get(object())) is not None",
+        ("tests/language/test_wrappers.py",),
+    ),
+    Mutation(
+        "budgets: the bound on the reply is reserved",
+        "language/budget.py",
+        "return _Amount(1, prompt), _Amount(1, whole)",
+        "return _Amount(1, prompt), _Amount(1, prompt)",
+        ("tests/language/test_wrappers.py", "tests/hostile/test_budgets.py"),
+    ),
+    Mutation(
+        "budgets: the limit on calls is kept to the call",
+        "language/budget.py",
+        "used.calls + need.calls > self._calls",
+        "used.calls + need.calls > self._calls + 1",
+        ("tests/language/test_wrappers.py", "tests/hostile/test_budgets.py"),
+    ),
+    Mutation(
+        "budgets: evidence that does not fit is passed over",
+        "loops/evidence.py",
+        "        if tokens + FENCE <= budget:",
+        "        if tokens <= budget:",
+        ("tests/loops/test_once.py", "tests/loops/test_evidence.py"),
+    ),
+    Mutation(
+        "budgets: questions side by side give their places back when they fail",
+        "tome/asking.py",
+        "        finally:\n            release()",
+        "        finally:\n            pass",
+        ("tests/tome/test_asking.py",),
+    ),
+    Mutation(
+        "splitting: a scrap does not join over a hard break",
+        "reading/splitter.py",
+        " or waiting[-1].behind is Break.HARD:",
+        ":",
+        ("tests/reading/test_splitter.py",),
+    ),
+    Mutation(
+        "splitting: a small end joins the passage before",
+        "reading/splitter.py",
+        "least = int(_SCRAP * capacity)",
+        "least = 0",
+        ("tests/reading/test_splitter.py",),
+    ),
+    Mutation(
+        "selecting: relations leave room for passages",
+        "loops/evolve.py",
+        "min(self._limits.relations, room // 4)",
+        "min(self._limits.relations, room)",
+        ("tests/test_hgmem.py",),
+    ),
+    Mutation(
+        "selecting: near-repeats take no room",
+        "loops/repeats.py",
+        "if any(map(wording.repeats, known)):",
+        "if False:",
+        ("tests/loops/test_origins.py",),
+    ),
+    Mutation(
+        "selecting: what cues rest on comes first",
+        "loops/selection.py",
+        "best = take_turns([support, pool.first_found(layer)])",
+        "best = take_turns([pool.first_found(layer)])",
+        ("tests/loops/test_selection.py", "tests/loops/test_probe.py"),
+    ),
+    Mutation(
+        "selecting: the ledger forgets its oldest facts",
+        "working/ledger.py",
+        "facts=_keep_newest(facts, budget),",
+        "facts=tuple(facts),",
+        ("tests/working/test_ledger.py",),
+    ),
+    Mutation(
+        "keeping ready: the systems used last stay",
+        "tome/ready_systems.py",
+        "self._systems.move_to_end(key)",
+        "pass",
+        ("tests/tome/test_ready_systems.py",),
+    ),
+)
+
+
+def main() -> int:
+    """Try the mutations; the number that survived."""
+    wanted = [mutation for mutation in MUTATIONS if all(word in mutation.name for word in sys.argv[1:])]
+    survived = [mutation.name for mutation in wanted if not is_noticed(mutation)]
+    print(f"{len(wanted) - len(survived)} of {len(wanted)} were noticed")
+    return len(survived)
+
+
+def is_noticed(mutation: Mutation) -> bool:
+    """Whether a test fails where the source is changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        file = copy / "tomewise" / mutation.file
+        file.write_text(apply(mutation, file.read_text("utf-8")), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-x", *mutation.tests]
+        environment = {**os.environ, "PYTHONPATH": str(copy)}
+        try:
+            run = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, timeout=_SECONDS, check=False, text=True
+            )
+        except subprocess.TimeoutExpired:
+            print(f"HANGS     {mutation.name}")
+            return False
+    noticed = run.returncode == 1  # 0: all passed; other codes: the tests did not run
+    print(f"{'noticed' if noticed else 'SURVIVED'}  {mutation.name}", flush=True)
+    if run.returncode > 1:
+        print(run.stdout[-2000:])
+    return noticed
+
+
+def apply(mutation: Mutation, source: str) -> str:
+    """The source with the change. Raises ValueError unless the text stands there once."""
+    if source.count(mutation.text) != 1:
+        raise ValueError(f"{mutation.name}: {mutation.text!r} stands {source.count(mutation.text)} times")
+    return source.replace(mutation.text, mutation.change)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
