@@ -28,7 +28,6 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets.qmsum import read_qmsum
 from tomewise.events import Divided
 from tomewise.language.extractive.model import ExtractiveModel
-from tomewise.language.recording import Recorded
 from tomewise.language.sentences import split_sentences
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
@@ -99,14 +98,23 @@ def is_seen(excerpt: str, shown: Sequence[str], *, whole: bool) -> bool:
     return any(part in text for part in long_enough or flat for text in shown)
 
 
+class Recorded(ExtractiveModel):
+    """The extractive model, which keeps what it is shown for the answer. Without a cache, so that every call counts."""
+
+    shown: Any = None
+
+    async def ask(self, role: Any, given: Any) -> Any:
+        if role.name == "answer":
+            self.shown = given
+        return await super().ask(role, given)
+
+
 async def ask_one(tome: Tome, name: str, question: str, excerpts: Sequence[str], *, whole: bool) -> Outcome:
-    attempts: list[Any] = []
-    model = Recorded(ExtractiveModel(tome.kit.embedder), attempts.append)  # without a cache, so every call counts
+    model = Recorded(tome.kit.embedder)
     (variant,) = parse_variants([name])
     system = assemble(variant.system, Kit(tome.store, model, tome.kit.embedder), **variant.settings)
     answer = await answer_question(system, Question(text=question, force=True))
-    given = next(attempt.given for attempt in reversed(attempts) if attempt.role == "answer")
-    shown = [flatten(text) for text in (*(piece.text for piece in given.evidence), *given.notes)]
+    shown = [flatten(text) for text in (*(piece.text for piece in model.shown.evidence), *model.shown.notes)]
     seen = fmean([is_seen(excerpt, shown, whole=whole) for excerpt in excerpts])
     divided = next((event.chunks for event in answer.events if isinstance(event, Divided)), 0)
     total = answer.usage.total

@@ -17,7 +17,6 @@ from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.recording import Recorded
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
 from tomewise.language.scripted import ScriptedModel
 from tomewise.store.sqlite.store import SqliteStore
@@ -82,12 +81,6 @@ async def test_a_cached_model(tmp_path, inner):
     store = SqliteStore.open(tmp_path / "a.tome")
     await check_language_model(Cached(inner, Prompts(), store.calls), ANSWER, GIVEN)
     store.close()
-
-
-async def test_a_recorded_model():
-    kept = []
-    await check_language_model(Recorded(make_model(), kept.append), ANSWER, GIVEN)
-    assert kept
 
 
 async def test_a_chat_model_over_http(monkeypatch):

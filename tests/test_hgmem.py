@@ -13,7 +13,7 @@ from tests.texts import NOVEL, SHARED, needs_shared
 
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.per_role import ModelPerRole
+from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.roles import EVOLVE
 from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.evidence import FENCE, make_token_counter

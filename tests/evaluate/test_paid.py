@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from tomewise.run import meter
 from tomewise.store.sqlite.store import SqliteStore
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
+KEPT = "The keeper put out the light."
 COUNTED = ("calls", "input_tokens", "output_tokens", "cost", "depth")
 
 
@@ -89,7 +91,7 @@ class TwoCallModel:
                 role.name, model=self.name, started=moment, ended=moment + 1, input_tokens=10, output_tokens=5,
                 cost=0.5, cached_tokens=4, reasoning_tokens=3,
             )  # fmt: skip
-        return role.output(memory="m") if role is GIST else role.output()
+        return role.output(memory=KEPT) if role is GIST else role.output()
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ async def test_a_stored_reply_is_charged_as_if_paid_again(calls):
             paying = PaidOnce(model, Prompts(), calls)  # only the file survives
             reply = await paying.ask(GIST, GistIn(text="t"))
         total = used.usage().total
-        assert reply.memory == "m"
+        assert reply.memory == KEPT
         assert (total.calls, total.input_tokens, total.output_tokens, total.cost) == (2, 20, 10, 1.0)
         assert (total.cached_tokens, total.reasoning_tokens) == (8, 6)
         assert used.reused == number
@@ -143,6 +145,20 @@ async def test_replies_of_the_extractive_model_depend_on_its_code(calls, package
         for _ in range(2):
             await PaidOnce(model, Prompts(), calls).ask(GIST, GistIn(text="t"))
     assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize("stored", [{"gist": "m"}, {"memory": "<string>"}], ids=["another type", "a fault"])
+async def test_a_stored_reply_that_fits_no_longer_is_paid_again(calls, stored):
+    model = TwoCallModel()
+    paying = PaidOnce(model, Prompts(), calls)
+    given = GistIn(text="The keeper put out the light at nine.")
+    text = json.dumps({"reply": stored, "paid": []})
+    await calls.keep(paying.key(GIST, given), role="gist", model=model.name, reply=text)
+    with meter() as used:
+        assert (await paying.ask(GIST, given)).memory == KEPT
+    assert (model.asks, used.usage().total.calls, used.reused) == (1, 2, 0)
+    assert (await paying.ask(GIST, given)).memory == KEPT
+    assert model.asks == 1
 
 
 async def test_systems_cost_the_same_in_any_order_and_alone(experiment, tmp_path):

@@ -13,10 +13,10 @@ import pytest
 from tests.language.openai_server import reply_with
 
 from tomewise.errors import ModelError, ModelUnavailable
-from tomewise.language import provider, roles
+from tomewise.language import client, provider, roles
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
-from tomewise.language.transport import BoundedClient
+from tomewise.language.wire import BoundedClient
 from tomewise.memory.ask_each import ask_each
 from tomewise.run import meter
 from tomewise.types import Role
@@ -255,7 +255,7 @@ async def test_what_a_client_raises_fails_its_own_ask(
     async def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(provider, "model_request", fail)
+    monkeypatch.setattr(client, "model_request", fail)
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     with pytest.raises(ModelError, match=f"cannot be read: {type(error).__name__}: odd"):
         await model.ask(*FAMILIES["loop"][:2])
@@ -265,7 +265,7 @@ async def test_errors_of_ours_are_not_taken_for_the_servers(wire: Wire, monkeypa
     def fail(_: Any) -> None:
         raise TypeError("ours")
 
-    monkeypatch.setattr(provider, "_messages", fail)
+    monkeypatch.setattr(client, "_messages", fail)
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     with pytest.raises(TypeError, match="ours"):
         await model.ask(*FAMILIES["loop"][:2])

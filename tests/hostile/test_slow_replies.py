@@ -12,7 +12,7 @@ from tests.language.openai_server import Behaviour, OpenAIServer, in_turn, reply
 from tests.patience import NEVER, SOON
 
 from tomewise.errors import BadReply, ModelError, ModelUnavailable
-from tomewise.language import roles, transport
+from tomewise.language import roles, wire
 from tomewise.language.chat import ChatModel
 from tomewise.language.reply import decode
 from tomewise.language.retry import Backoff
@@ -83,7 +83,7 @@ async def test_a_long_unusable_reply_is_not_sent_back_whole() -> None:
 
 
 async def test_a_body_without_end_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LONGEST_BODY", 100_000)
+    monkeypatch.setattr(wire, "LONGEST_BODY", 100_000)
     with OpenAIServer(in_turn(Behaviour(b'{"choices": "' + b"x" * 3_000_000))) as server:
         model = ChatModel("openai:test", base_url=server.url)
         with pytest.raises(ModelError, match="bytes for one reply") as raised:
@@ -116,8 +116,8 @@ async def test_a_packed_reply_is_read() -> None:
 
 
 async def test_a_server_that_takes_no_connection_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert transport.CONNECT_SECONDS == 10.0
-    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.2)
+    assert wire.CONNECT_SECONDS == 10.0
+    monkeypatch.setattr(wire, "CONNECT_SECONDS", 0.2)
     with ExitStack() as sockets:
         full = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         address = full.getsockname()

@@ -22,8 +22,8 @@ from tomewise.errors import (
 from tomewise.language import provider, roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
-from tomewise.language.provider import classify_error
 from tomewise.language.retry import Backoff
+from tomewise.language.server_errors import classify_error
 from tomewise.language.spec import ModelSpec
 from tomewise.run import meter
 from tomewise.tome.reports import usage_json

@@ -17,7 +17,8 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.chat import ChatModel
 from tomewise.language.choose_model import check_models, choose_model
-from tomewise.language.per_role import ModelPerRole, find_name, find_window, join_names
+from tomewise.language.forwarding import ModelPerRole
+from tomewise.language.per_role import find_name, find_window, join_names
 from tomewise.language.prompts import Prompts
 from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import check_language_model

@@ -24,7 +24,7 @@ from tests.language.openai_server import (
 from tests.patience import SOON
 
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable, Refused
-from tomewise.language import roles, transport
+from tomewise.language import roles, wire
 from tomewise.language.budget import Budgeted
 from tomewise.language.chat import ChatModel
 from tomewise.language.retry import Backoff
@@ -295,7 +295,7 @@ async def test_arguments_of_a_tool_that_nobody_offered_are_the_reply(server: Ope
 
 
 async def test_a_stream_has_a_bound(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LONGEST_BODY", 20_000)
+    monkeypatch.setattr(wire, "LONGEST_BODY", 20_000)
     endless = stream_with(*["x" * 1000] * 100)
     async with chat_model(server, endless) as model:
         with pytest.raises(ModelError, match="sent more than"):

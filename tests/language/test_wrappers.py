@@ -9,8 +9,8 @@ from tomewise.evaluate.replay import ReplayedModel
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
+from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.language.recording import Exchange, Recorded
 from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import report_call
 from tomewise.run import meter
@@ -44,7 +44,7 @@ def model(**options: Any) -> ScriptedModel:
 
 def test_every_wrapper_is_a_model_like_the_one_inside() -> None:
     inside = model(name="m", window=99)
-    for wrapper in (Cached(inside, Prompts(), Calls()), Budgeted(inside), Recorded(inside, print)):
+    for wrapper in (Cached(inside, Prompts(), Calls()), Budgeted(inside), StopAtFailures(inside, 20)):
         assert isinstance(wrapper, LanguageModel)
         assert (wrapper.name, wrapper.window) == ("m", 99)
         assert wrapper.reckon(roles.FUSE, GIVEN) == inside.reckon(roles.FUSE, GIVEN)
@@ -58,7 +58,7 @@ async def test_closing_a_wrapper_closes_the_model() -> None:
             self.closed += 1
 
     inside = Closing({})
-    await Cached(Budgeted(Recorded(inside, print)), Prompts(), Calls()).close()
+    await Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls()).close()
     await Budgeted(model()).close()
     assert inside.closed == 1
 
@@ -69,7 +69,7 @@ async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
             return 7
 
     for inside, tokens in ((Free({}), 7), (model(), None)):
-        wrapped = Cached(Budgeted(Recorded(inside, print)), Prompts(), Calls())
+        wrapped = Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls())
         assert await wrapped.rehearse(roles.FUSE, GIVEN) == tokens
 
 
@@ -247,20 +247,3 @@ async def test_money_cannot_be_limited_without_a_price() -> None:
     await budgeted.ask(roles.FUSE, GIVEN)
     with pytest.raises(BudgetExceeded, match="price of scripted is unknown"):
         await budgeted.ask(roles.FUSE, GIVEN)
-
-
-# ---------------------------------------------------------------- Recorded
-
-
-async def test_exchanges_are_handed_on_with_errors_too() -> None:
-    seen: list[Exchange] = []
-    times = iter([1.0, 3.0, 10.0, 10.5])
-    error = Refused("no")
-    recorded = Recorded(ScriptedModel({"fuse": [REPLY, error]}), seen.append, clock=times.__next__)
-    output = await recorded.ask(roles.FUSE, GIVEN)
-    with pytest.raises(Refused):
-        await recorded.ask(roles.FUSE, OTHER)
-    assert seen == [
-        Exchange("fuse", GIVEN, output, None, 2.0),
-        Exchange("fuse", OTHER, None, error, 0.5),
-    ]

@@ -14,7 +14,6 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.recording import Recorded
 from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.flat import Lexical
 from tomewise.store.sqlite.store import SqliteStore
@@ -214,7 +213,14 @@ async def test_the_same_with_a_text_of_our_own_and_a_model_that_is_not_scripted(
     put_texts(store, EMBEDDER, "story", hidden, "At home Jonas Varn said that he had no key.", *asked, revealed)
     question = Question(text="Where did the brother of Tom Hale hide the brass key?", force=True)
     answered: list[Any] = []
-    model = Recorded(ExtractiveModel(EMBEDDER), lambda made: answered.append(made.given))
+
+    class Recorded(ExtractiveModel):
+        async def ask(self, role: Any, given: Any) -> Any:
+            output = await super().ask(role, given)
+            answered.append(given)
+            return output
+
+    model = Recorded(EMBEDDER)
     await ask(wire(store, model, memory=2.0), question)  # of 20 tokens: 40 for the facts, as many as the note has
     with_ledger = answered[-1]
     await ask(assemble("chain_of_agents", Kit(store, model, EMBEDDER), chunk=20, words=28), question)

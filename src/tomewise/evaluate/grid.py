@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tomewise.evaluate.paid import EXTRACTIVE
 from tomewise.evaluate.results import About
 from tomewise.evaluate.risk import LEVELS
 from tomewise.evaluate.significance import RESAMPLES
 from tomewise.evaluate.table import Cell, Line, Table
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.describe_network import describe_network
 
 NOTHING = "–"

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel
 
 from tomewise.evaluate.digests import code_digest, digest_of
 from tomewise.language.cached import Cached, CallCache
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
-from tomewise.meter import Clock, ModelCall
+from tomewise.meter import Clock
 from tomewise.run import current_run, meter
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
 
-EXTRACTIVE = "extractive"  # the model that is part of this package
-_Paid: TypeAlias = tuple[dict[str, Any], ...]
+_Paid: TypeAlias = Sequence[Mapping[str, Any]]
 _COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
 
 
@@ -59,29 +59,22 @@ class PaidOnce(Cached):
                 each_meter.reused += 1
         return reply
 
-    async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
-        if (stored := await self._calls.get(key)) is not None:
-            record = json.loads(stored)
-            try:
-                reply = role.output.model_validate(record["reply"])
-            except ValidationError:
-                pass  # another version of the output type wrote it: ask again
-            else:
-                self._paid[key] = tuple(record["paid"])
-                return reply
+    async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:
         with meter() as used:
-            reply = await self._model.ask(role, given)
-        self._paid[key] = _as_paid(used.calls)
-        text = json.dumps({"reply": reply.model_dump(mode="json"), "paid": self._paid[key]})
-        await self._calls.keep(key, role=role.name, model=self.name_for(role), reply=text)
-        return reply
+            output = await super()._ask_model(key, role, given)
+        self._paid[key] = [{name: getattr(call, name) for name in _COUNTED} for call in used.calls]
+        return output
+
+    def _read(self, key: str, role: Role[In, Out], text: str) -> Out:
+        record = json.loads(text)
+        self._paid[key] = record["paid"]
+        return role.output.model_validate(record["reply"])
+
+    def _write(self, key: str, output: BaseModel) -> str:
+        return json.dumps({"reply": output.model_dump(mode="json"), "paid": self._paid.get(key, ())})
 
     def _charge(self, role: str, paid: _Paid, started: float) -> None:
         """Report the calls again to the meters, one after the other between `started` and now."""
         step = (self._clock() - started) / max(len(paid), 1)
         for number, call in enumerate(paid):
             report_call(role, started=started + number * step, ended=started + (number + 1) * step, **call)
-
-
-def _as_paid(calls: Sequence[ModelCall]) -> _Paid:
-    return tuple({name: getattr(call, name) for name in _COUNTED} for call in calls)

@@ -7,7 +7,7 @@ import warnings
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
@@ -120,7 +120,7 @@ class Cached(Forwarding):
         if kept is not None:
             return kept
         try:
-            output = role.accept(given, await self._model.ask(role, given))
+            output = role.accept(given, await self._ask_model(key, role, given))
         except ModelError:
             if current_run().fresh_mark:
                 await self._calls.drop(key)
@@ -128,17 +128,28 @@ class Cached(Forwarding):
         await self._keep(key, role, output)
         return output
 
+    async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:
+        return await self._model.ask(role, given)
+
+    def _read(self, key: str, role: Role[In, Out], text: str) -> Out:
+        """The output in the text that is kept under this key. Raises ValidationError."""
+        return role.output.model_validate_json(text)
+
+    def _write(self, key: str, output: BaseModel) -> str:
+        """The text to keep under this key."""
+        return output.model_dump_json()
+
     async def _recall(self, key: str, role: Role[In, Out], given: In) -> Out | None:
-        reply = await self._calls.get(key, since=current_run().fresh_mark)
-        if reply is None:
+        text = await self._calls.get(key, since=current_run().fresh_mark)
+        if text is None:
             return None
         try:
-            return role.accept(given, role.output.model_validate_json(reply))
+            return role.accept(given, self._read(key, role, text))
         except (ValidationError, BadReply):
             return None  # an older version of this program kept it, with other fields or fewer checks: ask again
 
     async def _keep(self, key: str, role: Role[In, Out], output: Out) -> None:
-        reply, model = output.model_dump_json(), self.name_for(role)
+        reply, model = self._write(key, output), self.name_for(role)
         try:
             await self._calls.keep(key, role=role.name, model=model, reply=reply, since=current_run().fresh_mark)
         except Locked as error:  # the reply is paid for, so it is worth more than its place in the cache

@@ -15,13 +15,12 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import Bill, estimate_tokens, report_call
+from tomewise.language.usage import estimate_tokens
 from tomewise.meter import Clock
 from tomewise.run import current_run
-from tomewise.types import Spent
 
 if TYPE_CHECKING:
-    from tomewise.language.channel import Channel
+    from tomewise.language.client import Client
     from tomewise.types import In, Out, Role
 
 RULES = """You carry out one well-defined task on texts and reply in JSON.
@@ -75,7 +74,7 @@ class ChatModel:
         self._prompts = prompts or Prompts()
         self._backoff = backoff
         self._clock = clock
-        self._channels: WeakKeyDictionary[asyncio.AbstractEventLoop, Channel] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     @property
     def name(self) -> str:
@@ -104,9 +103,9 @@ class ChatModel:
 
     async def close(self) -> None:
         """Close the connections of the running event loop. A later call opens new ones."""
-        channel = self._channels.pop(asyncio.get_running_loop(), None)
-        if channel is not None:
-            await channel.connection.close()
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
 
     async def _ask_again(self, role: Role[In, Out], given: In, prompt: str, reply: Reply, problem: BadReply) -> Out:
         bound = role.output_tokens
@@ -135,44 +134,25 @@ class ChatModel:
         return output
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:
-        """Wait for one reply, with retries. Meters count every request that was sent, also if no reply came."""
-        from tomewise.language.provider import ChatRequest
+        from tomewise.language.client import ChatRequest
 
-        channel = self._channel()
-        started = self._clock()
         rules = RULES + schema_text(role.output)
-        request = ChatRequest(rules, turns, role.output, bound, self._temperature, current_run().find_listener(role))
-        bill = Bill(Spent())
-        try:
-            return (await channel.request(request, bill, ahead=ahead)).reply
-        finally:
-            if bill.spent.calls:
-                self._report(role.name, bill.spent, started)
+        listener = current_run().find_listener(role)
+        request = ChatRequest(role.name, rules, turns, role.output, bound, self._temperature, listener)
+        return await self._client().request(request, ahead=ahead)
 
-    def _report(self, role: str, spent: Spent, started: float) -> None:
-        report_call(
-            role,
-            model=self.name,
-            started=started,
-            ended=self._clock(),
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            cost=spent.cost,
-            requests=spent.calls,
-            cached_tokens=spent.cached_tokens,
-            reasoning_tokens=spent.reasoning_tokens,
-        )
-
-    def _channel(self) -> Channel:
-        """The channel of the running event loop, made at its first use."""
+    def _client(self) -> Client:
+        """The client of the running event loop, made at its first use."""
         loop = asyncio.get_running_loop()
-        channel = self._channels.get(loop)
-        if channel is None:
+        client = self._clients.get(loop)
+        if client is None:
             if not self._api_key:
                 self._spec.require_key()
-            from tomewise.language.channel import Channel
+            from tomewise.language.client import Client
             from tomewise.language.provider import connect
 
-            connection = connect(self._spec, self._api_key, self._limit)
-            channel = self._channels[loop] = Channel(connection, Places(self._limit), self._timeout, self._backoff)
-        return channel
+            model, http = connect(self._spec, self._api_key, self._limit)
+            places = Places(self._limit)
+            client = Client(self._spec, model, http, places, self._timeout, self._backoff, self._clock)
+            self._clients[loop] = client
+        return client

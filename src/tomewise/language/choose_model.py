@@ -55,7 +55,7 @@ def choose_model(
 
     model = make(spec, window=window)
     if roles:
-        from tomewise.language.per_role import ModelPerRole
+        from tomewise.language.forwarding import ModelPerRole
 
         model = ModelPerRole(model, {role: make(name) for role, name in roles.items()})
     if max_calls is max_tokens is max_cost is None:

@@ -18,30 +18,23 @@ _DONE = b"[DONE]"  # the data of the last event of a stream
 _THOUGHTS = ("reasoning", "reasoning_content")
 
 
-def repair_completion(body: bytes, model: str) -> bytes | None:
-    """The envelope as the protocol defines it. None for a page, an error, or JSON that is not a chat completion."""
+def repair_completion(body: bytes, model: str, *, as_stream: bool = False) -> bytes | None:
+    """The envelope as the protocol defines it; with `as_stream` as events, from a server that does not stream.
+
+    None for a page, an error, or JSON that is not a chat completion.
+    """
     envelope = _read(body)
     if envelope is None:
         return None
     choice = _first(envelope["choices"])
-    message = _message(choice.get("message"))
-    if envelope.get("error") and not (message["content"] or message.get("tool_calls")):
+    message = _message(choice.get("message"), between_calls="\n")
+    if envelope.get("error") and not message["content"]:
         return None
-    choice = {"index": 0, "finish_reason": _text(choice.get("finish_reason")) or "stop", "message": message}
-    return _write("chat.completion", envelope, model, [choice], _usage(envelope.get("usage")))
-
-
-def stream_completion(body: bytes, model: str) -> bytes | None:
-    """The chunks of a stream that say what this completion says, from a server that does not stream. None as above."""
-    repaired = repair_completion(body, model)
-    if repaired is None:
-        return None
-    envelope = json.loads(repaired)
-    choice = envelope["choices"][0]
-    message = choice.pop("message")
-    calls = message.pop("tool_calls", [])
-    delta = {**message, "content": message["content"] or "".join(call["function"]["arguments"] for call in calls)}
-    chunk = _write("chat.completion.chunk", envelope, model, [{**choice, "delta": delta}], envelope["usage"])
+    finish, usage = _text(choice.get("finish_reason")) or "stop", _usage(envelope.get("usage"))
+    repaired = {"index": 0, "finish_reason": finish, "delta" if as_stream else "message": message}
+    if not as_stream:
+        return _write("chat.completion", envelope, model, [repaired], usage)
+    chunk = _write("chat.completion.chunk", envelope, model, [repaired], usage)
     return _write_data(chunk) + _write_data(_DONE)
 
 
@@ -90,14 +83,10 @@ class ChunkRepair:
         return _write_data(_write("chat.completion.chunk", {}, self._model, [], usage))
 
     def _repair_delta(self, value: object) -> dict[str, Any]:
-        """What a chunk adds. Arguments of a tool, which nobody offered, may be the reply, so they count as text."""
+        """What a chunk adds."""
         delta = value if isinstance(value, dict) else {"content": value}
         content = delta.get("content")
-        if isinstance(content, str):
-            delta = {**delta, "content": self._join_halves(content)}
-        message = _message(delta)
-        calls = message.pop("tool_calls", [])
-        return {**message, "content": message["content"] or "".join(call["function"]["arguments"] for call in calls)}
+        return _message({**delta, "content": self._join_halves(content)} if isinstance(content, str) else delta)
 
     def _join_halves(self, content: str) -> str:
         whole = (self._half + content).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
@@ -140,17 +129,14 @@ def _first(choices: object) -> Mapping[str, Any]:
     return next((choice for choice in candidates if isinstance(choice, dict)), {})
 
 
-def _message(value: object) -> dict[str, Any]:
+def _message(value: object, between_calls: str = "") -> dict[str, Any]:
+    """The message. Arguments of tools, although no tool was offered, are the text where it has no other."""
     message = value if isinstance(value, dict) else {"content": value}
-    repaired: dict[str, Any] = {
-        "role": "assistant",
-        "content": _content(message.get("content")),
-        "refusal": _text(message.get("refusal")) or None,
-    }
-    repaired |= {name: _text(message[name]) for name in _THOUGHTS if isinstance(message.get(name), str)}
-    if calls := _tool_calls(message):
-        repaired["tool_calls"] = calls
-    return repaired
+    content = _content(message.get("content"))
+    if not (content or "").strip():
+        content = between_calls.join(_list_arguments(message)) or content
+    thoughts = {name: _text(message[name]) for name in _THOUGHTS if isinstance(message.get(name), str)}
+    return {"role": "assistant", "content": content, "refusal": _text(message.get("refusal")) or None, **thoughts}
 
 
 def _content(value: object) -> str | None:
@@ -166,16 +152,11 @@ def _part(part: object) -> str:
     return _text(part.get("text")) if isinstance(part, dict) and part.get("type") == "text" else _text(part)
 
 
-def _tool_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Calls of tools, although no tool was offered: their arguments may be the reply."""
+def _list_arguments(message: Mapping[str, Any]) -> list[str]:
+    """The arguments of each call of a tool."""
     value = message.get("tool_calls")
     calls = value if isinstance(value, list) else []
-    arguments = [_arguments(call) for call in [*calls, {"function": message.get("function_call")}]]
-    return [
-        {"id": f"call-{number}", "type": "function", "function": {"name": "reply", "arguments": text}}
-        for number, text in enumerate(arguments)
-        if text
-    ]
+    return list(filter(None, map(_arguments, [*calls, {"function": message.get("function_call")}])))
 
 
 def _arguments(call: object) -> str:

@@ -1,7 +1,8 @@
-"""What every wrapper around a language model passes on to the model."""
+"""What every wrapper around a language model passes on to the model, and a model per role."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tomewise.language.per_role import find_name, find_window
@@ -17,6 +18,10 @@ class Forwarding:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
+    def _find(self, role: Role[In, Out]) -> LanguageModel:
+        """The model that plays this role."""
+        return self._model
+
     @property
     def name(self) -> str:
         return self._model.name
@@ -27,23 +32,25 @@ class Forwarding:
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """As the model."""
-        return self._model.reckon(role, given)
+        return self._find(role).reckon(role, given)
 
     async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
         """As the model; None for a model that cannot rehearse."""
-        return await self._model.rehearse(role, given) if isinstance(self._model, Rehearsing) else None
+        model = self._find(role)
+        return await model.rehearse(role, given) if isinstance(model, Rehearsing) else None
 
     def name_for(self, role: Role[In, Out]) -> str:
-        """As the model."""
-        return find_name(self._model, role)
+        """The name of the role's model."""
+        return find_name(self._find(role), role)
 
     def window_for(self, role: Role[In, Out]) -> int:
-        """As the model."""
-        return find_window(self._model, role)
+        """The window of the role's model, in tokens."""
+        return find_window(self._find(role), role)
 
     def samples(self, role: Role[In, Out]) -> bool:
         """As the model; False for a model that does not say."""
-        return isinstance(self._model, Sampling) and self._model.samples(role)
+        model = self._find(role)
+        return isinstance(model, Sampling) and model.samples(role)
 
     async def close(self) -> None:
         """Close the model, if it has something to close."""
@@ -60,3 +67,36 @@ class Lent(Forwarding):
 
     async def close(self) -> None:
         """Do nothing: others still use the model."""
+
+
+class ModelPerRole(Forwarding):
+    """Asks `models[role.name]` where there is one, and `model` for all other roles.
+
+    Each model has its own limit on concurrent calls, its own window and its own prices. Its name covers all models, and
+    its window is the smallest of theirs: for one role, `find_name` and `find_window` are exact.
+    """
+
+    def __init__(self, model: LanguageModel, models: Mapping[str, LanguageModel]) -> None:
+        super().__init__(model)
+        self._models = dict(models)
+
+    def _find(self, role: Role[In, Out]) -> LanguageModel:
+        return self._models.get(role.name, self._model)
+
+    @property
+    def name(self) -> str:
+        return " ".join([self._model.name, *(f"{role}={self._models[role].name}" for role in sorted(self._models))])
+
+    @property
+    def window(self) -> int:
+        return min(model.window for model in (self._model, *self._models.values()))
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """As the role's model."""
+        return await self._find(role).ask(role, given)
+
+    async def close(self) -> None:
+        """Close every model that has something to close, once."""
+        for model in {id(model): model for model in (self._model, *self._models.values())}.values():
+            if isinstance(model, Closable):
+                await model.close()

@@ -40,11 +40,15 @@ _DECODER = json.JSONDecoder(strict=False)  # not strict, since line breaks insid
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The text of a reply. `cut` is True if it reached the bound on its length, `thought` if it contains thoughts."""
+    """The text of a reply. `cut` is True if it reached the bound on its length, `thought` if it contains thoughts.
+
+    `refused` gives the reason if the model declined to reply.
+    """
 
     text: str
     cut: bool = False
     thought: bool = False
+    refused: str | None = None
 
 
 @lru_cache(maxsize=128)

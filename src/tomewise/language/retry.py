@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tomewise.credentials import hide_credentials
@@ -18,6 +18,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Failure(Exception):
     """A request that failed. `error` is the error that the caller gets.
 
@@ -26,35 +27,24 @@ class Failure(Exception):
     because it was streamed: then a plain one may do better.
     """
 
-    def __init__(
-        self, error: ModelError, *, sent: bool = True, answered: bool = False, may_be_stream: bool = False
-    ) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.sent = sent
-        self.answered = answered
-        self.may_be_stream = may_be_stream
+    error: ModelError
+    sent: bool = field(default=True, kw_only=True)
+    answered: bool = field(default=False, kw_only=True)
+    may_be_stream: bool = field(default=False, kw_only=True)
+
+    def __str__(self) -> str:
+        return str(self.error)
 
 
+@dataclass(eq=False)
 class PassingFailure(Failure):
     """A failure that may pass by itself. `error` is what the caller gets if it does not pass.
 
     `retry_after` is how many seconds the server asks to wait, if it asks. `busy` says that the server is overloaded.
     """
 
-    def __init__(
-        self,
-        error: ModelError,
-        retry_after: float | None = None,
-        *,
-        busy: bool = False,
-        sent: bool = True,
-        answered: bool = False,
-        may_be_stream: bool = False,
-    ) -> None:
-        super().__init__(error, sent=sent, answered=answered, may_be_stream=may_be_stream)
-        self.retry_after = retry_after
-        self.busy = busy
+    retry_after: float | None = None
+    busy: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, wraps
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, nodes, pass_context
@@ -116,9 +116,6 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise SecurityError(f"{operator!r} is for numbers up to {_LARGEST:,}")
         return super().call_binop(context, operator, left, right)
 
-    def is_safe_callable(self, obj: Any) -> bool:
-        return False
-
 
 class _AddChecks(NodeTransformer):
     """Makes every loop check the time, and makes `~` join texts within a bound."""
@@ -138,14 +135,12 @@ class _AddChecks(NodeTransformer):
 def _environment() -> _Environment:
     # No escaping, since prompts are not HTML (see `fence`). No optimiser, since it would run unchecked code.
     environment = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
-    filters: dict[str, Callable[..., Any]] = {
-        name: FILTERS[name] for name in ("default", "d", "int", "length", "count", "lower", "upper")
-    }
-    filters |= {"fenced": fence, "oneline": oneline}
-    for name, list_filter in (("join", _join), ("numbered", number_items), ("lettered", letter_items)):
-        filters[name] = _for_lists(name, list_filter)
+    plain = ("default", "d", "int", "length", "count", "lower", "upper")
+    filters = {**{name: FILTERS[name] for name in plain}, "fenced": fence, "oneline": oneline}
+    of_lists = {"join": _join, "numbered": number_items, "lettered": letter_items}
     environment.globals.clear()
-    environment.filters = {name: _with_limits(filter) for name, filter in filters.items()}
+    environment.filters = {name: _bound(name, filter) for name, filter in filters.items()}
+    environment.filters |= {name: _bound(name, filter, for_lists=True) for name, filter in of_lists.items()}
     environment.filters[_CHECKED_ITEMS] = _check_items
     environment.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
     return environment
@@ -171,29 +166,18 @@ def _is_plain(item: nodes.Node) -> bool:
     return isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
 
 
-def _with_limits(filter: Callable[..., Any]) -> Callable[..., Any]:
-    """The filter, checked against the limits of the prompt."""
+def _bound(name: str, filter: Callable[..., Any], *, for_lists: bool = False) -> Callable[..., Any]:
+    """The filter, checked against the limits of the prompt. From a text, a filter for lists would make letters."""
 
     @pass_context
-    @wraps(filter)
-    def apply(context: Context, *arguments: Any, **options: Any) -> Any:
+    def apply(context: Context, value: Any, *arguments: Any, **options: Any) -> Any:
+        if for_lists and not isinstance(value, list):
+            raise SecurityError(f"{name!r} is for lists, not for {type(value).__name__}")
         limits: _Limits = context[_LIMITS]
         limits.check()
-        output = filter(*arguments, **options)
+        output = filter(value, *arguments, **options)
         limits.check(output)
         return output
-
-    return apply
-
-
-def _for_lists(name: str, filter: Callable[..., str]) -> Callable[..., str]:
-    """The filter, for lists only: from a text, each letter would become an item."""
-
-    @wraps(filter)
-    def apply(items: Any, *arguments: Any) -> str:
-        if not isinstance(items, list):
-            raise SecurityError(f"{name!r} is for lists, not for {type(items).__name__}")
-        return filter(items, *arguments)
 
     return apply
 

@@ -11,8 +11,7 @@ from tomewise.language.extractive.choices import Chosen, choose
 from tomewise.language.extractive.confidence import describe_lack, judge_support
 from tomewise.language.extractive.long_answers import outline, wants_outline
 from tomewise.language.extractive.question_words import ParsedQuestion, read_question
-from tomewise.language.extractive.relevance import Ranked, compare, lines_of, rank
-from tomewise.language.extractive.salience import vary
+from tomewise.language.extractive.relevance import Ranked, choose_varied, compare, lines_of, rank
 from tomewise.language.extractive.short_answers import NAMED, find_candidates
 from tomewise.language.extractive.words import flat
 from tomewise.language.fences import letter
@@ -104,15 +103,7 @@ def _find_quotable(ranked: Ranked, line: int) -> int:
 
 
 def _sentences(ranked: Ranked, count: int) -> tuple[str, list[int]]:
-    top = ranked.order[:24]
-    lines = vary(
-        [min(ranked.scores[i], 1.0) for i in top],
-        [ranked.lines[i].bag for i in top],
-        lengths=[1] * len(top),
-        room=count,
-        count=count,
-    )
-    chosen = sorted(top[i] for i in lines) or ranked.order[:1]
+    chosen = sorted(choose_varied(ranked, ranked.order[:24], count)) or ranked.order[:1]
     return " ".join(flat(ranked.lines[i].sentence.text) for i in chosen), chosen
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.names import mentions
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.relevance import Line, compare, lines_of, rank
-from tomewise.language.extractive.salience import best, likeness, vary
+from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, lines_of, rank
+from tomewise.language.extractive.salience import best, likeness
 from tomewise.language.extractive.steering import probe
 from tomewise.language.extractive.words import flat, terms
 from tomewise.language.roles import (
@@ -30,8 +30,6 @@ from tomewise.types import Embedder
 
 _READ_POINTS, _READ = 60, 4_000  # points, and characters of a text, that are read
 _SENTENCES, _SHORTLIST = 4, 16  # sentences that become points, and those that are compared by meaning
-_RELEVANT = 0.15  # the least score of a sentence that helps with a question
-_REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _SAME_MATTER = 0.5  # the least overlap of the entities of points that are merged
 _LONGEST = 1_200  # characters of a description
 _ENTITIES = 8  # names of one point
@@ -79,17 +77,10 @@ def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
         for point in given.points[-_READ_POINTS:]
         for sentence in split_sentences(point.description[:_READ])
     ]
-    top = [i for i in ranked.order[:_SHORTLIST] if not _is_known(ranked.lines[i].bag, known)]
-    least = max(_RELEVANT, 0.5 * ranked.scores[top[0]]) if top else 0.0
+    top = [i for i in ranked.order[:_SHORTLIST] if not is_known(ranked.lines[i].bag, known)]
+    least = max(RELEVANT, 0.5 * ranked.scores[top[0]]) if top else 0.0
     top = [i for i in top if ranked.scores[i] >= least]
-    chosen = vary(
-        [min(ranked.scores[i], 1.0) for i in top],
-        [ranked.lines[i].bag for i in top],
-        lengths=[1] * len(top),
-        room=_SENTENCES,
-        count=_SENTENCES,
-    )
-    return _write_points(given, [ranked.lines[top[place]] for place in chosen])
+    return _write_points(given, [ranked.lines[i] for i in choose_varied(ranked, top, _SENTENCES)])
 
 
 def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
@@ -161,8 +152,3 @@ def _join(left: str, right: str) -> str:
 
 def _bag(text: str) -> frozenset[str]:
     return frozenset(terms(text[:_READ]))
-
-
-def _is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
-    """Whether one known sentence has almost all words of this one."""
-    return any(len(bag & sentence) >= _REPEATED * len(bag) for sentence in known)

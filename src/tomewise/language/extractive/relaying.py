@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from tomewise.language.extractive.names import mentions
 from tomewise.language.extractive.question_words import focus, read_question
-from tomewise.language.extractive.relevance import Line, Ranked, compare, lines_of, rank
-from tomewise.language.extractive.salience import coverage, rarity, vary, weigh
+from tomewise.language.extractive.relevance import Line, Ranked, choose_varied, compare, lines_of, rank
+from tomewise.language.extractive.salience import coverage, rarity, weigh
 from tomewise.language.extractive.steering import split_nested
-from tomewise.language.extractive.summarising import tokens
 from tomewise.language.extractive.words import flat, question_terms, terms
 from tomewise.language.roles import (
     CarryIn,
@@ -64,10 +63,7 @@ def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
 
 def _choose(ranked: Ranked, count: int, least: float) -> list[int]:
     candidates = [i for i in ranked.order[:40] if ranked.scores[i] >= least and ranked.lines[i].bag]
-    bags = [ranked.lines[i].bag for i in candidates]
-    scores = [min(ranked.scores[i], 1.0) for i in candidates]
-    chosen = vary(scores, bags, lengths=[1] * len(candidates), room=count, count=count)
-    return [candidates[i] for i in chosen]
+    return choose_varied(ranked, candidates, count)
 
 
 def _number(label: str) -> int:
@@ -132,14 +128,8 @@ def carry_note(given: CarryIn) -> CarryOut:
     lines = lines_of([*pieces, *given.evidence])
     ranked = rank(read_question(given.question[:_READ]).terms, lines)
     candidates = [i for i in ranked.order[:80] if ranked.scores[i] > 0 and lines[i].bag]
-    chosen = vary(
-        [min(ranked.scores[i], 1.0) for i in candidates],
-        [lines[i].bag for i in candidates],
-        lengths=[tokens(lines[i].sentence.text) for i in candidates],
-        room=round(given.words / _WORDS_PER_TOKEN),
-        count=40,
-    )
-    return CarryOut(note=_write([lines[candidates[i]] for i in chosen]))
+    chosen = choose_varied(ranked, candidates, 40, room=round(given.words / _WORDS_PER_TOKEN))
+    return CarryOut(note=_write([lines[i] for i in chosen]))
 
 
 def _write(lines: Sequence[Line]) -> str:

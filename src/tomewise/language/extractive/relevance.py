@@ -6,12 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from tomewise.language.extractive.salience import best, coverage, rarity, weigh
+from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
+from tomewise.language.extractive.summarising import tokens
 from tomewise.language.extractive.words import flat, terms
 from tomewise.language.roles import Shown
 from tomewise.language.sentences import Sentence, split_sentences
 from tomewise.types import Embedder
 
+RELEVANT = 0.15  # the least score of a sentence that helps with a question
+_REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 SHORTLIST = 12  # sentences that are embedded; each takes some milliseconds
 READ_AT_MOST = 160_000  # characters of evidence that are read, as many as fit the window
 _EMBEDDED = 400  # characters of a sentence that are embedded
@@ -145,6 +148,19 @@ def _distinct_lines(ranked: Ranked, count: int) -> list[int]:
             seen.add(bag)
             chosen.append(i)
     return chosen
+
+
+def is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
+    """Whether one known sentence has almost all words of this one."""
+    return any(len(bag & sentence) >= _REPEATED * len(bag) for sentence in known)
+
+
+def choose_varied(ranked: Ranked, among: Sequence[int], count: int, *, room: int | None = None) -> list[int]:
+    """Good lines that differ from one another, in the order of choice: `count` at most, of `room` tokens together."""
+    lengths = [0 if room is None else tokens(ranked.lines[i].sentence.text) for i in among]
+    scores = [min(ranked.scores[i], 1.0) for i in among]
+    bags = [ranked.lines[i].bag for i in among]
+    return [among[i] for i in vary(scores, bags, lengths=lengths, room=room or 0, count=count)]
 
 
 def in_telling_order(ranked: Ranked, chosen: Iterable[int]) -> list[int]:

@@ -9,9 +9,18 @@ from collections.abc import Iterable, Sequence
 from tomewise.language.extractive.confidence import judge_support
 from tomewise.language.extractive.names import mentions
 from tomewise.language.extractive.question_words import ParsedQuestion, focus, read_question
-from tomewise.language.extractive.relevance import Line, Ranked, compare, in_telling_order, lines_of, rank
-from tomewise.language.extractive.salience import best, coverage, rarity, vary, weigh
-from tomewise.language.extractive.summarising import tokens
+from tomewise.language.extractive.relevance import (
+    RELEVANT,
+    Line,
+    Ranked,
+    choose_varied,
+    compare,
+    in_telling_order,
+    is_known,
+    lines_of,
+    rank,
+)
+from tomewise.language.extractive.salience import best, coverage, rarity, weigh
 from tomewise.language.extractive.words import ASKING_STEMS, WORD, flat, terms
 from tomewise.language.roles import (
     CueOut,
@@ -43,7 +52,6 @@ from tomewise.types import Embedder
 _KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps
 _COMPARED_FACTS = 12
 _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
-_RELEVANT = 0.15  # the least score of a sentence that helps with a question
 _KEPT_NODES, _NODE_SENTENCES = 4, 24
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
@@ -52,7 +60,6 @@ _REMARKS = ASKING_STEMS | frozenset(
     terms("evidence passage text note source document answer question give ask state provide contain specify lack")
 )
 _QUERY_WORDS = 8  # words of a remark about missing evidence that go into a query
-_REPEATED = 0.8  # the share of a sentence's words from which on another sentence says the same
 _READ = 4_000
 _BRIDGE_LINES = 3  # lines in which a name is looked for that leads on
 
@@ -97,7 +104,7 @@ def select_nodes(given: SelectIn, embedder: Embedder) -> SelectOut:
     nodes = [Shown(label=str(number), text=text) for number, text in enumerate(given.nodes, start=1)]
     ranked = rank(read_question(question).terms, lines_of(nodes))
     compare(question, ranked, embedder, shortlist=_NODE_SENTENCES)
-    least = max(_RELEVANT, 0.6 * ranked.scores[ranked.order[0]]) if ranked.order else 0.0
+    least = max(RELEVANT, 0.6 * ranked.scores[ranked.order[0]]) if ranked.order else 0.0
     numbers = [int(ranked.lines[i].label) for i in ranked.order if ranked.scores[i] >= least and ranked.lines[i].bag]
     return SelectOut(keep=list(dict.fromkeys(numbers))[:_KEPT_NODES])
 
@@ -235,14 +242,8 @@ def _fresh(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
 def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
     """The best lines that differ from one another, each with a score of at least `least`, in the order of the text."""
     candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
-    chosen = vary(
-        [min(ranked.scores[i], 1.0) for i in candidates],
-        [ranked.lines[i].bag for i in candidates],
-        lengths=[tokens(ranked.lines[i].sentence.text) for i in candidates],
-        room=_FUSED_TOKENS,
-        count=count,
-    )
-    return [ranked.lines[i] for i in in_telling_order(ranked, [candidates[i] for i in chosen])]
+    chosen = choose_varied(ranked, candidates, count, room=_FUSED_TOKENS)
+    return [ranked.lines[i] for i in in_telling_order(ranked, chosen)]
 
 
 def _join(lines: Sequence[Line]) -> str:
@@ -258,15 +259,10 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     ranked = rank(read_question(question).terms, lines_of(given.evidence))
     compare(question, ranked, embedder, shortlist=_CUE_SHORTLIST)
     known = [frozenset(terms(sentence.text)) for cue in given.known for sentence in split_sentences(cue[:_READ])]
-    fresh = [i for i in ranked.order[:_CUE_READ] if not _is_known(ranked.lines[i].bag, known)]
+    fresh = [i for i in ranked.order[:_CUE_READ] if not is_known(ranked.lines[i].bag, known)]
     top = ranked.scores[fresh[0]] if fresh else 0.0
-    lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(_RELEVANT, 0.6 * top))
+    lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(RELEVANT, 0.6 * top))
     return EncodeOut(cue=_join(lines), labels=list(dict.fromkeys(line.label for line in lines)))
-
-
-def _is_known(bag: frozenset[str], known: Iterable[frozenset[str]]) -> bool:
-    """Whether one known sentence has almost all words of this one."""
-    return any(len(bag & sentence) >= _REPEATED * len(bag) for sentence in known)
 
 
 def fuse(given: FuseIn) -> CueOut:
@@ -285,7 +281,7 @@ def think(given: ThinkIn, embedder: Embedder) -> ThinkOut:
     ranked = rank(question.terms, lines_of(given.evidence), question.names)
     compare(question.text, ranked, embedder, shortlist=_CUE_SHORTLIST)
     known = [frozenset(terms(thought[:_READ])) for thought in given.thoughts]
-    fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not _is_known(ranked.lines[i].bag, known)]
+    fresh = [i for i in ranked.order[:_CUE_READ] if ranked.lines[i].bag and not is_known(ranked.lines[i].bag, known)]
     if not fresh:
         return ThinkOut(thought="The evidence says nothing more.", concludes=True)
     concludes = judge_support(question, ranked, has_options=False) == "full"
@@ -312,5 +308,5 @@ def look_up(given: LookUpIn, embedder: Embedder) -> LookUpOut:
     gists = [page for page in given.evidence if page.label not in given.read]
     ranked = rank(read_question(given.question).terms, lines_of(gists))
     compare(given.question[:_READ], ranked, embedder)
-    labels = dict.fromkeys(ranked.lines[i].label for i in ranked.order if ranked.scores[i] >= _RELEVANT)
+    labels = dict.fromkeys(ranked.lines[i].label for i in ranked.order if ranked.scores[i] >= RELEVANT)
     return LookUpOut(labels=list(labels)[: max(given.limit, 0)])

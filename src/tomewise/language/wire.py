@@ -1,16 +1,19 @@
-"""The HTTP client below the providers' clients: it bounds what a server may send, and repairs odd envelopes."""
+"""The HTTP client below the providers' clients: it bounds what a server may send, and repairs odd envelopes.
+
+Events of other protocols than Chat Completions pass unchanged.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx2
 
 from tomewise.concurrency import take_turn
-from tomewise.language.envelope import ChunkRepair, repair_completion, stream_completion
-from tomewise.language.event_stream import EventStream
+from tomewise.language.envelope import ChunkRepair, repair_completion
 
 LONGEST_BODY = 8 * 2**20  # bytes of one response, after decompression
 CONNECT_SECONDS = 10.0
@@ -54,7 +57,7 @@ class BoundedClient(httpx2.AsyncClient):
         """As the method of httpx2, with the bound and the repair. Raises `ResponseTooLong` and `NotAReply`."""
         response = await super().send(request, stream=True, **options)
         if stream and response.is_success and response.headers.get("content-type", "").startswith(_EVENTS):
-            return _rewrite(response, stream=EventStream(response, _read(response), ChunkRepair(self._model)))
+            return _rewrite(response, stream=_RepairedEvents(response, self._model))
         try:
             body = b"".join([piece async for piece in _read(response)])
         finally:
@@ -67,9 +70,8 @@ class BoundedClient(httpx2.AsyncClient):
         return _rewrite(response, _EVENTS if stream else "application/json", content=repaired)
 
     async def _repair(self, body: bytes, stream: bool) -> bytes | None:
-        repair = stream_completion if stream else repair_completion
-        long = len(body) > _LONG
-        return await asyncio.to_thread(repair, body, self._model) if long else repair(body, self._model)
+        repair = partial(repair_completion, body, self._model, as_stream=stream)
+        return await asyncio.to_thread(repair) if len(body) > _LONG else repair()
 
 
 def _rewrite(response: httpx2.Response, content_type: str | None = None, **body: Any) -> httpx2.Response:
@@ -106,3 +108,54 @@ async def _read(response: httpx2.Response) -> AsyncIterator[bytes]:
         if length > LONGEST_BODY:
             raise ResponseTooLong(f"more than {LONGEST_BODY:,} bytes")
         yield piece
+
+
+class _RepairedEvents(httpx2.AsyncByteStream):
+    """The events of a response, as they come whole; a chunk of a chat completion is repaired.
+
+    Raises `RemoteProtocolError` if the server hangs up before the reply ends.
+    """
+
+    def __init__(self, response: httpx2.Response, model: str) -> None:
+        self._response = response
+        self._chunks = ChunkRepair(model)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        event: list[bytes] = []
+        async for line in _read_lines(self._response):
+            if line:
+                event.append(line)
+            elif event:
+                yield self._finish(event)
+                event = []
+        if event:
+            yield self._finish(event)
+        if self._chunks.is_cut:
+            raise httpx2.RemoteProtocolError("the server hung up before the reply ended")
+        yield self._chunks.write_end()
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+    def _finish(self, event: list[bytes]) -> bytes:
+        """The bytes of one event."""
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in event if line.startswith(b"data:"))
+        repaired = self._chunks.repair(data) if data else None
+        return b"\n".join(event) + b"\n\n" if repaired is None else repaired
+
+
+async def _read_lines(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """The lines of a response, which end in CR, LF or both; a line or its end may be cut between two pieces."""
+    begun: list[bytes] = []
+    after_return = False
+    async for piece in _read(response):
+        if after_return:
+            piece = piece.removeprefix(b"\n")
+        after_return = piece.endswith(b"\r")
+        for line in piece.splitlines(keepends=True):
+            begun.append(line.rstrip(b"\r\n"))
+            if line.endswith((b"\r", b"\n")):
+                yield b"".join(begun)
+                begun = []
+        await asyncio.sleep(0)  # a server may send without a pause: let other work and a cancellation through
+    yield b"".join(begun)

@@ -1,0 +1,332 @@
+"""One connection to a model in one event loop: sends requests, tries them again, and counts what they cost.
+
+It also finds out whether one request fails or the whole model is down.
+
+Written for pydantic-ai 2.68: `direct.model_request` sends one request without an agent. It is imported at the first
+call, since that takes more than a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import httpx2
+from pydantic import BaseModel
+from pydantic_ai import messages
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+
+from tomewise.concurrency import take_turn
+from tomewise.errors import ModelError, ModelUnavailable, Refused
+from tomewise.language.places import Places
+from tomewise.language.providers import find_price
+from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
+from tomewise.language.retry import Backoff, Failure, PassingFailure, retry
+from tomewise.language.server_errors import classify_error, shorten
+from tomewise.language.spec import ModelSpec
+from tomewise.language.usage import announce_request, estimate_tokens, report_call
+from tomewise.meter import Clock
+from tomewise.run import Listener, Request
+from tomewise.types import Spent
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request of a role. `system` holds the rules; `turns` alternate between user and model, user first.
+
+    With a `listener` the reply is streamed, if the provider can.
+    """
+
+    role: str
+    system: str
+    turns: Sequence[str]
+    output: type[BaseModel]
+    max_tokens: int
+    temperature: float | None = None
+    listener: Listener | None = None
+
+
+class _TestReply(BaseModel):
+    """The output of a test request."""
+
+    alive: bool
+
+
+_TEST = ChatRequest("", "Reply with one short JSON object.", ['Reply with {"alive": true}.'], _TestReply, 16)
+
+
+@dataclass(slots=True)
+class Client:
+    """A provider's model with one HTTP client. Event loops cannot share a connection, so each loop has a client.
+
+    `replies` counts the replies that came. `streams` is True once a streamed request got a reply, and False if only a
+    plain one did after the streamed one had failed; None is unknown. `test` is locked while a test request runs.
+    """
+
+    spec: ModelSpec
+    model: Model
+    http: httpx2.AsyncClient
+    places: Places
+    timeout: float
+    backoff: Backoff
+    clock: Clock
+    replies: int = 0
+    streams: bool | None = None
+    test: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def request(self, request: ChatRequest, *, ahead: bool = False) -> Reply:
+        """Wait for one reply, with retries; with `ahead` before others that wait (see `Places`).
+
+        The meters count every request that was sent, also if no reply came.
+
+        Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails. Only this
+        request fails if the model replied to another one since this one was first sent. If there was no other reply,
+        one short test request finds out: some prompts make a server hang or break, and such a prompt fails alone.
+        """
+        started = self.clock()
+        attempts = _Attempts(self, request)
+        try:
+            async with self.places.ahead() if ahead else self.places:
+                reply = await attempts.run()
+        finally:
+            if (spent := attempts.spent).calls:
+                report_call(
+                    request.role,
+                    model=str(self.spec),
+                    started=started,
+                    ended=self.clock(),
+                    input_tokens=spent.input_tokens,
+                    output_tokens=spent.output_tokens,
+                    cost=spent.cost,
+                    requests=spent.calls,
+                    cached_tokens=spent.cached_tokens,
+                    reasoning_tokens=spent.reasoning_tokens,
+                )
+        if reply.refused:
+            raise Refused(reply.refused)
+        return reply
+
+    async def exchange(self, request: ChatRequest) -> messages.ModelResponse:
+        """Make one attempt within `timeout`. Whatever the server does, the only error is `Failure`."""
+        if request.listener:
+            request.listener.begin()
+        may_be_stream = self._can_stream(request)  # and the server has written nothing yet
+        answered = True
+        try:
+            async with asyncio.timeout(self.timeout), aclosing(self._receive(request)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, messages.ModelResponse):
+                        return piece
+                    may_be_stream = answered = False  # what has begun to reply may charge for it
+                    if request.listener:
+                        request.listener.hear(piece)
+        except TimeoutError as error:
+            late = ModelUnavailable(f"{self.spec.place} did not reply within {self.timeout:g} s")
+            raise PassingFailure(late, may_be_stream=may_be_stream) from error
+        except Failure as failure:
+            failure.answered = failure.answered and answered
+            failure.may_be_stream = failure.may_be_stream and may_be_stream
+            raise
+        raise AssertionError("unreachable: the response is the last piece")
+
+    async def _receive(self, request: ChatRequest) -> AsyncGenerator[str | messages.ModelResponse]:
+        """The pieces of the text if the reply is streamed, and the response at the end. Raises `Failure`."""
+        turns, settings, parameters = _messages(request), self._settings(request), self._parameters(request.output)
+        bounds: dict[str, Any] = {"model_settings": settings, "model_request_parameters": parameters}
+        try:
+            if not self._can_stream(request):
+                yield await model_request(self.model, turns, **bounds)
+                return
+            async with model_request_stream(self.model, turns, **bounds) as stream:
+                async for event in stream:
+                    if text := _find_new_text(event):
+                        yield text
+                yield stream.get()
+        except (MemoryError, TimeoutError):
+            raise
+        except Exception as error:
+            # Pydantic AI and the provider's client read what the server sends, and may raise any exception. An odd
+            # reply must fail its own request only, not the whole build. None of our own code runs inside this `try`.
+            raise classify_error(error, self.spec) from error
+
+    def _can_stream(self, request: ChatRequest) -> bool:
+        """Whether the reply is streamed: somebody listens, and the provider can."""
+        return request.listener is not None and type(self.model).request_stream is not Model.request_stream
+
+    @property
+    def _thinks(self) -> bool:
+        """Whether the model writes hidden thoughts, for which it needs more tokens."""
+        return bool(self.model.profile.get("thinking_enabled_by_default"))
+
+    def most_tokens(self, request: ChatRequest) -> int:
+        """The bound on the tokens of the reply, thoughts included."""
+        return request.max_tokens + (THINKING_ROOM if self._thinks else 0)
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+    def _settings(self, request: ChatRequest) -> ModelSettings:
+        settings = ModelSettings(max_tokens=self.most_tokens(request))
+        if request.temperature is not None and not self._thinks:  # models that think take no temperature
+            settings["temperature"] = request.temperature
+        return settings
+
+    def _parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
+        # A server at an own address may not support response formats; Ollama does.
+        supported = self.spec.address is None or self.spec.provider == "ollama"
+        if not (supported and self.model.profile.get("supports_json_schema_output")):
+            return ModelRequestParameters()
+        definition = OutputObjectDefinition(json_schema=lean_schema(output), name=output.__name__)
+        return ModelRequestParameters(output_mode="native", output_object=definition)
+
+
+class _Attempts:
+    """The attempts at one request. `spent` is the cost of all, also of those that failed."""
+
+    def __init__(self, client: Client, request: ChatRequest) -> None:
+        self.spent = Spent()
+        self._client = client
+        self._request = request
+        self._has_listener = request.listener is not None
+        self._replies_before = 0
+        self._failures: list[PassingFailure] = []  # without those of a busy server: the request does not cause them
+
+    async def run(self) -> Reply:
+        """The first reply. Raises a `ModelError`."""
+        client = self._client
+        self._replies_before = client.replies
+        if client.streams is False:
+            self._request = replace(self._request, listener=None)
+        try:
+            return await retry(self._attempt, client.backoff)
+        except Failure as failure:
+            if isinstance(failure.error, ModelUnavailable) and await self._fails_alone(failure):
+                raise ModelError(f"{failure.error}; meanwhile other requests got a reply") from failure
+            raise failure.error from failure.__cause__
+
+    async def _attempt(self) -> Reply:
+        """Make an attempt. After a failure that may be due to the stream, the next one is plain."""
+        try:
+            reply = await self._send(self._request)
+        except Failure as failure:
+            if failure.may_be_stream:
+                self._request = replace(self._request, listener=None)
+            if isinstance(failure, PassingFailure):  # `retry` waits before the next attempt
+                self._failures += [] if failure.busy else [failure]
+                raise
+            if not failure.may_be_stream:
+                raise
+            return await self._attempt()
+        if self._has_listener and not self._client.streams:
+            self._client.streams = self._request.listener is not None
+        return reply
+
+    async def _send(self, request: ChatRequest) -> Reply:
+        """Send a request once, and count it. Raises `Failure`, or the error of a permit."""
+        client = self._client
+        await take_turn()  # to make a request takes milliseconds
+        prompt_tokens = sum(map(estimate_tokens, (request.system, *request.turns)))
+        price = partial(find_price, client.spec)
+        async with announce_request(Request(prompt_tokens, client.most_tokens(request), price)) as bill:
+            try:
+                response = await client.exchange(request)
+                reply = _read(response, client.spec)
+                bill.spent = self._count(response, prompt_tokens, reply.text)
+            except Failure as failure:
+                if failure.answered or not failure.sent:
+                    bill.spent = Spent(calls=int(failure.sent))
+                raise
+            finally:
+                self.spent += bill.spent
+        client.replies += 1
+        return reply
+
+    def _count(self, response: messages.ModelResponse, prompt_tokens: int, text: str) -> Spent:
+        """The cost of a response. If the server does not count tokens, they are estimated."""
+        usage = response.usage
+        is_counted = bool(usage.input_tokens)
+        tokens_in = usage.input_tokens or prompt_tokens
+        tokens_out = usage.output_tokens if is_counted else usage.output_tokens or estimate_tokens(text)
+        cost = _cost(response) if is_counted else None
+        return Spent(
+            calls=1,
+            input_tokens=tokens_in,
+            output_tokens=tokens_out,
+            cost=find_price(self._client.spec, tokens_in, tokens_out) if cost is None else cost,
+            cached_tokens=usage.cache_read_tokens,
+            reasoning_tokens=usage.output_reasoning_tokens,
+        )
+
+    async def _fails_alone(self, last: Failure) -> bool:
+        """Whether only this request fails: the model replies to others."""
+        if not (self._failures and isinstance(last, PassingFailure)):
+            return False
+        if self._model_replied_since:
+            return True
+        if not any(failure.sent for failure in self._failures):
+            return False
+        async with self._client.test:  # one test request is enough for all requests that wait for it
+            if not self._model_replied_since:
+                with suppress(Failure):
+                    await self._send(_TEST)
+            return self._model_replied_since
+
+    @property
+    def _model_replied_since(self) -> bool:
+        return self._client.replies > self._replies_before
+
+
+def _messages(request: ChatRequest) -> list[messages.ModelMessage]:
+    """The turns as Pydantic AI has them. A turn of the user is a request, one of the model a response."""
+    first, *rest = request.turns
+    rules = messages.SystemPromptPart(request.system)
+    turns: list[messages.ModelMessage] = [messages.ModelRequest(parts=[rules, messages.UserPromptPart(first)])]
+    for number, turn in enumerate(rest):
+        of_user = messages.ModelRequest(parts=[messages.UserPromptPart(turn)])
+        turns.append(of_user if number % 2 else messages.ModelResponse(parts=[messages.TextPart(turn)]))
+    return turns
+
+
+def _read(response: messages.ModelResponse, spec: ModelSpec) -> Reply:
+    refused = None
+    if response.finish_reason == "content_filter":
+        reason = (response.provider_details or {}).get("refusal") or "its content filter stopped the reply"
+        refused = f"{spec} declined: {shorten(reason)}"
+    return Reply(
+        text=_text(response),
+        cut=response.finish_reason == "length",
+        thought=any(isinstance(part, messages.ThinkingPart) for part in response.parts),
+        refused=refused,
+    )
+
+
+def _text(response: messages.ModelResponse) -> str:
+    """The text that the model wrote. If it called a tool instead, which nobody offered, the arguments of the call."""
+    text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
+    if text.strip():
+        return text
+    return "\n".join(part.args_as_json_str() for part in response.parts if isinstance(part, messages.ToolCallPart))
+
+
+def _find_new_text(event: messages.ModelResponseStreamEvent) -> str:
+    """The text that an event adds to what `_text` returns in the end."""
+    match event:
+        case messages.PartStartEvent(part=messages.TextPart(content=text)):
+            return text
+        case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text)):
+            return text
+    return ""
+
+
+def _cost(response: messages.ModelResponse) -> float | None:
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, ArithmeticError, TypeError, AssertionError):
+        return None  # the price of this model is unknown or cannot be computed
