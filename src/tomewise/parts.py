@@ -26,7 +26,8 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.mapped import DocumentLayer, MappedLayer, Window
+from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, Taken, Window
+from tomewise.memory.reply_lengths import Typical
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
@@ -61,6 +62,7 @@ from tomewise.types import (
 __all__ = [
     "Answer",
     "AnswerPart",
+    "Ask",
     "Attempt",
     "CallCount",
     "Change",
@@ -99,6 +101,7 @@ __all__ = [
     "Outcome",
     "Passage",
     "PassageIn",
+    "Plan",
     "Prepared",
     "Question",
     "Recall",
@@ -113,8 +116,10 @@ __all__ = [
     "Stopped",
     "SummariesLayer",
     "System",
+    "Taken",
     "TreeLayer",
     "TreeTraversal",
+    "Typical",
     "Weight",
     "Window",
     "answer_once",

@@ -15,8 +15,11 @@ from tomewise.errors import UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
+from tomewise.language.roles import GIST
+from tomewise.language.roles.reading import GistOut
 from tomewise.language.together import Batch
 from tomewise.memory.building import build, estimate
+from tomewise.memory.gists import GistsLayer
 from tomewise.parts import DocumentLayer, Kit, MappedLayer, Node, Passage, PassageIn, Role, Window, make_layers
 from tomewise.store.contract import Store
 from tomewise.store.sqlite.store import SqliteStore
@@ -141,3 +144,28 @@ async def test_neighbours_share_a_call(stores: Iterator[Store]) -> None:
 def test_inputs_that_are_no_passages_are_asked_about_one_by_one(stores: Iterator[Store]) -> None:
     with pytest.raises(UsageError, match="its inputs are no passages"):
         Abstracts(next(stores), ScriptedModel({}), together=2)
+
+
+async def test_an_estimate_foresees_the_nodes_that_layers_below_will_make(stores: Iterator[Store]) -> None:
+    store = next(stores)
+    put_texts(store, EMBEDDER, "d", *(f"Ada kept light {number}." for number in range(3)))
+
+    class Titles(MappedLayer[Node, PassageIn, GistOut]):
+        name, needs, role = "titles", ("gists",), GIST
+
+        def make_input(self, source: Node, /) -> PassageIn:
+            return PassageIn(text=f"Title of: {source.text}")
+
+        def make_nodes(self, source: Node, reply: GistOut, /) -> list[Node]:
+            return [self.make_node(source, reply.memory)]
+
+    class Marks(Titles):
+        name, needs = "marks", ("titles",)
+
+    model = ScriptedModel({"gist": lambda given: {"memory": f"said {given.text[:90]}"}})
+    layers = [GistsLayer(store, model), Titles(store, model), Marks(store, model)]
+    before = await estimate(layers, store)
+    await build(layers, store, lambda _: None)
+    assert [each.calls for each in before] == [len(store.node_keys("passages"))] * 3
+    assert sum(each.calls for each in before) == len(model.calls)
+    assert [each.calls for each in await estimate(layers, store)] == [0, 0, 0]

@@ -26,6 +26,13 @@ _Paid: TypeAlias = Sequence[Mapping[str, Any]]
 _COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
 
 
+class _Record(BaseModel):
+    """A stored reply, and what each of its calls took."""
+
+    reply: dict[str, Any]
+    paid: list[dict[str, Any]]
+
+
 class PaidOnce(Cached):
     """A model whose replies are stored with the calls, tokens and money that they took.
 
@@ -66,9 +73,10 @@ class PaidOnce(Cached):
         return output
 
     def _read(self, key: str, role: Role[In, Out], text: str) -> Out:
-        record = json.loads(text)
-        self._paid[key] = record["paid"]
-        return role.output.model_validate(record["reply"])
+        record = _Record.model_validate_json(text)
+        output = role.output.model_validate(record.reply)
+        self._paid[key] = record.paid
+        return output
 
     def _write(self, key: str, output: BaseModel) -> str:
         return json.dumps({"reply": output.model_dump(mode="json"), "paid": self._paid.get(key, ())})

@@ -48,7 +48,7 @@ class BoundedClient(httpx2.AsyncClient):
     def __init__(self, limit: int, model: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         super().__init__(
             limits=httpx2.Limits(max_connections=limit, max_keepalive_connections=limit, keepalive_expiry=60.0),
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # `Connection.send` bounds the whole request
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # `Client.exchange` bounds the whole request
             transport=transport,
         )
         self._model = model

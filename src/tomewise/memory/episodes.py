@@ -12,7 +12,7 @@ from tomewise.errors import UsageError
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
-from tomewise.memory.mapped import Ask, DocumentLayer, Outcome, Plan, Window
+from tomewise.memory.mapped import Ask, DocumentLayer, Plan, Taken, Window
 from tomewise.memory.reply_lengths import rehearse_replies
 from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 
@@ -143,7 +143,7 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         rehearsed = await rehearse_replies(self._model, NARRATE, inputs)
         return calls, input_tokens, rehearsed or sum(map(_estimate_reply_tokens, inputs))
 
-    def make_record(self, outcome: Outcome[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
+    def make_record(self, outcome: Taken[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
         """With the settings, and the number of all passages that were taken in."""
         taken = (self._store.intake(self.name).done | set(outcome.taken)) - outcome.failed.keys()
         return {

@@ -14,7 +14,7 @@ from tomewise.language.roles import GIST, GistIn, GistOut
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import MappedLayer, Outcome
+from tomewise.memory.mapped import MappedLayer, Taken
 from tomewise.memory.reply_lengths import Typical
 from tomewise.types import Node, Passage
 
@@ -75,7 +75,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists),
         }
 
-    def make_record(self, outcome: Outcome[Passage, GistIn, _Gist]) -> dict[str, Any]:
+    def make_record(self, outcome: Taken[Passage, GistIn, _Gist]) -> dict[str, Any]:
         """With the fallbacks of all builds; a removal does not lower the counts."""
         before = self._store.builds().get(NAME, {}).get("fallbacks", {})
         fallbacks = outcome.fallbacks

@@ -19,6 +19,7 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
 from tomewise.language.together import ask_together, catch_failure, reckon_together
 from tomewise.memory.ask_each import Replies, run_groups
+from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
 from tomewise.memory.steps import sum_tokens
@@ -80,7 +81,7 @@ class Plan(Generic[S, In]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[S, In, R]):
+class Taken(Generic[S, In, R]):
     """The replies to the asks of a plan, by position, and the fallbacks that were counted, by kind."""
 
     plan: Plan[S, In]
@@ -149,7 +150,10 @@ class MappedLayer(Generic[S, In, R]):
     # ---------------------------------------------------------------- what a layer declares
 
     def make_input(self, source: S, /) -> In:
-        """What the model is asked about a source."""
+        """What the model is asked about a source.
+
+        For an estimate, a node that does not exist yet is a node with the text of a passage, and without data.
+        """
         raise NotImplementedError
 
     def make_nodes(self, source: S, reply: R, /) -> Iterable[Node]:
@@ -186,8 +190,16 @@ class MappedLayer(Generic[S, In, R]):
         return Plan(asks, list(sources))
 
     def foresee(self, change: Change) -> Iterable[Ask[S, In]]:
-        """What a build would ask about, for estimates."""
-        return self.plan(change).due.values()
+        """What a build would ask about, for estimates; it foresees one node for each passage that has none below."""
+        asks = [*self.plan(change).due.values()]
+        if self.needs == (PASSAGES,):
+            return asks
+        sources: list[Any] = [each for need in self.needs if need != PASSAGES for each in self._stand_in(need)]
+        inputs = self.make_inputs(sources)
+        return asks + [
+            Ask(subject=source, given=given, keys=(), place=_find_place(number, source))
+            for number, (source, given) in enumerate(zip(sources, inputs, strict=True))
+        ]
 
     async def ask(self, plan: Plan[S, In], report: Report) -> Replies[int, R]:
         """The replies to what is due, by position in the plan."""
@@ -204,11 +216,11 @@ class MappedLayer(Generic[S, In, R]):
         """The fallbacks that the replies show, by kind."""
         return {}
 
-    async def remember(self, outcome: Outcome[S, In, R], report: Report) -> LayerReport:
+    async def remember(self, outcome: Taken[S, In, R], report: Report) -> LayerReport:
         """Write what came of an update in one transaction."""
         return await run_in_thread(self._commit, outcome)
 
-    def make_record(self, outcome: Outcome[S, In, R]) -> dict[str, Any]:
+    def make_record(self, outcome: Taken[S, In, R]) -> dict[str, Any]:
         """The record of the build."""
         record: dict[str, Any] = {"model": join_names(self._model, self.roles)}
         if issubclass(self.role.input, PassageIn):
@@ -217,7 +229,8 @@ class MappedLayer(Generic[S, In, R]):
 
     async def estimate_calls(self, groups: Sequence[Sequence[In]]) -> tuple[int, int, int]:
         """The calls, the input tokens and the output tokens of asking about each group in one call."""
-        return (len(groups), *await self.estimate_tokens(self.role, self.typical, groups))
+        costs = [await self.estimate_tokens(role, self.typical, groups) for role in self.roles]
+        return len(costs) * len(groups), sum(tokens for tokens, _ in costs), sum(replies for _, replies in costs)
 
     # ---------------------------------------------------------------- the driver
 
@@ -227,7 +240,7 @@ class MappedLayer(Generic[S, In, R]):
         with count_fallbacks() as counts:
             replies = await self.ask(plan, report)
         fallbacks = {**self.count_replaced(replies.values()), **counts}
-        built = await self.remember(Outcome(plan, replies, fallbacks), report)
+        built = await self.remember(Taken(plan, replies, fallbacks), report)
         return replace(built, notes=(*built.notes, *write_notes(fallbacks)))
 
     async def estimate(self, change: Change) -> Estimate:
@@ -258,6 +271,23 @@ class MappedLayer(Generic[S, In, R]):
         )
         return await sum_tokens(groups, lambda group: reckon_together(self._model, role, group, self.together)), reply
 
+    def _stand_in(self, need: str) -> list[Node]:
+        """A node with the text of each passage from which a layer below has made none yet."""
+        writes = self._store.builds().get(need, {}).get("writes", (need,))
+        made: set[int] = set()  # the nodes below, at all depths
+        waiting = {layer: self._store.node_keys(layer) for layer in writes}
+        while waiting:
+            layer, keys = waiting.popitem()
+            below = set(chain.from_iterable(find_grounds(self._store, keys, layer).values())) - made
+            made |= below
+            for key, node in self._store.nodes_at(below).items():
+                waiting.setdefault(node.layer, []).append(key)
+        unmade = [key for key in self._store.node_keys(PASSAGES) if key not in made]
+        return [
+            Node(id=passage.id, layer=need, text=passage.text, sources=(passage.id,), position=passage.position)
+            for passage in self._store.passages(unmade).values()
+        ]
+
     def _foresee_groups(self, change: Change) -> list[list[In]]:
         asks = dict(enumerate(self.foresee(change)))
         return [[asks[index].given for index in group] for group in self._group(asks).keys]
@@ -266,7 +296,7 @@ class MappedLayer(Generic[S, In, R]):
         inputs = {index: ask.given for index, ask in asks.items()}
         return group_neighbours(inputs, {index: ask.place for index, ask in asks.items()}, self.together)
 
-    def _commit(self, outcome: Outcome[S, In, R]) -> LayerReport:
+    def _commit(self, outcome: Taken[S, In, R]) -> LayerReport:
         plan, failed = outcome.plan, outcome.failed
         made = (self.make_nodes(plan.asks[index].subject, reply) for index, reply in outcome.replies.items())
         nodes = {node.id: node for node in chain.from_iterable(made)}

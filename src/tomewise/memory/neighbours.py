@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -42,11 +43,11 @@ def group_neighbours(inputs: Mapping[K, BaseModel], positions: Mapping[K, Positi
 
     So the groups of a document do not depend on the other documents, nor on the order of adding.
     """
-    first: dict[str, K] = {}
+    first: dict[bytes, K] = {}  # by the digest of an input: the inputs of a whole corpus may be long
     copies: dict[K, K] = {}
     groups: dict[Position, list[K]] = {}
     for key in sorted(inputs, key=lambda each: positions[each]):
-        same = first.setdefault(inputs[key].model_dump_json(), key)
+        same = first.setdefault(sha256(inputs[key].model_dump_json().encode("utf-8", "surrogatepass")).digest(), key)
         if same != key:
             copies[key] = same
             continue

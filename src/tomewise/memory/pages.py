@@ -16,7 +16,7 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.reading import estimate_words
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import DocumentLayer, Outcome, Window
+from tomewise.memory.mapped import DocumentLayer, Taken, Window
 from tomewise.memory.reply_lengths import Typical
 from tomewise.types import DocumentId, Embedder, LanguageModel, Passage, content_id
 
@@ -105,7 +105,7 @@ class PagesLayer(DocumentLayer[ShortenIn, ShortenOut]):
         """The gist of a page."""
         return reply.gist
 
-    def make_record(self, outcome: Outcome[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
+    def make_record(self, outcome: Taken[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
         """With the size of the pages."""
         return {"model": join_names(self._model, self.roles), "words": self._words}
 

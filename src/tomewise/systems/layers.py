@@ -58,7 +58,7 @@ def _make_layer(name: str, kit: Kit) -> Layer | None:
         refuse_hidden("layers", name)
         return _OWN[name](kit)
     kind, _, instance = name.partition(":")
-    if kind in _PARTS_OF_GRAPHS and instance:
+    if kind in _PARTS_OF_GRAPHS and instance and name not in list_names("layers"):
         graph = GraphNames.read(f"graph:{instance}")
         return GraphLayer(kit.store, kit.model, kit.embedder, source=graph.source, style=graph.style, calls=graph.calls)
     make = find_plugin("layers", name)

@@ -30,7 +30,7 @@ from tomewise.memory.graph.relations import read_relations
 from tomewise.memory.graph.triples import read_at_once, read_in_two
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import Ask, MappedLayer, Outcome, Plan
+from tomewise.memory.mapped import Ask, MappedLayer, Plan, Taken
 from tomewise.memory.neighbours import add_size
 from tomewise.memory.reply_lengths import Typical
 from tomewise.store.records import PASSAGES
@@ -138,7 +138,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         return await self._read(self._model, inputs, self.together)
 
     async def remember(
-        self, outcome: Outcome[tuple[PassageId, ...], PassageIn, Extraction], report: Report
+        self, outcome: Taken[tuple[PassageId, ...], PassageIn, Extraction], report: Report
     ) -> LayerReport:
         """Write what the extractions add to the graph."""
         asks = outcome.plan.asks
@@ -155,7 +155,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         fresh = {key: extraction for key, extraction in imported.extractions.items() if key not in done}
         asks = await run_in_thread(self._load_asks, tuple(fresh))
         read = [SourcedExtraction(ask.subject, fresh[key]) for ask in asks for key in ask.keys]
-        return await self._take_extractions(read, list(fresh), {}, report)
+        return await self._take_extractions(read, [key for ask in asks for key in ask.keys], {}, report)
 
     def check_takes(self, imported: Imported) -> None:
         """Raise UsageError when the import has another style, or when the graph is not read from passages.

@@ -67,9 +67,9 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
     rows = np.ascontiguousarray(vectors, np.float32)
     if not np.ptp(rows, axis=0).any():
         return np.zeros((len(rows), dimensions))  # equal vectors have no principal components
-    library = _import_umap()
     nearest = find_nearest(rows, neighbours)
-    with warnings.catch_warnings(), numba_lock:
+    with numba_lock, warnings.catch_warnings():  # in this order: who waits must not see these filters
+        library = _import_umap()
         warnings.filterwarnings("ignore", "precomputed_knn")  # it warns that new rows could not be reduced later
         reduced = library.UMAP(
             n_neighbors=neighbours,
