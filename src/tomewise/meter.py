@@ -60,6 +60,13 @@ class Meter:
         self._calls: list[ModelCall] = []
         self._lock = Lock()
 
+    def count_replies(self, *, repaired: int, refused: int, reused: int) -> None:
+        """Add to what came of replies."""
+        with self._lock:
+            self.repaired += repaired
+            self.refused += refused
+            self.reused += reused
+
     def add(self, call: ModelCall) -> None:
         with self._lock:
             self._calls.append(call)

@@ -12,10 +12,10 @@ from tests.loops.doubles import converse, make_desk
 
 from tomewise.errors import BadReply
 from tomewise.language.scripted import ScriptedModel
-from tomewise.loops.answer_parts import answer_whole, ask_answer, send_parts, show_only_full
+from tomewise.loops.answer_parts import answer_whole, ask_answer, show_only_full
 from tomewise.loops.answering import make_answer_input
 from tomewise.loops.escalate import Escalate, Way
-from tomewise.run import current_run
+from tomewise.run import change_run, current_run
 from tomewise.store.sqlite.store import SqliteStore
 from tomewise.types import Event, Question
 
@@ -57,7 +57,7 @@ async def show(
     """The parts of one reply."""
     events: list[Event] = []
     given = make_answer_input(Question(text="Who?", options=tuple(options)), [], may_decline=may_decline)
-    with send_parts(events.append):
+    with change_run(on_part=events.append):
         await ask_answer(StreamingModel({"answer": [reply]}, **model), given)
     return events
 
@@ -131,7 +131,7 @@ async def test_what_was_shown_of_a_reply_that_is_then_declined_or_unusable_is_ta
     draft = '{"supported": "full", "answer": "The doctor", "quotes": 3}'
     assert read(await show({"answer": "*", "supported": "none"}, drafts=[draft]))[-1] == ""
     events: list[Event] = []
-    with send_parts(events.append), pytest.raises(BadReply):
+    with change_run(on_part=events.append), pytest.raises(BadReply):
         await ask_answer(
             StreamingModel({"answer": [BadReply("no")]}, texts=[draft]), make_answer_input(Question(text="?"), [])
         )
@@ -200,7 +200,7 @@ async def test_a_first_answer_after_which_another_way_goes_on_is_not_shown(here:
     )
     first, second = (Asking(StreamingModel({"answer": [reply]}), store) for reply in (partly, full))
     events: list[Event] = []
-    with send_parts(events.append):
+    with change_run(on_part=events.append):
         _, answer = await converse(Escalate(Way("one", first), [Way("two", second)], []), Question(text="Who?"))
     assert answer.text == "The clerk."
     assert read(events)[-1] == "The clerk."

@@ -14,9 +14,9 @@ from tomewise.evaluate.digests import code_digest, digest_of
 from tomewise.language.cached import Cached, CallCache
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.prompts import Prompts
-from tomewise.language.usage import report_call
+from tomewise.language.usage import count_replies, report_call
 from tomewise.meter import Clock
-from tomewise.run import current_run, meter
+from tomewise.run import meter
 from tomewise.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ class PaidOnce(Cached):
         if not used.calls:  # the reply is stored, or another task is asking for it now
             await asyncio.sleep(0)  # lets concurrent asks start first, so that the meters see them as concurrent
             self._charge(role.name, self._paid.get(self.key(role, given), ()), started)
-            for each_meter in current_run().meters:
-                each_meter.reused += 1
+            count_replies(reused=1)
         return reply
 
     async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:

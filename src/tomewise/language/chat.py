@@ -15,7 +15,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
 from tomewise.language.retry import PATIENT, Backoff
 from tomewise.language.spec import ModelSpec
-from tomewise.language.usage import estimate_tokens
+from tomewise.language.usage import count_replies, estimate_tokens
 from tomewise.meter import Clock
 from tomewise.run import current_run
 
@@ -129,8 +129,7 @@ class ChatModel:
                 f"{self.name} gave no usable reply for {role.name!r}, also not after one repair: {error}.{cut_off} "
                 f"It replied {start!r}; try a more capable model"
             ) from problem
-        for used in current_run().meters:
-            used.repaired += 1
+        count_replies(repaired=1)
         return output
 
     async def _request(self, role: Role[In, Out], turns: list[str], bound: int, *, ahead: bool = False) -> Reply:

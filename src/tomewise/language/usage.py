@@ -42,6 +42,12 @@ def report_call(
         each_meter.add(call)
 
 
+def count_replies(*, repaired: int = 0, refused: int = 0, reused: int = 0) -> None:
+    """Tell every meter around it what came of replies, see `Meter`."""
+    for each_meter in current_run().meters:
+        each_meter.count_replies(repaired=repaired, refused=refused, reused=reused)
+
+
 @asynccontextmanager
 async def announce_request(request: Request) -> AsyncIterator[Bill]:
     """Announce a request to all permits. A model enters this around each request. Raises the error of a permit.

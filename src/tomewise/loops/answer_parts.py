@@ -1,6 +1,6 @@
 """Show the answer while the model writes it: each new part of its text is an event `answer_part`.
 
-Whoever runs a loop says where the parts go (`send_parts`). A loop asks the answering role through `ask_answer`, and
+Whoever runs a loop says where the parts go (`Run.on_part`). A loop asks the answering role through `ask_answer`, and
 says `final=False` if the reply does not answer the question of the user. The events pass by the loop, which waits
 for the reply meanwhile; they are stored nowhere, since the answer holds the whole text.
 
@@ -23,11 +23,6 @@ from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
 
 Emit: TypeAlias = Callable[[Event], None]
-
-
-def send_parts(emit: Emit | None) -> AbstractContextManager[None]:
-    """Send the parts of answers that are written inside to `emit`; to nobody for None."""
-    return change_run(on_part=emit)
 
 
 def answer_whole() -> AbstractContextManager[None]:

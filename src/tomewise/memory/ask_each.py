@@ -9,7 +9,8 @@ from typing import Generic, TypeVar
 from tomewise.concurrency import side_by_side
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, Refused
 from tomewise.language.together import catch_failure
-from tomewise.run import change_run, current_run
+from tomewise.language.usage import count_replies
+from tomewise.run import change_run
 from tomewise.types import In, LanguageModel, Out, Progress, Report, Role
 
 _MOST_AT_ONCE = 1024  # more than any provider serves at a time, and few enough to hold their prompts in memory
@@ -73,8 +74,7 @@ async def run_groups(
             return
         finally:
             free_slots.release()
-        for used in current_run().meters:
-            used.refused += sum(isinstance(result, BadReply | Refused) for result in found)
+        count_replies(refused=sum(isinstance(result, BadReply | Refused) for result in found))
         results.update(zip(keys, found, strict=True))
         report(Progress(label=label, done=len(results), total=len(inputs)))
 

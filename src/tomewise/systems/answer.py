@@ -8,7 +8,6 @@ from dataclasses import replace
 from tomewise.errors import UsageError
 from tomewise.events import Fallbacks, restore_event
 from tomewise.fallbacks import count_fallbacks
-from tomewise.loops.answer_parts import send_parts
 from tomewise.run import change_run, continue_run
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
@@ -36,12 +35,7 @@ async def answer_question(
         if on_event:
             on_event(event)
 
-    with (
-        continue_run() as used,
-        count_fallbacks() as fallbacks,
-        send_parts(on_event),
-        change_run(on_wait=record),
-    ):
+    with continue_run() as used, count_fallbacks() as fallbacks, change_run(on_part=on_event, on_wait=record):
         async for output in _run(system.loop, question, memory):
             _check_output(output, system.loop)
             if isinstance(output, Event):
