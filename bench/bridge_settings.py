@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from musique import CUTS, DATA, OUT, MusiqueQuestion, measure, open_tome, read_rows
 from schemata_plots import FIGURES, read_table
-from tomewise.embedding.forwarding import ForwardingEmbedder
+from tomewise.embedding.cached_embedder import ForwardingEmbedder
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 

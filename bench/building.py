@@ -32,8 +32,8 @@ from typing import Any
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.language.cached import Cached
+from tomewise.language.call_slots import Places
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
 from tomewise.language.usage import report_call
 from tomewise.memory.building import build, estimate
@@ -41,7 +41,7 @@ from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
 from tomewise.sample import STORY
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.comorag import comorag
 from tomewise.systems.kit import Kit

@@ -32,16 +32,15 @@ import numpy as np
 
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets.qmsum import read_qmsum
-from tomewise.evaluate.datasets.sample import read_sample
+from tomewise.evaluate.datasets.sample_story import read_sample
 from tomewise.evaluate.items import Item
-from tomewise.evaluate.metrics.answers import substring_match
-from tomewise.evaluate.metrics.rouge import rouge
+from tomewise.evaluate.metrics.answers import rouge, substring_match
 from tomewise.language.extractive import confidence as rule
 from tomewise.language.extractive.answering import answer
 from tomewise.language.extractive.question_words import read_question
 from tomewise.language.extractive.relevance import compare, lines_of, rank
 from tomewise.language.roles import AnswerIn, Shown
-from tomewise.loops.answering import make_answer_input
+from tomewise.loops.desk import make_answer_input
 from tomewise.loops.evidence import fit_to_budget
 from tomewise.systems.kit import CONTEXT
 from tomewise.systems.registry import assemble

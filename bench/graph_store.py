@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.imports.given_triples import read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Node, Passage, Progress, content_id
 
 ENTITIES, FACTS, DOCUMENTS, SYNONYMS, WIDTH = 140_000, 160_000, 4_000, 150_000, 384

@@ -30,9 +30,9 @@ import numpy as np
 import graph_store
 from graph_store import RandomVectors, make_extraction, read_peak_memory
 from tomewise.embedding.bundled import BundledMiniLM
-from tomewise.language.scripted import ScriptedModel
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.registry import assemble
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Retriever
 

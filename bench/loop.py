@@ -33,7 +33,7 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.language.extractive.model import ExtractiveModel
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.reading.places import PlaceFinder
 from tomewise.reading.splitter import PassageSplitter
@@ -42,7 +42,7 @@ from tomewise.sample import STORY, SampleQuestion, questions
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.systems.spec import parse_variants
+from tomewise.systems.variants import parse_variants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, In, LanguageModel, Out, Passage, Question, Role, content_id
 

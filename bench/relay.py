@@ -27,12 +27,12 @@ from typing import Any
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.datasets.qmsum import read_qmsum
 from tomewise.events import Divided
-from tomewise.language.extractive.model import ExtractiveModel
+from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.sentences import split_sentences
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
-from tomewise.systems.spec import parse_variants
+from tomewise.systems.variants import parse_variants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, Question
 

@@ -31,7 +31,7 @@ from tomewise.memory.schemata.clusters import NO_LABEL, find_clusters
 from tomewise.memory.schemata.levels import FIRST_LABEL, SlotLabels, find_labels
 from tomewise.memory.schemata.network import Links, Network
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Document, In, Out, Passage, Role, content_id
 

@@ -30,9 +30,9 @@ from tests.texts import NOVEL
 
 from tomewise.sample import STORY
 from tomewise.server.app import make_app
-from tomewise.server.connection import Connection
 from tomewise.server.library import Library
-from tomewise.server.options import ServerOptions
+from tomewise.server.listening import Connection
+from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Spent

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node, Passage
 

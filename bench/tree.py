@@ -35,7 +35,7 @@ from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
 from tomewise.sample import STORY
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import ScriptedModel
 from tomewise.types import Document, Embedder, LanguageModel, Progress
 

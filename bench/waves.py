@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with  # noqa: E402
 
 from tomewise.events import Divided, Recovered  # noqa: E402
-from tomewise.language.scripted import ScriptedModel  # noqa: E402
+from tomewise.testing.scripted import ScriptedModel  # noqa: E402
 from tomewise.tome.tome import Tome  # noqa: E402
 from tomewise.types import Answer, Document, Event  # noqa: E402
 

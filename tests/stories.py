@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document, Embedder, Passage, content_id
 
 

@@ -19,12 +19,12 @@ from tests import bridges
 from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Event, Evidence, Question
 

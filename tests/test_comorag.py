@@ -18,16 +18,16 @@ from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelUnavailable
-from tomewise.evaluate.metrics.choices import choice_accuracy
+from tomewise.evaluate.metrics.answers import choice_accuracy
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import decode
 from tomewise.language.roles import ANSWER, ENCODE, FUSE, PROBE
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.evidence import make_token_counter
 from tomewise.memory.building import build
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
 

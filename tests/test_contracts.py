@@ -18,8 +18,7 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerIn, Shown
-from tomewise.language.scripted import ScriptedModel
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import RECIPES, assemble
 from tomewise.testing import (
@@ -32,6 +31,7 @@ from tomewise.testing import (
     document_of,
     put_document,
 )
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
 EMBEDDER = HashEmbedder()

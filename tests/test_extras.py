@@ -14,7 +14,7 @@ from tests.texts import prose
 
 from tomewise import extras
 from tomewise.errors import MissingDependency
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

@@ -13,17 +13,17 @@ from tomewise.errors import BadReply, NotBuilt, UsageError
 from tomewise.events import Fallbacks
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.memory.building import build, find_lag
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.run import meter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
-from tomewise.systems.graph import Carrier
+from tomewise.systems.graph_walk import Carrier
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import ABLATIONS, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Event, Progress, Question
 

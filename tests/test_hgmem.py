@@ -15,13 +15,13 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.roles import EVOLVE
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.evidence import FENCE, make_token_counter
 from tomewise.store.export import export
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_loop
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question, Scope
 from tomewise.working.hypergraph import Hypergraph

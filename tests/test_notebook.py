@@ -12,7 +12,7 @@ import pytest
 
 from tomewise import Experiment
 from tomewise.evaluate.table import tabulate
-from tomewise.notebook import show_bars, write_table
+from tomewise.notebook_display import show_bars, write_table
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Citation, Document, Event, Evidence, Passage, Progress
 

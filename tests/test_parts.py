@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tomewise import parts
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

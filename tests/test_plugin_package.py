@@ -20,13 +20,13 @@ from tomewise.evaluate.items import Dataset, Item
 from tomewise.language.cached import Cached
 from tomewise.language.choose_model import check_models
 from tomewise.language.prompts import Prompts
-from tomewise.language.roles.outside import find_outside_roles
-from tomewise.language.scripted import ScriptedModel
+from tomewise.language.roles import find_outside_roles
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import find_recipe
 from tomewise.testing import check_language_model, check_loop, check_mapped_layer, check_retriever
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.open_store import open_store
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Question

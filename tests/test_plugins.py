@@ -17,9 +17,9 @@ from tomewise.evaluate.datasets.layouts import layouts
 from tomewise.evaluate.judges import judge_named
 from tomewise.evaluate.metrics import metric_named
 from tomewise.language.choose_model import check_models, choose_model
-from tomewise.language.roles.outside import find_outside_roles
-from tomewise.language.scripted import ScriptedModel
+from tomewise.language.roles import find_outside_roles
 from tomewise.systems.registry import find_recipe
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
@@ -28,8 +28,8 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
-from tomewise.language.roles.outside import find_outside_roles
-from tomewise.language.scripted import ScriptedModel
+from tomewise.language.roles import find_outside_roles
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.types import Document, Question
@@ -116,7 +116,7 @@ def test_plugins_lists_parts_and_names_the_broken_one(command, package):
 
 
 def test_parts_are_found_by_their_names(package, tmp_path):
-    assert find_recipe("naive").__module__ == "tomewise.systems.flat", "a plugin replaces no system of ours"
+    assert find_recipe("naive").__module__ == "tomewise.systems.from_passages", "a plugin replaces no system of ours"
     assert metric_named("length").needs == "answers"
     assert judge_named("praise").name == "praise"
     assert "mine" in layouts()
@@ -148,7 +148,7 @@ def test_two_packages_of_one_name_are_refused(package):
 
 
 def test_a_program_registers_a_system(here):
-    from tomewise.systems.flat import hybrid
+    from tomewise.systems.from_passages import hybrid
 
     tomewise.register("systems", "mine", lambda kit, *, limit=1: hybrid(kit, limit=limit))
     with Tome.open(

@@ -57,7 +57,7 @@ MUTATIONS = (
     ),
     Mutation(
         "declining: no answer without support, where declining is allowed",
-        "loops/answering.py",
+        "loops/desk.py",
         '(reply.refused or reply.supported == "none")',
         "reply.refused",
         ("tests/loops/test_once.py",),
@@ -120,7 +120,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: questions side by side give their places back when they fail",
-        "tome/asking.py",
+        "tome/waiting.py",
         "        finally:\n            release()",
         "        finally:\n            pass",
         ("tests/tome/test_asking.py",),

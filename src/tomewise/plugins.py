@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from tomewise.errors import MissingDependency, UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import MissingDependency, UnknownName, UsageError, suggest
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {

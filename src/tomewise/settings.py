@@ -20,8 +20,7 @@ from shlex import quote
 from typing import Any, NoReturn
 
 from tomewise.credentials import know_credentials
-from tomewise.errors import ModelUnavailable, UsageError
-from tomewise.names import suggest
+from tomewise.errors import ModelUnavailable, UsageError, suggest
 from tomewise.trust import TrustedFolders, refuse_embedder
 
 FILE = "tomewise.toml"

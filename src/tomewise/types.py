@@ -396,7 +396,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         # By its name, since `notebook` imports this module; only a notebook asks for it.
-        written: str = import_module("tomewise.notebook").write_answer(self)
+        written: str = import_module("tomewise.notebook_display").write_answer(self)
         return written
 
 

@@ -12,7 +12,7 @@ from tomewise.evaluate.metrics import metric_named
 from tomewise.evaluate.report import as_json, markdown
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 
 ROLES = {
     "answer": lambda given: {"answer": "the lighthouse"},

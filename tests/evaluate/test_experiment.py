@@ -15,9 +15,9 @@ from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.evaluate.report import csv_text, markdown
-from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once
+from tomewise.testing.scripted import ScriptedModel
 
 ANSWER = {"answer": lambda given: {"answer": f"the lighthouse of {len(given.evidence)}"}}
 LENGTH = Metric("length-of-answer", "answers", lambda outcome: len(outcome.prediction.answer) / 100)

@@ -7,8 +7,8 @@ from tomewise.evaluate.items import Item
 from tomewise.evaluate.judges import JUDGES, judge_named, statement_f1
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import StatementsOut
-from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
 ITEM = Item(id="q", question=Question(text="Who did it?"), answers=("the butler", "Mr. Crane"))

@@ -14,8 +14,8 @@ from tomewise.evaluate.risk import LEVELS, Risk, risks
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
-from tomewise.language.scripted import ScriptedModel
 from tomewise.systems.kit import System
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Citation, Evidence, Question
 
 QUESTION = Question(text="Which lighthouse did Ada Marsh keep?")

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from tomewise.evaluate import digests
-from tomewise.evaluate.paid import PaidOnce
+from tomewise.evaluate.replay import PaidOnce
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
-from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import report_call
 from tomewise.run import meter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.testing.scripted import ScriptedModel
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
 KEPT = "The keeper put out the light."
@@ -59,7 +59,13 @@ async def test_changed_code_makes_new_rows_and_pays_nothing(experiment, tmp_path
 def test_names_change_with_every_source_and_memories_with_what_makes_them(experiment, package):
     made = experiment()
     seen = {}
-    for name in ("loops/once.py", "memory/building.py", "prompts/answer.md", "systems/spec.py", "terminal/commands.py"):
+    for name in (
+        "loops/once.py",
+        "memory/building.py",
+        "prompts/answer.md",
+        "systems/variants.py",
+        "terminal/commands.py",
+    ):
         for text in ("one", "two"):
             package(name, text)
             seen[name, text] = made.name(), made.memory_name("d")

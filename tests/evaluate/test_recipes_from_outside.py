@@ -12,11 +12,11 @@ from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.evaluate.running import run
 from tomewise.evaluate.table import tabulate
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once
-from tomewise.systems.spec import Variant, choose_variants
+from tomewise.systems.variants import Variant, choose_variants
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

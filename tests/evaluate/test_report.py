@@ -23,7 +23,7 @@ from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
 from tomewise.evaluate.slices import slice_names, split_by_slice
 from tomewise.evaluate.table import tabulate
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.reports import usage_json
 from tomewise.types import Question, Spent, Usage
 

@@ -20,7 +20,7 @@ from tomewise.language.roles import FUSE, FuseIn
 from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import build, find_lag
 from tomewise.memory.summaries import SummariesLayer
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put_document
 from tomewise.types import LayerReport
 

@@ -9,8 +9,8 @@ import pytest
 from tomewise.errors import BadReply, BudgetExceeded, KeepsFailing, ModelError, ModelUnavailable, UsageError
 from tomewise.language.failures import StopAtFailures, check_max_failures
 from tomewise.language.roles import FUSE, FuseIn
-from tomewise.language.scripted import ScriptedModel
 from tomewise.run import open_run
+from tomewise.testing.scripted import ScriptedModel
 
 GIVEN = FuseIn(question="Who?", cues=[])
 GOOD = {"cue": "x"}

@@ -16,8 +16,8 @@ from tomewise.language.chat import ChatModel
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.fences import neutralise
 from tomewise.language.prompts import Prompts
-from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import check_language_model
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Role
 
 

@@ -20,8 +20,8 @@ from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.forwarding import ModelPerRole
 from tomewise.language.per_role import find_name, find_window, join_names
 from tomewise.language.prompts import Prompts
-from tomewise.language.scripted import ScriptedModel
 from tomewise.testing import check_language_model
+from tomewise.testing.scripted import ScriptedModel
 
 FUSED = roles.FuseIn(question="Who?", cues=["Ada"])
 CUE = {"cue": "Ada"}

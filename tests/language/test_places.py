@@ -11,9 +11,9 @@ from tests.patience import SOON
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.language import roles
 from tomewise.language.budget import Budgeted
-from tomewise.language.places import Places
-from tomewise.language.scripted import ScriptedModel
+from tomewise.language.call_slots import Places
 from tomewise.run import change_run
+from tomewise.testing.scripted import ScriptedModel
 
 
 async def take_place(places: Places, name: str, order: list[str]) -> None:

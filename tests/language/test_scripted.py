@@ -4,8 +4,8 @@ import pytest
 
 from tomewise.errors import BadReply, ModelError, Refused
 from tomewise.language import roles
-from tomewise.language.scripted import Call, ScriptedModel
 from tomewise.run import meter
+from tomewise.testing.scripted import Call, ScriptedModel
 from tomewise.types import LanguageModel
 
 GIVEN = roles.ProbeIn(question="Who hid the letter?")

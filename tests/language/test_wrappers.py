@@ -11,9 +11,9 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.language.scripted import ScriptedModel
 from tomewise.language.usage import report_call
 from tomewise.run import meter
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import LanguageModel
 
 GIVEN = roles.FuseIn(question="Who hid the letter?", cues=["Mara held it last."])

@@ -11,12 +11,12 @@ import pytest
 from tests.loops.doubles import converse, make_desk
 
 from tomewise.errors import BadReply
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.answer_parts import answer_whole, ask_answer, show_only_full
-from tomewise.loops.answering import make_answer_input
+from tomewise.loops.desk import make_answer_input
 from tomewise.loops.escalate import Escalate, Way
 from tomewise.run import change_run, current_run
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Event, Question
 
 FULL = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.roles import Quote
 from tomewise.loops.citing import Citer, locate
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import document_of, put_document
 from tomewise.types import Evidence, Passage
 

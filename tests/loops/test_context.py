@@ -9,7 +9,7 @@ from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.loops.context import HISTORY, Contexts
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import document_of, put_document
 from tomewise.types import Evidence
 from tomewise.working.pool import Unit

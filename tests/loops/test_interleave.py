@@ -8,11 +8,11 @@ from tests.stories import put_texts
 
 from tomewise.calls import CallCount
 from tomewise.errors import BadReply, ModelUnavailable, UsageError
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.interleave import Interleave
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
 
 QUESTION = Question(text="Where was the buyer of the Heron born?", options=("Skerry", "Bruges"))

@@ -8,10 +8,10 @@ from tests.stories import put_texts
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.look_up import LookUp
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Evidence, Question, Scope
 
 QUESTION = Question(text="Who forged the letter?", options=("the clerk", "the doctor"))

@@ -6,13 +6,13 @@ from tests.loops.doubles import make_desk
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Quote, Shown
-from tomewise.language.scripted import ScriptedModel
-from tomewise.loops.answering import find_choice
+from tomewise.loops.desk import find_choice
 from tomewise.loops.evidence import fit_to_budget, fit_to_window, make_token_counter
 from tomewise.loops.once import Once
 from tomewise.recall.flat import Dense, Everything
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Evidence, Question
 
 EMBEDDER = HashEmbedder(64)

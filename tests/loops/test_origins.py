@@ -8,14 +8,14 @@ from tests.loops.doubles import make_desk
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import ANSWER, AnswerOut, Quote
-from tomewise.language.scripted import ScriptedModel
-from tomewise.loops.answering import make_answer_input
+from tomewise.loops.desk import make_answer_input
 from tomewise.loops.once import Once
 from tomewise.loops.origins import describe_origin, name_kind
 from tomewise.loops.repeats import drop_near_repeats
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Evidence, Passage, Question, Scope, content_id
 
 EMBEDDER = HashEmbedder(32)

@@ -6,7 +6,7 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.events import Encoded, Piece, Recalled, Tried
-from tomewise.loops.pictures import draw_hypergraph, draw_ledger, draw_pool
+from tomewise.loops.working_pictures import draw_hypergraph, draw_ledger, draw_pool
 from tomewise.types import Answer, Citation, Event, Question
 
 QUESTION = Question(text="Who forged the letter?")

@@ -11,7 +11,6 @@ from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.consolidation import Consolidation, NoConsolidation
 from tomewise.loops.context import HISTORY
 from tomewise.loops.evidence import make_token_counter
@@ -20,8 +19,9 @@ from tomewise.loops.probing import SameQuestion, SelfProbe
 from tomewise.loops.selection import BestSoFar
 from tomewise.recall.layered import LayeredRecall
 from tomewise.run import meter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop, document_of, put_document
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Event, Evidence, Question, Scope
 
 ANSWERED = {"answer": "at nine", "quotes": [{"label": "E1", "quote": "the tide turned"}]}

@@ -10,15 +10,15 @@ from tests.loops.doubles import make_desk
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
-from tomewise.language.scripted import Call, ScriptedModel
 from tomewise.loops.consolidation import Consolidation, NoConsolidation, WithoutKnown
 from tomewise.loops.context import HISTORY
 from tomewise.loops.probe import Bounds, Probe, Workspace
 from tomewise.loops.probing import SameQuestion, SelfProbe, WithoutMissing
 from tomewise.loops.selection import NewestFirst
 from tomewise.recall.layered import LayeredRecall
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import document_of, put_document
+from tomewise.testing.scripted import Call, ScriptedModel
 from tomewise.types import Answer, Event, Evidence, Question, Scope
 
 EMBEDDER = HashEmbedder(64)

@@ -14,15 +14,15 @@ from tomewise.errors import BadReply, ModelUnavailable, UsageError
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
-from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.flat import Lexical
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
+from tomewise.systems.cosmir import chain_of_agents, relay
 from tomewise.systems.kit import Kit, Recall
 from tomewise.systems.registry import assemble
-from tomewise.systems.relay import chain_of_agents, relay
-from tomewise.systems.spec import parse_variant
+from tomewise.systems.variants import parse_variant
 from tomewise.testing import check_loop
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Question, Scope
 from tomewise.working.ledger import load
 

@@ -8,11 +8,11 @@ from tests.stories import put_texts
 
 from tomewise.calls import NO_CALLS, CallCount
 from tomewise.errors import BadReply
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.stepwise import Stepwise
 from tomewise.recall.ranking import as_evidence
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_loop
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question, Scope
 
 QUESTION = Question(text="In which country was the buyer of the Heron born?", options=("Belgium", "France"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tomewise.loops.whole_text import find_whole_form
+from tomewise.loops.escalate import find_whole_form
 
 
 @pytest.mark.parametrize(

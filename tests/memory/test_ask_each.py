@@ -11,10 +11,10 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import FUSE, FuseIn
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory import ask_each as module
 from tomewise.memory.ask_each import ask_each, run_each
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Progress
 
 

@@ -13,15 +13,15 @@ from tomewise.language.budget import Budgeted
 from tomewise.language.cached import Cached
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.run import current_run, meter, open_run
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, document_of, put_document
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Change, Estimate, LayerReport, Node, Progress, Report
 
 EMBEDDER = HashEmbedder(32)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tomewise.memory.dependants import count_dependants
+from tomewise.tome.foresight import count_dependants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

@@ -18,7 +18,7 @@ from tomewise.memory.building import build, estimate, find_changes, find_lag
 from tomewise.memory.episodes import EpisodesLayer, choose_window_size, cut_windows
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Progress
 

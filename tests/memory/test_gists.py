@@ -17,7 +17,7 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.run import meter
 from tomewise.store.sqlite.schema import calls as stored
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Document, Progress
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.memory.graph.numerals import find_numbers
-from tomewise.memory.inventions import find_unsupported
+from tomewise.memory.inventions import find_numbers, find_unsupported
 
 PASSAGE = (
     "Dr. Hart's sister, mary, met John O'Brien in the U.S. on 2 Mar. 1871. They paid 3 million dollars for "

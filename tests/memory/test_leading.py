@@ -11,7 +11,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.leading import find_leads
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Document, Passage, Place, content_id
 

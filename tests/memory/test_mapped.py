@@ -16,13 +16,13 @@ from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import GIST
-from tomewise.language.roles.reading import GistOut
+from tomewise.language.roles.memory_roles import GistOut
 from tomewise.language.together import Batch
 from tomewise.memory.building import build, estimate
 from tomewise.memory.gists import GistsLayer
 from tomewise.parts import DocumentLayer, Kit, MappedLayer, Node, Passage, PassageIn, Role, Window, make_layers
 from tomewise.store.contract import Store
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_mapped_layer, document_of, put_document
 from tomewise.types import Layer, Progress, content_id
 

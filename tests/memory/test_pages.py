@@ -13,7 +13,7 @@ from tomewise.errors import BadReply, UsageError
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.pages import PagesLayer, cut_pages
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Passage, Place, Progress
 

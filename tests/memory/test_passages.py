@@ -8,7 +8,7 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.passages import LostDocuments, PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Change, Document, Layer, Progress
 

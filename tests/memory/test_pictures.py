@@ -13,9 +13,9 @@ from tomewise.memory.building import build
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.graph_picture import draw_graph
-from tomewise.memory.pictures import draw_line, draw_tree
+from tomewise.memory.summary_picture import draw_line, draw_tree
 from tomewise.pictures import Uses
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Node
 

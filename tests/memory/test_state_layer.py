@@ -17,7 +17,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.building import build
 from tomewise.store.contract import Store
 from tomewise.store.lifetimes import Lifetime
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
 from tomewise.types import Change, Estimate, LanguageModel, LayerReport, Node, NodeId, Report
 

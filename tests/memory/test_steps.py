@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from tomewise.concurrency import run_in_thread
-from tomewise.memory.steps import report_step, sum_tokens, watch_steps
+from tomewise.memory.step_reports import report_step, sum_tokens, watch_steps
 from tomewise.types import Progress
 
 

@@ -15,7 +15,7 @@ from tomewise.language.roles import SummaryIn
 from tomewise.memory.building import build, estimate, find_lag
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.run import meter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 

@@ -10,7 +10,7 @@ import pytest
 
 from tomewise import Tome
 from tomewise.errors import BadReply, BudgetExceeded, ModelUnavailable, Refused, UsageError
-from tomewise.evaluate.builds import build_layers
+from tomewise.evaluate.memories import build_layers
 from tomewise.fallbacks import ASKED_ALONE, write_notes
 from tomewise.language.cached import Cached
 from tomewise.language.extractive import ExtractiveModel
@@ -24,7 +24,7 @@ from tomewise.memory.neighbours import group_neighbours
 from tomewise.memory.renewal import take_back
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer
 from tomewise.types import Document, Passage, Progress, content_id
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tomewise.reading.web import read_html
+from tomewise.reading.web_pages import read_html
 
 PAGE = """<html><head><title>Rain</title></head><body class="has-sidebar">
 <a class="skip-link" href="#m">Skip to text</a><header><h1>The Harbour Daily</h1><nav><a>Home</a></nav></header>

@@ -3,7 +3,7 @@ from time import thread_time
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.reading.web import convert_html, find_charset
+from tomewise.reading.web_pages import convert_html, find_charset
 
 PAGE = """<?xml version="1.0"?><!DOCTYPE html><html><head><meta charset="utf-8"><title> The
  <b>Town</b> </title><style>p { color: red }</style><script>var hidden = 1;</script></head>

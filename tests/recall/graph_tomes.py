@@ -9,7 +9,7 @@ from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.graph_index import GraphIndex
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document
 from tomewise.types import Progress
 

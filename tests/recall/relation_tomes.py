@@ -8,7 +8,7 @@ from typing import Any
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, put_document
 from tomewise.types import Document
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 
 Floats = NDArray[np.float64]
 Known = tuple[Sequence[str], Sequence[str]]  # names of a passage, words of the question by which it is known

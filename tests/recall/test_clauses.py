@@ -7,8 +7,7 @@ import pytest
 
 from tomewise.language.extractive.steering import decompose
 from tomewise.language.roles import DecomposeIn
-from tomewise.recall.clauses import has_one_clause
-from tomewise.recall.diffusion import DecomposedRecall
+from tomewise.recall.diffusion import DecomposedRecall, has_one_clause
 from tomewise.sample import questions
 from tomewise.testing import ScriptedModel
 

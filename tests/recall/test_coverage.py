@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.coverage import Coverage, choose_covering, list_distinct_words, weigh_words
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import document_of, put_document
 
 EMBEDDER = HashEmbedder(32)

@@ -9,7 +9,7 @@ from tests.texts import prose
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.recall.flat import Dense, Everything, Fused, Lexical
 from tomewise.store.nearest import find_top
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import check_retriever, document_of, put_document
 from tomewise.types import Evidence
 

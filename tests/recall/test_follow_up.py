@@ -8,8 +8,8 @@ from tomewise.errors import BadReply
 from tomewise.fallbacks import NOT_FOLLOWED_UP, count_fallbacks
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import FOLLOW_UP, FollowUpIn, Shown
-from tomewise.language.scripted import ScriptedModel
 from tomewise.recall.follow_up import FollowedUp
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Evidence, Rewrite, Scope
 
 QUESTION = "Which currency does the country that Signe Holm is from have?"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.recall.graph_tomes import GRAPH, NAMES, add_and_build, build_store, rebuild, remove_and_build, vertices
 
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 
 TWINS = ["the old stone tower house", "the old stone tower houses", "the old stone towers house"]
 PEOPLE = ["Ada Marsh", "Tom Hale", "Skerry", *TWINS]

@@ -13,16 +13,16 @@ from tests.stories import put_titled
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.language.extractive.names import mentions
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.leads import GraphLeads, TitleLeads, list_names
 from tomewise.recall.rewriting import Lead, Lifts, Rewriter, Rewriting, put_first, take_stems, write_rewrites
 from tomewise.store.records import PASSAGES
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
 from tomewise.testing import check_retriever, document_of, put_document
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Document, Passage, Rewrite
 
 EMBEDDER = HashEmbedder(384)

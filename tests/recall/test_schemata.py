@@ -18,7 +18,7 @@ from tomewise.recall.derived import Grounds
 from tomewise.recall.prune_and_grow import PruneAndGrow
 from tomewise.recall.schemata_nodes import SchemataNodes
 from tomewise.recall.schemata_search import GlobalSchemata, HierarchicalSchemata
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_retriever, document_of, put_document
 from tomewise.types import Node, Scope
 

@@ -16,7 +16,7 @@ from tomewise.recall.graph_index import GraphIndexes
 from tomewise.recall.linking import NearestFacts
 from tomewise.recall.seeding import HippoSeeds, PassageSeeds, SumOfSeeds
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import document_of, put_document
 from tomewise.types import Node, Scope
 

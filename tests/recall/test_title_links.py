@@ -7,11 +7,11 @@ import pytest
 from tests.recall.graph_tomes import NAMES, build_store, quiet
 from tests.recall.test_rewriting import EMBEDDER, add_titled, list_facts
 
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.title_links import TitleLinks, bare_title
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
+from tomewise.testing.scripted import ScriptedModel
 
 
 def weigh(links: TitleLinks, store: SqliteStore) -> dict[tuple[str, str], float]:

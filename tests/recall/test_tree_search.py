@@ -9,7 +9,7 @@ import pytest
 
 from tomewise.recall.derived import Grounds
 from tomewise.recall.tree_search import CollapsedTree, TreeTraversal
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, check_retriever, document_of, put_document
 from tomewise.types import Embedder, Node
 

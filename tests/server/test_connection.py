@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from tests.patience import SOON
 
-from tomewise.server import connection
+from tomewise.server import listening as connection
 
 
 async def reply(scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,7 +16,7 @@ from tests.server.served import TOKEN, Served, serve
 from tomewise.errors import TomewiseError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
-from tomewise.server.options import ServerOptions
+from tomewise.server.serve_options import ServerOptions
 from tomewise.server.service import Service
 from tomewise.settings import Settings
 

@@ -9,8 +9,7 @@ import openai
 import pytest
 from tests.server.served import TOKEN, Served
 
-from tomewise.server.chat_turns import answer_task, read_chat
-from tomewise.server.openai_bodies import Message
+from tomewise.server.chat_turns import Message, answer_task, read_chat
 from tomewise.server.openai_replies import escape_markdown
 
 QUESTION = [{"role": "user", "content": "Who put out the light?"}]

@@ -11,7 +11,7 @@ from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, Served, serve
 
 from tomewise.errors import UsageError
-from tomewise.server.options import ServerOptions
+from tomewise.server.serve_options import ServerOptions
 
 ASK = "/api/tomes/novel/ask"
 BODY = {"question": "Who put out the light?"}

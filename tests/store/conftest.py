@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tomewise.errors import UnknownName
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node, Passage, content_id
 

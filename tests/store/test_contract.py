@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.store.contract import CHECKS, MakeStore, add, assert_arrays_follow, remove
 
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document
 
 WORDS = st.lists(st.sampled_from("tide harbour lamp Ada rope clock tide! 潮 fog".split()), min_size=1, max_size=8)

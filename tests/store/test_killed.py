@@ -18,7 +18,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from tests.store.contract import add, remove
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document
 store = SqliteStore.open(Path(sys.argv[1]))
 with store.alone("add"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tomewise.store.key_places import find_places_of_known
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sqlite.mirror import Columns
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 
 floats = st.sampled_from([0.0, -0.5, 0.25, 0.5, 1.0])
 QUERY = np.array([1, 0, 0], np.float32)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.store.plain_store import make_opener
 
 from tomewise.embedding.hash import HashEmbedder
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import put_document
 from tomewise.types import Condition, Document, Node, Scope
 

@@ -17,7 +17,7 @@ from tomewise.memory.renewal import take_back
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.contract import Store
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import RECIPES, assemble
 from tomewise.testing import check_layer, check_loop, check_retriever, document_of, put_document

@@ -8,13 +8,13 @@ from tests.test_ablations import EMBEDDER, make_model
 
 from tomewise import plugins
 from tomewise.errors import UnknownName, UsageError
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.building import build
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
-from tomewise.systems.flat import hybrid
+from tomewise.systems.from_passages import hybrid
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
 QUESTION = Question(text="Whom did Ada meet?")

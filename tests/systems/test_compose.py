@@ -5,20 +5,20 @@ from tests.stories import put_texts
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UnknownName, UsageError
-from tomewise.language.scripted import ScriptedModel
 from tomewise.loops.evolve import Evolve
 from tomewise.loops.once import Once
 from tomewise.loops.probe import Probe
 from tomewise.recall.comparing import ComparedRecall
 from tomewise.recall.tree_search import TreeTraversal
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.comorag import probe
 from tomewise.systems.compose import compose
-from tomewise.systems.flat import naive
+from tomewise.systems.from_passages import naive
 from tomewise.systems.kit import Kit, once
 from tomewise.systems.recipe_settings import list_settings
 from tomewise.systems.registry import assemble, describe, find_recipe
-from tomewise.systems.spec import list_ablations, parse_variant
+from tomewise.systems.variants import list_ablations, parse_variant
+from tomewise.testing.scripted import ScriptedModel
 
 
 @pytest.fixture

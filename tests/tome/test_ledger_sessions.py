@@ -10,7 +10,7 @@ import pytest
 
 from tomewise import Document, Tome
 from tomewise.errors import ModelUnavailable
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Question
 
 DOCUMENTS = (

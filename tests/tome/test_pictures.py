@@ -9,10 +9,10 @@ from tests.recall.relation_tomes import list_relations
 
 from tomewise.errors import UsageError
 from tomewise.events import Recalled
-from tomewise.language.scripted import ScriptedModel
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.pictures import Group, Picture, PictureNode
-from tomewise.tome.pictures import draw_trace, fill_texts
+from tomewise.testing.scripted import ScriptedModel
+from tomewise.tome.drawings import draw_trace, fill_texts
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Document, Event, Question
 
@@ -80,8 +80,8 @@ def test_the_texts_of_a_picture_are_bounded(tome, monkeypatch):
     whole = fill_texts(picture, tome.store)
     assert len(whole.passages) == len(passages) > 2
     assert whole.missing == ()
-    monkeypatch.setattr("tomewise.tome.pictures._TEXT", 100)
-    monkeypatch.setattr("tomewise.tome.pictures._TEXTS", 250)
+    monkeypatch.setattr("tomewise.tome.drawings._TEXT", 100)
+    monkeypatch.setattr("tomewise.tome.drawings._TEXTS", 250)
     cut = fill_texts(picture, tome.store)
     assert [len(passage.text) for passage in cut.passages] == [100, 100]
     assert cut.missing == (f"The texts of {len(passages) - 2:,} of {len(passages):,} pieces of evidence are not here.",)

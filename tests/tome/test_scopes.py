@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from tomewise import Condition, Document, Question, Scope, Tome
 from tomewise.errors import UnknownName, UsageError
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.scopes import describe_scope, parse_condition, scope_json
 
 DOCUMENTS = (

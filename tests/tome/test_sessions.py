@@ -15,8 +15,8 @@ from tests.recall.relation_tomes import list_relations
 
 from tomewise import Document, Tome
 from tomewise.errors import BadReply, Locked, ModelError, ModelUnavailable, StoreError, UnknownName, UsageError
-from tomewise.language.scripted import ScriptedModel
 from tomewise.systems.kit import answer_once
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer
 
 DOCUMENTS = (

@@ -17,11 +17,11 @@ from tests.test_ablations import EMBEDDER, QUESTION, TEXTS, make_model
 from tomewise.calls import NO_CALLS, NOT_STATED, CallCount, read_calls, sum_calls
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import ABLATIONS, RECIPES
-from tomewise.systems.spec import choose_variant, parse_variants
+from tomewise.systems.variants import choose_variant, parse_variants
 from tomewise.tome.system_summary import describe_type, summarise_system
 from tomewise.types import Question
 

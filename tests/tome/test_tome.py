@@ -30,7 +30,7 @@ from tomewise.errors import (
     UnknownName,
     UsageError,
 )
-from tomewise.language.scripted import ScriptedModel
+from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Progress, Question
 
 LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine. Nobody asked her why.")

@@ -15,8 +15,7 @@ from tomewise import Document, Tome
 from tomewise.errors import UnknownName, UsageError
 from tomewise.events import Encoded, Piece, Recalled, Stopped
 from tomewise.tome.reports import event_json
-from tomewise.tome.trace_cuts import restore_events
-from tomewise.tome.traces import LEAST_TRACE_BYTES, make_record
+from tomewise.tome.traces import LEAST_TRACE_BYTES, make_record, restore_events
 from tomewise.types import Answer, Event, Question, Spent, Usage
 
 USAGE = Usage(total=Spent(calls=1), roles={"answer": Spent(calls=1)})

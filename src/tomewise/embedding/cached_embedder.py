@@ -7,12 +7,41 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from tomewise.embedding.forwarding import ForwardingEmbedder
 from tomewise.types import Embedder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class ForwardingEmbedder:
+    """The properties of the inner embedder; a wrapper adds its own `embed`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self._embedder.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self._embedder.max_tokens
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._embedder.tokenizer
+
 
 _CACHE_SIZE = 256  # texts
 

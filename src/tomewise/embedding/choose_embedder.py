@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import find_plugin
 from tomewise.types import Embedder
 

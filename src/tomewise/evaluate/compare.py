@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import UnknownName
+from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.span_overlap import finds
 from tomewise.evaluate.results import Results
 from tomewise.evaluate.rows import Row, question_json
 from tomewise.evaluate.table import scores
 from tomewise.language.fences import letter
-from tomewise.names import suggest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.language.prompts import PACKAGED
-from tomewise.language.roles.outside import find_outside_roles
+from tomewise.language.roles import find_outside_roles
 from tomewise.memory.passages import digest_document
 from tomewise.types import Document
 
 PACKAGE = PACKAGED.parent
-_ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal", "systems/spec.py")
+_ABOVE_MEMORY = ("evaluate", "loops", "recall", "working", "terminal", "systems/variants.py")
 
 
 def documents_digest(documents: Sequence[Document]) -> str:

@@ -18,14 +18,14 @@ from tomewise.evaluate.design import Design, check, of_evidence
 from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.judges import Judge, judge_named
 from tomewise.evaluate.metrics import Metric, default_metrics, metric_named
-from tomewise.evaluate.records import list_records
+from tomewise.evaluate.parquet import list_records
 from tomewise.evaluate.results import Results
 from tomewise.evaluate.table import Table, tabulate
 from tomewise.language.choose_model import check_settings, choose_model
 from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts
-from tomewise.notebook import show_bars
-from tomewise.systems.spec import Choice, choose_variant, choose_variants
+from tomewise.notebook_display import show_bars
+from tomewise.systems.variants import Choice, choose_variant, choose_variants
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
 

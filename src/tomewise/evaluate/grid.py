@@ -10,7 +10,7 @@ from tomewise.evaluate.risk import LEVELS
 from tomewise.evaluate.significance import RESAMPLES
 from tomewise.evaluate.table import Cell, Line, Table
 from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.memory.schemata.describe_network import describe_network
+from tomewise.memory.schemata.network import describe_network
 
 NOTHING = "–"
 _COSTS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError
+from tomewise.errors import ModelError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Item
 from tomewise.language.roles import (
     JUDGE_CORRECT,
@@ -20,7 +20,6 @@ from tomewise.language.roles import (
     StatementsOut,
     VerdictOut,
 )
-from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 from tomewise.types import Embedder, LanguageModel, Role
 

@@ -2,11 +2,59 @@
 
 from __future__ import annotations
 
+import json
+from math import isnan
 from pathlib import Path
+from typing import Any
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.records import list_records
 from tomewise.evaluate.results import Results
+from tomewise.evaluate.rows import Row, question_json
+from tomewise.evaluate.table import scores
+
+_NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
+
+
+def list_records(results: Results) -> list[dict[str, Any]]:
+    """One record a row: the question, the answer, the scores (`score:NAME`) and the costs.
+
+    Nested values (evidence, events, usage by role) are JSON text.
+    """
+    about = results.about
+    names = (*about.metrics, *about.judges)
+    return [_flat(row, {name: scores([row], name, name in about.judges) for name in names}) for row in results.rows]
+
+
+def _flat(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
+    item, prediction, usage = row.item, row.prediction, dict(row.usage)
+    roles = usage.pop("roles", {})
+    return {
+        "key": row.key,
+        "system": row.system,
+        **question_json(item),
+        "supporting": list(item.supporting),
+        "answer": prediction.answer,
+        "choice": prediction.choice,
+        "ranked": [passage.document for passage in prediction.ranked],
+        "shown": [passage.document for passage in prediction.shown],
+        "ranked_by": row.ranked_by,
+        "resolved": row.resolved,
+        "forced": row.forced,
+        "supported": row.supported,
+        "missing": row.missing,
+        "cycles": row.cycles,
+        "error": row.error,
+        "asked": row.asked,
+        "characters": row.characters,
+        **{
+            f"score:{name}": None if column is None or isnan(column[0]) else column[0]
+            for name, column in columns.items()
+        },
+        **usage,
+        "roles": json.dumps(roles),
+        "slices": json.dumps(dict(item.slices)),
+        **{name: json.dumps(getattr(row, name)) for name in _NESTED},
+    }
 
 
 def write_parquet(results: Results, path: Path) -> None:

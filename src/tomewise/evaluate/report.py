@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.evaluate.grid import Entry, Grid, grids, notes
 from tomewise.evaluate.table import Line, Table
-from tomewise.notebook import write_table
+from tomewise.notebook_display import write_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

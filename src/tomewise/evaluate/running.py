@@ -14,15 +14,13 @@ from typing import Any
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
-from tomewise.evaluate.builds import Build
 from tomewise.evaluate.design import DEPTH, Design, check
 from tomewise.evaluate.digests import documents_digest, prompts_digest
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
-from tomewise.evaluate.memories import Memory, open_memory
-from tomewise.evaluate.paid import PaidOnce
-from tomewise.evaluate.replay import remember_question, replay
+from tomewise.evaluate.memories import Build, Memory, open_memory
+from tomewise.evaluate.replay import PaidOnce, remember_question, replay
 from tomewise.evaluate.results import Results, describe, journal_of, read_results, systems_before, write_about
 from tomewise.evaluate.rows import Row, as_record, fields_of, judgement_record, latest_rows
 from tomewise.evaluate.usages import as_usage, sum_usages
@@ -32,7 +30,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.run import meter, open_run
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
-from tomewise.systems.spec import Variant
+from tomewise.systems.variants import Variant
 from tomewise.tome.open_store import open_store
 from tomewise.types import Document, LanguageModel, Progress
 

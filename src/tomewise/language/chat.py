@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 from tomewise.credentials import know_credentials
 from tomewise.errors import BadReply
+from tomewise.language.call_slots import Places
 from tomewise.language.fences import fence
-from tomewise.language.places import Places
 from tomewise.language.prompts import Prompts
 from tomewise.language.reply import THINKING_ROOM, Reply, decode_reply, schema_text
 from tomewise.language.retry import PATIENT, Backoff

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import find_plugin, list_names
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from pydantic_ai.settings import ModelSettings
 
 from tomewise.concurrency import take_turn
 from tomewise.errors import ModelError, ModelUnavailable, Refused
-from tomewise.language.places import Places
+from tomewise.language.call_slots import Places
 from tomewise.language.providers import find_price
 from tomewise.language.reply import THINKING_ROOM, Reply, lean_schema
 from tomewise.language.retry import Backoff, Failure, PassingFailure, retry

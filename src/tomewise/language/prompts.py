@@ -11,9 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tomewise.errors import UsageError
+from tomewise.errors import UsageError, suggest
 from tomewise.language.fences import use_tags
-from tomewise.names import suggest
 
 if TYPE_CHECKING:
     from tomewise.language.templates import Template

@@ -12,10 +12,9 @@ from pydantic_ai import exceptions
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
-from tomewise.errors import MissingDependency, ModelUnavailable, UsageError
+from tomewise.errors import MissingDependency, ModelUnavailable, UsageError, suggest
 from tomewise.language.spec import EXAMPLES, PROVIDERS, ModelSpec
 from tomewise.language.wire import BoundedClient
-from tomewise.names import suggest
 
 _EXTRAS = frozenset({"anthropic", "google"})  # ours; Pydantic AI has one for every other provider
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tomewise.errors import UnknownName
+from tomewise.errors import UnknownName, suggest
 from tomewise.language.spec import PROVIDERS, ModelSpec
-from tomewise.names import suggest
 
 
 @dataclass(frozen=True, slots=True)

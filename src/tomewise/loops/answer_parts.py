@@ -11,14 +11,16 @@ parts together are the text of the answer, or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
+from pydantic_core import from_json
+
 from tomewise.events import AnswerPart
-from tomewise.language.partial import PartialReply
+from tomewise.language.reply import find_opening
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut
-from tomewise.language.roles.answering import may_become_failure
+from tomewise.language.roles.answer_roles import may_become_failure
 from tomewise.run import change_run, current_run
 from tomewise.types import Event, LanguageModel
 
@@ -97,3 +99,48 @@ class _AnswerParts:
         new = answer if replace else answer[len(self._shown) :]
         self._shown = answer
         self._emit(AnswerPart(text=new, replace=replace))
+
+
+_LONGEST = 100_000  # characters of a reply that are read while it is written; no answer is so long
+_GROWTH = 64  # the text is read again after it has grown by this fraction, so that all readings together stay linear
+_CONTROLS = dict.fromkeys(range(32), " ")  # models leave line breaks inside of strings, which JSON forbids
+
+
+class PartialReply:
+    """Collects the pieces of a reply. `read` gives the fields of its JSON object, the last of which may be cut."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = frozenset(names)
+        self._pieces: list[str] = []
+        self._length = 0
+        self._read_length = 0
+
+    def add(self, piece: str) -> None:
+        """The next piece of the text."""
+        if self._length <= _LONGEST:
+            self._pieces.append(piece)
+            self._length += len(piece)
+
+    def read(self) -> dict[str, Any]:
+        """The fields so far. Empty before JSON begins, if the text is not JSON, and if too little is new."""
+        if self._length > _LONGEST or self._length - self._read_length <= self._read_length // _GROWTH:
+            return {}
+        self._read_length = self._length
+        text = "".join(self._pieces)
+        self._pieces = [text]
+        opening = find_opening(text)
+        return {} if opening is None else self._find_fields(_parse(text[opening:]))
+
+    def _find_fields(self, value: Any) -> dict[str, Any]:
+        """The fields, also one level down, as in a reply that is whole."""
+        values = [value, *value.values()] if isinstance(value, dict) else []
+        return next((each for each in values if isinstance(each, dict) and self._names & each.keys()), {})
+
+
+def _parse(text: str) -> Any:
+    for wording in (text, text.translate(_CONTROLS)):
+        try:
+            return from_json(wording, allow_partial="trailing-strings")
+        except ValueError:
+            continue
+    return None

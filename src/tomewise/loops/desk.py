@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic
 from tomewise.language.per_role import find_window
 from tomewise.language.roles import ANSWER, AnswerIn, AnswerOut, Shown
 from tomewise.loops.answer_parts import ask_answer
-from tomewise.loops.answering import make_answer_input, read_answer
 from tomewise.loops.citing import Citer
 from tomewise.loops.evidence import Count, fit_to_budget, fit_to_window
 from tomewise.loops.origins import describe_origin, name_kind
@@ -21,6 +20,11 @@ from tomewise.types import Answer, Evidence, In, LanguageModel, NodeId, Out, Que
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
+
+
+import re
+
+from tomewise.language.fences import letter
 
 Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
 
@@ -186,3 +190,66 @@ class Desk:
     async def answer(self, question: Question, prepared: Prepared[AnswerIn], *, final: bool = True) -> Answer:
         """The answer of an attempt."""
         return (await self.attempt(question, prepared, final=final)).answer
+
+
+_LED = re.compile(r"\s*(?:[Oo]ption\s+)?[(\[]?([A-Za-z])(?:[)\].:]|$)")  # "B) the clerk", "option B"
+
+
+def make_answer_input(
+    question: Question, shown: Sequence[Shown], *, notes: Sequence[str] = (), may_decline: bool = False
+) -> AnswerIn:
+    """What the answering role is given."""
+    return AnswerIn(
+        question=question.text,
+        options=list(question.options),
+        instructions=question.instructions,
+        evidence=list(shown),
+        notes=list(notes),
+        may_decline=may_decline,
+    )
+
+
+def read_answer(
+    reply: AnswerOut, question: Question, evidence: Sequence[Evidence], citer: Citer, *, may_decline: bool
+) -> Answer:
+    """Make an answer from a reply of the answering role, and verify its quotations.
+
+    While declining is allowed, a reply counts as declined if it declines beside a letter, or if no evidence supports
+    it: then it is a guess that nobody asked for.
+    """
+    refused = may_decline and (reply.refused or reply.supported == "none")
+    choice = None if refused else find_choice(reply, question)
+    resolved = choice is not None or not (question.options or reply.is_declined(may_decline))
+    if not resolved:
+        return Answer(text="", evidence=tuple(evidence), resolved=False, supported="none", missing=reply.missing)
+    cited = citer.cite(reply.quotes, evidence)
+    return Answer(
+        text=question.options[ord(choice) - ord("A")] if choice else reply.answer,
+        choice=choice,
+        citations=cited.citations,
+        evidence=tuple(evidence),
+        supported=reply.supported,
+        missing=reply.missing if reply.supported == "partly" else "",
+        dropped_quotes=cited.dropped,
+        derived_quotes=cited.derived,
+    )
+
+
+def find_choice(reply: AnswerOut, question: Question) -> str | None:
+    """The letter of the chosen option: as stated, else the option that the answer spells out."""
+    letters = [letter(index) for index in range(len(question.options))]
+    folded = [_bare(option) for option in question.options]
+    for wording in (reply.choice or "", reply.answer):
+        bare = _bare(wording)
+        if bare.upper() in letters:
+            return bare.upper()
+        if bare in folded:
+            return letters[folded.index(bare)]
+        led = _LED.match(wording)
+        if led and led[1].upper() in letters:
+            return led[1].upper()
+    return None
+
+
+def _bare(wording: str) -> str:
+    return wording.strip(" .():[]\"'\n").casefold()

@@ -21,7 +21,7 @@ from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import find_labelled
 from tomewise.loops.points import as_prompt_points
 from tomewise.loops.steps import Skipped
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.investigation import Investigation
 from tomewise.types import Evidence, NodeId, content_id

@@ -29,11 +29,11 @@ from tomewise.loops.desk import Desk
 from tomewise.loops.evidence import fit_to_budget
 from tomewise.loops.evolution import Changes, Evolution, Material
 from tomewise.loops.exploring import Exploring, Search, find_in_graph, narrow
-from tomewise.loops.pictures import draw_hypergraph
 from tomewise.loops.planning import Concern, Plan, Planning
 from tomewise.loops.points import fit_points, list_rows, measure_points
 from tomewise.loops.selection import drop_repeats
 from tomewise.loops.steps import Course
+from tomewise.loops.working_pictures import draw_hypergraph
 from tomewise.pictures import Picture
 from tomewise.recall.entity_graph import FoundEntity
 from tomewise.recall.ranking import take_turns

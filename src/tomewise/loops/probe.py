@@ -33,10 +33,10 @@ from tomewise.loops.answer_parts import show_only_full
 from tomewise.loops.consolidation import Consolidating, Cue
 from tomewise.loops.context import HISTORY, Context, Contexts, make_attempt_event
 from tomewise.loops.desk import Attempt, Desk
-from tomewise.loops.pictures import draw_pool
 from tomewise.loops.probing import Probing
 from tomewise.loops.selection import Selection
 from tomewise.loops.steps import Course, Skipped
+from tomewise.loops.working_pictures import draw_pool
 from tomewise.pictures import Picture
 from tomewise.recall.layered import LayeredRecall
 from tomewise.types import Answer, Embedder, Event, Evidence, NodeId, Question, Scope

@@ -17,11 +17,10 @@ from tomewise.concurrency import gather_calls
 from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Divided, as_pieces
 from tomewise.language.roles import ANSWER, AnswerIn
-from tomewise.loops.answering import make_answer_input
 from tomewise.loops.chunking import Chunking
-from tomewise.loops.desk import Desk, Prepared
+from tomewise.loops.desk import Desk, Prepared, make_answer_input
 from tomewise.loops.evidence import fit_to_window
-from tomewise.loops.notebooks import Findings, Notebook, Reading, describe_chunk
+from tomewise.loops.notes import Findings, Notebook, Reading, describe_chunk
 from tomewise.loops.repeats import fold
 from tomewise.loops.steps import Skipped
 from tomewise.reading.chunks import Chunk

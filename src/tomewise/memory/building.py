@@ -12,7 +12,7 @@ from tomewise.concurrency import run_in_thread, side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
-from tomewise.memory.steps import watch_steps
+from tomewise.memory.step_reports import watch_steps
 from tomewise.run import change_run, continue_run, meter
 from tomewise.store.records import PASSAGES
 from tomewise.types import Change, Estimate, Layer, LayerReport, Progress, Report

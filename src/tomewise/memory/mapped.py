@@ -22,7 +22,7 @@ from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
 from tomewise.memory.reply_lengths import Typical, estimate_reply_tokens
-from tomewise.memory.steps import sum_tokens
+from tomewise.memory.step_reports import sum_tokens
 from tomewise.store.records import PASSAGES
 from tomewise.types import (
     Change,

@@ -14,7 +14,7 @@ from tomewise.calls import CallCount
 from tomewise.errors import UsageError
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
-from tomewise.language.roles.reading import estimate_words
+from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads
 from tomewise.memory.mapped import DocumentLayer, Taken, Window
 from tomewise.memory.reply_lengths import Typical

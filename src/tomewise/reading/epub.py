@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 from tomewise.errors import ReadingError
 from tomewise.reading.places import mark_headings
-from tomewise.reading.web import read_page
+from tomewise.reading.web_pages import read_page
 from tomewise.types import Document
 
 _CONTAINER = "META-INF/container.xml"

@@ -45,7 +45,7 @@ FORMATS: tuple[Format, ...] = (
     Format("pptx", (".pptx",), f"{_READING}.office:read_pptx", "slide", "documents"),
     Format("xlsx", (".xlsx", ".xlsm"), f"{_READING}.workbooks:read_xlsx", "sheet, row", "documents"),
     Format("epub", (".epub",), f"{_READING}.epub:read_epub", "chapter"),
-    Format("html", (".html", ".htm", ".xhtml"), f"{_READING}.web:read_html", "chapter"),
+    Format("html", (".html", ".htm", ".xhtml"), f"{_READING}.web_pages:read_html", "chapter"),
     Format(MARKDOWN, (".md", ".markdown"), "", "chapter"),
     Format("captions", (".srt", ".vtt"), f"{_READING}.captions:read_captions", "time, speaker"),
     Format("table", (".csv", ".tsv"), f"{_READING}.tables:read_table", "row"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tomewise.errors import ReadingError
 from tomewise.reading.decode import decode_text, unify_newlines
-from tomewise.reading.web import convert_html, find_charset
+from tomewise.reading.web_pages import convert_html, find_charset
 from tomewise.types import Document, Place
 
 _FIELDS = ("From", "To", "Cc", "Date", "Subject")  # of a message, shown above its text

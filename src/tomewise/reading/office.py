@@ -12,7 +12,7 @@ import pptx
 
 from tomewise.reading.office_package import read_core_title, report_damage
 from tomewise.reading.places import mark_headings
-from tomewise.reading.web import convert_html
+from tomewise.reading.web_pages import convert_html
 from tomewise.types import Document, Place
 
 _STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => p:fresh"

@@ -13,7 +13,7 @@ import numpy as np
 from tomewise.calls import CallCount, read_calls
 from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT
 from tomewise.recall.linking import Hits, Linking
 from tomewise.types import Embedder, Evidence, Retriever, Scope

@@ -15,7 +15,6 @@ from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.errors import BadReply, Refused
 from tomewise.fallbacks import NO_WALK, NOT_DECOMPOSED, record_fallback
 from tomewise.language.roles import DECOMPOSE, DecomposeIn
-from tomewise.recall.clauses import has_one_clause
 from tomewise.recall.cognirank import cognirank, merge
 from tomewise.recall.csr import CsrGraph
 from tomewise.recall.graph_index import GraphIndex, GraphIndexes
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.contract import Readable
+
+
+import re
 
 # From an index, the seeds and their weights to the mass at those passages for which the last array has a flag.
 Spreading = Callable[["GraphIndex", "NDArray[np.int64]", "NDArray[np.float64]", "NDArray[np.bool_]"], VisitedNodes]
@@ -253,3 +255,23 @@ def complete_evidence(
     best = find_top(other_scores, limit - len(found))
     found += rank_passages(store, other_keys[best].tolist(), other_scores[best].tolist(), limit - len(found))
     return sorted(found, key=lambda piece: (-piece.score, piece.node))
+
+
+_ASKING = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how|did|does)\b", re.IGNORECASE)
+# Words that join two things or compare them. Without any, a question has one part, however long.
+_JOINING = re.compile(
+    r"\b(?:and|or|nor|both|either|neither|versus|vs|than|between|same|different|differ\w*|compar\w*|besides|also|plus"
+    r"|respectively|in common|as well as|other)\b|[&/;:]|\?.*\w",
+    re.IGNORECASE | re.DOTALL,
+)
+_MOST_COMMAS = 1  # a list has more
+
+
+def has_one_clause(question: str) -> bool:
+    """Whether nothing in a question in English joins or compares two things, so that there is nothing to split.
+
+    It looks at words and marks alone, so it errs towards False: that costs a call. It is False for a question that has
+    none of the English question words, since the joining words of other languages are not known here. Relative clauses
+    count as part of their clause: a question that leads from one thing to the next is not split either.
+    """
+    return bool(_ASKING.search(question)) and question.count(",") <= _MOST_COMMAS and not _JOINING.search(question)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import FACT, GraphNames
 from tomewise.store.key_places import find_places_of_known
 from tomewise.store.nearest import find_top

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 
 if TYPE_CHECKING:

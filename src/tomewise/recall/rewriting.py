@@ -17,7 +17,7 @@ import numpy as np
 
 from tomewise.language.extractive.words import stem
 from tomewise.language.stop_words import STOP
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.store.nearest import DECIMALS
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, PassageId, Rewrite

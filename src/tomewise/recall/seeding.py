@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.cognirank import cogito_seeds, hippo_seeds
 from tomewise.recall.graph_index import GraphIndex

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import LONGEST
 from tomewise.store.key_places import find_places_of_known

@@ -18,17 +18,34 @@ from starlette.routing import Route
 
 from tomewise import __version__
 from tomewise.errors import TomewiseError
-from tomewise.server import asking, evaluations, job_endpoints, openai_api, page, pictures, removing, tomes, traces
-from tomewise.server.errors import explain_error, make_body_at
+from tomewise.server import (
+    ask_endpoints,
+    evaluation_endpoints,
+    job_endpoints,
+    openai_api,
+    page_endpoints,
+    tome_endpoints,
+    trace_endpoints,
+)
+from tomewise.server.error_replies import explain_error, make_body_at
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import JSON_BYTES, BodyLimits
 from tomewise.server.mcp_mount import McpMount
-from tomewise.server.options import ServerOptions
 from tomewise.server.security import Security
+from tomewise.server.serve_options import ServerOptions
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import ClientLeft, run_while_connected
 
+_ENDPOINTS = (
+    page_endpoints,
+    tome_endpoints,
+    ask_endpoints,
+    job_endpoints,
+    trace_endpoints,
+    evaluation_endpoints,
+    openai_api,
+)
 _LEFT = 499  # nobody reads the reply
 
 
@@ -43,7 +60,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
-    for module in (page, tomes, removing, asking, job_endpoints, traces, pictures, evaluations, openai_api):
+    for module in _ENDPOINTS:
         app.include_router(module.router)
     app.add_api_route("/api/health", _check_health, methods=["GET", "HEAD"], tags=["server"])
     app.add_api_route("/api/info", _show_info, tags=["server"])
@@ -101,7 +118,7 @@ async def _show_info(request: Request, service: Wanted, systems: bool = True) ->
 @cache
 def _summarise_systems() -> list[dict[str, Any]]:
     from tomewise.systems.registry import list_systems
-    from tomewise.systems.spec import parse_variant
+    from tomewise.systems.variants import parse_variant
     from tomewise.tome.system_summary import summarise_system
 
     summaries = []

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from tomewise.beside import FolderBeside
 from tomewise.errors import UsageError
 from tomewise.server.bodies import Accepted, Build, NewDocument
-from tomewise.server.errors import HttpError, explain_field, make_body
+from tomewise.server.error_replies import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
 from tomewise.server.ownership import delete_job, find_uploads
 from tomewise.server.paging import PAGE, Limit, Start

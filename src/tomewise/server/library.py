@@ -13,14 +13,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError
+from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
 from tomewise.language.forwarding import Lent
-from tomewise.names import suggest
+from tomewise.memory.building import find_lag
 from tomewise.run import change_run
-from tomewise.server.options import Bounds
-from tomewise.server.readiness import Readiness
+from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
+from tomewise.systems.registry import list_systems
+from tomewise.systems.variants import parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome
@@ -273,3 +274,33 @@ def _identify(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (stat.st_dev, stat.st_ino)
+
+
+class Readiness:
+    """Finds what each system still needs, and keeps it until the memory changes. May be used from several threads."""
+
+    def __init__(self, tome: Tome) -> None:
+        self._tome = tome
+        self._lock = Lock()
+        self._state: object = None
+        self._lag: Mapping[str, Mapping[str, int]] = {}
+
+    def find_lag(self) -> Mapping[str, Mapping[str, int]]:
+        """By system, with its default settings: the layers to build, with how many nodes each has yet to take in."""
+        store = self._tome.store
+        with self._lock:
+            state = (store.versions(["vectors/passages"]), store.builds())
+            if state != self._state:
+                self._lag = {name: lag for name in list_systems() if (lag := self._find(name)) is not None}
+                self._state = state
+            return self._lag
+
+    def list_ready(self) -> list[str]:
+        """The systems that can answer now."""
+        return [name for name, lag in self.find_lag().items() if not lag]
+
+    def _find(self, name: str) -> Mapping[str, int] | None:
+        try:
+            return find_lag(parse_variant(name).wire(self._tome.kit).layers, self._tome.store)
+        except TomewiseError:  # a plugin that is broken, or a system without its library
+            return None

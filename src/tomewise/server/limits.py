@@ -9,7 +9,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tomewise.server.errors import HttpError, send_error
+from tomewise.server.error_replies import HttpError, send_error
 from tomewise.server.mcp_sizes import MCP_BYTES
 
 JSON_BYTES = 4_000_000  # of a body that is not an upload

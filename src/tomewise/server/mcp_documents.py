@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
-from tomewise.names import suggest
 from tomewise.types import Scope
 
 if TYPE_CHECKING:

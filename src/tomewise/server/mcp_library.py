@@ -7,8 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tomewise.server.errors import HttpError, send_error
+from tomewise.server.error_replies import HttpError, send_error
 from tomewise.server.library import Library
 from tomewise.server.mcp_library import Admit
 

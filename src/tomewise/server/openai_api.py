@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from tomewise.errors import UnknownName
+from tomewise.errors import TomewiseError, UnknownName
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.server.bodies import Ask
-from tomewise.server.chat_turns import answer_task, read_chat
-from tomewise.server.errors import OPENAI, explain_error, make_openai_body
-from tomewise.server.openai_bodies import Chat
+from tomewise.server.chat_turns import Chat, answer_task, read_chat
+from tomewise.server.error_replies import OPENAI, explain_error, make_openai_body
+from tomewise.server.library import Library
 from tomewise.server.openai_replies import Completion, Written, write_answer, write_data
-from tomewise.server.ready_models import list_models
 from tomewise.server.service import Service, Wanted
 from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected
 from tomewise.tome.session_record import Turn
@@ -105,3 +105,16 @@ def _read_request(body: Chat) -> tuple[str, Ask, tuple[Turn, ...]]:
 
 def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "tomewise"}
+
+
+async def list_models(library: Library) -> list[str]:
+    """`TOME/SYSTEM`, sorted by tome, the systems in their own order. Tomes that cannot be opened are left out."""
+    models = []
+    for name in await asyncio.to_thread(library.names):
+        try:
+            known = await library.find(name)
+            ready = await asyncio.to_thread(known.readiness.list_ready)
+        except TomewiseError:
+            continue
+        models += [f"{name}/{system}" for system in ready]
+    return models

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tomewise.server.errors import HttpError, send_error
-from tomewise.server.options import ServerOptions
+from tomewise.server.error_replies import HttpError, send_error
+from tomewise.server.serve_options import ServerOptions
 
 _OPEN = frozenset({"/api/health"})
 _PAGE_FILES = "/assets/"  # the same for everybody

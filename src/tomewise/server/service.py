@@ -13,12 +13,12 @@ from fastapi import Depends, Request
 from tomewise.errors import TomewiseError
 from tomewise.server.bodies import Ask
 from tomewise.server.choosing import choose_bounded
-from tomewise.server.errors import HttpError
+from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
-from tomewise.server.options import ServerOptions
-from tomewise.systems.spec import Variant
+from tomewise.server.serve_options import ServerOptions
+from tomewise.systems.variants import Variant
 from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
 from tomewise.tome.scopes import scope_json
 from tomewise.tome.session_record import Turn

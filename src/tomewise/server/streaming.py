@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tomewise.server.errors import HttpError
+from tomewise.server.error_replies import HttpError
 
 T = TypeVar("T")
 Emit: TypeAlias = Callable[[bytes], None]

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from tomewise.reading.formats import list_suffixes
 from tomewise.server.bodies import MOST_ID
-from tomewise.server.errors import HttpError
+from tomewise.server.error_replies import HttpError
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tomewise.store.close_rows import Pairs
     from tomewise.store.nearest import Nearest
     from tomewise.store.records import DocumentRecord, Intake
-    from tomewise.store.write import Write
+    from tomewise.store.write_contract import Write
 
 Keys: TypeAlias = "NDArray[np.int64]"
 Vectors: TypeAlias = "NDArray[np.float32]"

@@ -11,7 +11,7 @@ from tomewise.fallbacks import count_fallbacks
 from tomewise.run import change_run, continue_run
 from tomewise.systems.kit import System
 from tomewise.types import Answer, Event, Loop, Question
-from tomewise.working.memory import MemoryLoop, WorkingMemory
+from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
 
 OnEvent = Callable[[Event], None]
 

@@ -12,7 +12,7 @@ from tomewise.memory.building import find_lag
 from tomewise.systems.kit import Count, Kit, Recipe, System
 
 if TYPE_CHECKING:
-    from tomewise.systems.spec import Variant
+    from tomewise.systems.variants import Variant
     from tomewise.types import Layer
 
 _LADDER = "comorag, hipporag2+probe, raptor+probe, hybrid+probe"
@@ -57,7 +57,7 @@ def _list_lag(kit: Kit, layers: Sequence[Layer]) -> list[str]:
 
 
 def _choose(name: str) -> Variant:
-    from tomewise.systems.spec import parse_variant  # knows all systems, so also this one
+    from tomewise.systems.variants import parse_variant  # knows all systems, so also this one
 
     variant = parse_variant(name)
     if variant.system.partition("+")[0] == "auto":

@@ -19,7 +19,7 @@ from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.derived import DenseDerived
 from tomewise.recall.layered import LayeredRecall
-from tomewise.systems.graph import associative, hippo_recall
+from tomewise.systems.graph_walk import associative, hippo_recall
 from tomewise.systems.kit import CONTEXT, Count, Kit, Recall, Recipe, System, Together, Weight, find_recall
 from tomewise.types import Layer, Retriever
 

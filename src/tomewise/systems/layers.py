@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.memory import episodes, gists, pages, summaries
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SCHEMATA
 from tomewise.memory.tree import tree_layer
-from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names, refuse_hidden
 from tomewise.systems.kit import Kit
 from tomewise.types import Layer

@@ -11,8 +11,7 @@ from typing import Any, NotRequired, Required, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.systems.kit import Recipe
 
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False, extra="forbid")

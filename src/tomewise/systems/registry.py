@@ -7,24 +7,23 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import find_plugin, list_names, refuse_hidden
-from tomewise.systems import auto, cam, comorag, flat, graph, hgmem, readers, relay, tree
+from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
 from tomewise.systems.recipe_settings import name_recipe, validate_settings
 
 _DEVIATIONS = "Deviations:"  # first word of the paragraph of a recipe's docstring that `tome systems` shows
 _OWN: Mapping[str, Recipe] = {
-    **flat.RECIPES,
-    **graph.RECIPES,
-    **tree.RECIPES,
+    **from_passages.RECIPES,
+    **graph_walk.RECIPES,
+    **raptor.RECIPES,
     **cam.RECIPES,
     **comorag.RECIPES,
     **hgmem.RECIPES,
     **readers.RECIPES,
-    **relay.RECIPES,
+    **cosmir.RECIPES,
     **auto.RECIPES,
 }
 # Each goes around the recall of any system.
@@ -33,7 +32,7 @@ LOOPS: Mapping[str, Loop] = {
     "rewrite": rewrite,
     "probe": comorag.probe,
     "evolve": hgmem.evolve,
-    "relay": relay.relay,
+    "relay": cosmir.relay,
     "interleave": readers.interleave,
     "stepwise": readers.stepwise,
 }
@@ -43,14 +42,14 @@ _NAMED = (
     *("associative+rewrite", "raptor+interleave", "hipporag2+interleave", "hybrid+interleave", "hybrid+stepwise"),
 )
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    **flat.ABLATIONS,
-    **graph.ABLATIONS,
-    **tree.ABLATIONS,
+    **from_passages.ABLATIONS,
+    **graph_walk.ABLATIONS,
+    **raptor.ABLATIONS,
     **cam.ABLATIONS,
     **comorag.ABLATIONS,
     **hgmem.ABLATIONS,
     **readers.ABLATIONS,
-    **relay.ABLATIONS,
+    **cosmir.ABLATIONS,
 }
 DEFAULT = "hybrid"
 

@@ -29,7 +29,6 @@ from tomewise.terminal.options import (
     Where,
 )
 from tomewise.terminal.screen import console, print_json
-from tomewise.terminal.standard_input import read_question
 from tomewise.terminal.state import INTERRUPTED_MESSAGE, State, promise_to_resume
 from tomewise.terminal.work import Work, show_work
 
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
     from tomewise.types import Answer, Event, Passage, Scope
 
+
+import sys
 
 app = typer.Typer(
     name="tome",
@@ -99,7 +100,7 @@ def build(
     system = system or find_system()
     promise_to_resume()
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
-        from tomewise.systems.spec import parse_variant
+        from tomewise.systems.variants import parse_variant
         from tomewise.terminal import render
         from tomewise.terminal.estimates import estimate_costs
         from tomewise.tome import reports
@@ -153,7 +154,7 @@ def ask(
     text = read_question(question)
     with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
         from tomewise.loops.answer_parts import answer_whole
-        from tomewise.systems.spec import parse_variant
+        from tomewise.systems.variants import parse_variant
         from tomewise.terminal import render
         from tomewise.tome import reports, scopes
 
@@ -283,7 +284,7 @@ def open_tome(
 
 def show_entity(name: str, tome: str | None, as_json: bool) -> None:
     """What `tome show --entity NAME` prints."""
-    from tomewise.terminal.entity import print_entity
+    from tomewise.terminal.render import print_entity
     from tomewise.tome.entities import entity_json
 
     with open_tome(tome, create=False) as book:
@@ -335,3 +336,18 @@ def escape_text(text: str) -> str:
     from tomewise.terminal.plain import escape
 
     return escape(text)
+
+
+_LONGEST = 1_000_000  # bytes
+
+
+def read_question(question: str) -> str:
+    """The question; for `-`, the text of standard input. Raises UsageError for a text that no question can be."""
+    if question != "-":
+        return question
+    if sys.stdin is None:
+        raise UsageError("standard input is closed: pipe the question into the command, or write it as an argument")
+    raw = sys.stdin.buffer.read(_LONGEST + 1)
+    if len(raw) > _LONGEST:
+        raise UsageError(f"standard input has more than {_LONGEST:,} bytes: a question is shorter")
+    return raw.decode("utf-8", errors="surrogateescape").strip()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from tomewise.tome.reports import AddReport
 
+
+from tomewise.reading.formats import Format, list_formats
+
 _NAMES = 3  # documents to name of a folder
 
 
@@ -59,8 +62,6 @@ def add(
 ) -> None:
     """Read documents and remember them. An unchanged document costs nothing, a changed one is replaced."""
     if formats:
-        from tomewise.terminal.formats import print_formats
-
         print_formats(as_json)
         return
     if not paths:
@@ -127,3 +128,27 @@ def _print_failures(report: AddReport, sources: int) -> None:
         err.print(f"tome: all {sources} sources failed; nothing was added")
     else:
         err.print(f"tome: {len(report.failed)} of {sources} sources failed; the others are added")
+
+
+def print_formats(as_json: bool) -> None:
+    """Print each format with its suffixes, the places that citations name, and what it needs."""
+    formats = list_formats()
+    if as_json:
+        print_json([_describe(format) for format in formats])
+        return
+    from rich.table import Table
+
+    table = Table("format", "files", "citations name", "needs", box=None, pad_edge=False)
+    for format in formats:
+        needs = f"tomewise[{format.extra}]" if format.reader else format.extra
+        suffixes = " ".join(format.suffixes)
+        table.add_row(
+            escape(format.name), escape(suffixes), escape(format.places), escape(needs if format.extra else "")
+        )
+    console().print(table)
+
+
+def _describe(format: Format) -> dict[str, object]:
+    fields = asdict(format)
+    del fields["reader"]
+    return fields

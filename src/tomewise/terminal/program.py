@@ -20,15 +20,12 @@ from tomewise.terminal import (  # noqa: F401 - they add their commands to the a
     config,
     demo,
     documents,
-    keeping,
-    mcp,
+    list_systems,
     models,
     remove,
     search,
     serve,
     sessions,
-    systems,
-    weights,
 )
 from tomewise.terminal.cleaning import clean_streams
 from tomewise.terminal.commands import app

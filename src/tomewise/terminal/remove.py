@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.foresight import Foresight
 
+
 _LISTED = 50  # documents that a question names
 
 
@@ -86,3 +87,14 @@ def _describe(records: Sequence[DocumentRecord], foresight: Foresight) -> str:
 
 def _count_derived(number: int) -> str:
     return count_noun(number, "derived memory", "derived memories")
+
+
+@app.command()
+def clean(tome: TomeFile = None, as_json: Json = False) -> None:
+    """Delete the cached arrays beside a tome. The next question makes those that it needs again; nothing is lost."""
+    with open_tome(tome, create=False) as book:
+        size = book.clean()
+    if as_json:
+        print_json({"freed": size})
+    else:
+        console().print(f"[bold]freed[/bold] {size / 1e6:.1f} MB of cached arrays")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from tomewise.events import Chosen, read_common
-from tomewise.memory.schemata.describe_network import describe_network
+from tomewise.memory.schemata.network import describe_network
 from tomewise.place import describe_place, read_plain_data
 from tomewise.terminal.plain import escape, name_document
 from tomewise.tome.scopes import describe_scope
@@ -20,18 +20,28 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tomewise.systems.spec import Variant
+    from tomewise.systems.variants import Variant
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace
     from tomewise.types import Answer, Citation, Event, FromSession, Passage, Scope, Usage
+
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tomewise.tome.entities import FoundEntity
+
 
 EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which only quotes. "
     "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
 _SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
-_BEGINNING = 200  # characters to show of a passage
+_BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
 _LINE = 1200  # characters of the summary of an event
@@ -337,3 +347,31 @@ def print_trace(trace: Trace, out: Console) -> None:
 
 def _show_time(trace: Trace) -> str:
     return trace.asked[:19].replace("T", " ")
+
+
+_PASSAGES = 10  # how many to show
+
+
+def print_entity(found: FoundEntity, out: Console) -> None:
+    """What `tome show --entity NAME` prints: the facts by graph, then passages with their gists."""
+    out.print(f"[bold]{escape(found.name)}[/bold]")
+    by_graph: dict[str, list[str]] = defaultdict(list)
+    for text, graph in found.facts:
+        by_graph[graph].append(text)
+    for graph, facts in by_graph.items():
+        out.print(f"[dim]{len(facts):,} {'fact' if len(facts) == 1 else 'facts'} of graph:{escape(graph)}[/dim]")
+        for text in facts:
+            out.print(f"  {escape(_shorten(text))}")
+    for passage in found.passages[:_PASSAGES]:
+        name = passage.title or name_document(passage.document)
+        where = f"{name}, {describe_place(passage.place, passage.position + 1)}"
+        out.print(f"[green]{escape(where)}[/green] {escape(_shorten(passage.text))}")
+        if gist := found.gists.get(passage.id):
+            out.print(f"  [dim]gist[/dim] {escape(_shorten(gist))}")
+    if len(found.passages) > _PASSAGES:
+        out.print(f"[dim]… and {len(found.passages) - _PASSAGES:,} more passages (--json shows them)[/dim]")
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _BEGINNING else line[: _BEGINNING - 1] + "…"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UnknownName, UsageError, suggest
 from tomewise.terminal.commands import _print_answer_json, app, choose_listener, open_tome
 from tomewise.terminal.completion import complete_sessions
 from tomewise.terminal.model_options import UNSTATED, ModelOptions, take_model_options
@@ -25,7 +24,7 @@ from tomewise.terminal.screen import console, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
-    from tomewise.systems.spec import Variant
+    from tomewise.systems.variants import Variant
     from tomewise.tome.session import Session
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
@@ -51,7 +50,7 @@ def chat(
     as_json: Json = False,
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
-    from tomewise.systems.spec import parse_variant
+    from tomewise.systems.variants import parse_variant
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None

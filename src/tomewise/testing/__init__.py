@@ -17,11 +17,11 @@ import numpy as np
 
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import ModelError, UsageError
-from tomewise.language.scripted import ScriptedModel
 from tomewise.run import meter
 from tomewise.store.contract import Store
-from tomewise.testing.layers import check_layer, check_mapped_layer, check_state_layer
-from tomewise.testing.stores import (
+from tomewise.testing.layer_checks import check_layer, check_mapped_layer, check_state_layer
+from tomewise.testing.scripted import ScriptedModel
+from tomewise.testing.store_checks import (
     check_calls,
     check_changes,
     check_records,

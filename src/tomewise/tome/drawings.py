@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from tomewise.pictures import LIMIT, Picture
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tomewise.errors import UnknownName, UsageError
+from tomewise.loops.working_pictures import Drawable
+from tomewise.memory.graph.graph_names import GraphNames
+from tomewise.memory.graph.graph_picture import draw_graph
+from tomewise.memory.schemata.schemata_names import SCHEMATA, SchemataNames
+from tomewise.memory.schemata.schemata_picture import draw_schemata
+from tomewise.memory.summary_picture import draw_line, draw_tree
+from tomewise.pictures import LIMIT, Picture, PicturePassage, Uses, list_missing, read_uses, shorten_label
+from tomewise.place import describe_place
 from tomewise.systems.kit import System
-from tomewise.systems.spec import Choice
+from tomewise.systems.variants import Choice, choose_variant
 from tomewise.tome.damaged import explain_damage
-from tomewise.tome.pictures import draw_answer, draw_layer, draw_trace, find_drawable
 from tomewise.tome.questions import Questions
+from tomewise.tome.traces import Trace
 from tomewise.types import Answer, Question
+
+if TYPE_CHECKING:
+    from tomewise.store.contract import Store
+    from tomewise.systems.kit import Kit
+    from tomewise.types import Answer, Node, NodeId, Question
 
 
 class Drawings(Questions):
@@ -45,3 +62,108 @@ class Drawings(Questions):
         used = None if trace is None else self.trace(trace)
         with explain_damage(self._store):
             return draw_layer(layer, self._store, around=around, hops=hops, limit=limit, trace=used)
+
+
+_TEXT = 4000  # characters of one text
+_TEXTS = 2_000_000  # characters of all texts in one picture
+
+
+def find_drawable(choice: Choice | System, kit: Kit) -> Drawable:
+    """The loop of a system, if its working memory can be drawn. Raises UsageError for any other, UnknownName."""
+    loop = choice.loop if isinstance(choice, System) else choose_variant(choice).wire(kit).loop
+    if isinstance(loop, Drawable):
+        return loop
+    name = type(loop).__name__ if isinstance(choice, System) else choose_variant(choice).label
+    raise UsageError(
+        f"{name} answers without a working memory, so there is nothing to draw: "
+        "use comorag, hgmem, cosmir, or another recall with +probe, +evolve or +relay, such as hybrid+probe"
+    )
+
+
+def draw_answer(question: Question, answer: Answer, choice: Choice | System, kit: Kit) -> Picture:
+    """The working memory behind an answer. Raises UsageError where it has none."""
+    return fill_texts(find_drawable(choice, kit).draw(question, answer), kit.store)
+
+
+def draw_trace(trace: Trace, kit: Kit) -> Picture:
+    """The working memory behind a stored answer; it says what the trace left out."""
+    try:
+        drawn = find_drawable(trace.answer.system, kit).draw(trace.question, trace.answer)
+    except UsageError as error:
+        if trace.cut:
+            raise UsageError(f"{error}; the trace was cut ({', '.join(trace.cut)})") from None
+        raise
+    return list_missing(fill_texts(drawn, kit.store), trace.cut)
+
+
+def draw_layer(
+    layer: str, store: Store, *, around: str = "", hops: int = 1, limit: int = LIMIT, trace: Trace | None = None
+) -> Picture:
+    """A layer, by the name that `tome show` prints; `trace` highlights what its answer used. Raises UnknownName."""
+    if limit < 1 or limit > LIMIT:
+        raise UsageError(f"{limit} nodes: a picture of a layer shows from 1 to {LIMIT}")
+    built = store.builds()
+    if layer not in built:
+        raise UnknownName(f"{layer!r} is not built: this tome has {', '.join(built) or 'no layer yet'}")
+    uses = read_uses(trace.answer) if trace else Uses()
+    kind = layer.partition(":")[0]
+    if around and kind != "graph":
+        raise UsageError(f"{layer} has no entities to look around: choose a graph")
+    if kind == "graph":
+        drawn = draw_graph(store, GraphNames.read(layer), around=around, hops=hops, limit=limit, uses=uses)
+    elif kind == SCHEMATA:
+        drawn = draw_schemata(store, SchemataNames(layer), limit=limit, uses=uses)
+    else:
+        drawn = (draw_tree if kind == "tree" else draw_line)(store, layer, limit=limit, uses=uses)
+    return fill_texts(drawn, store)
+
+
+def fill_texts(picture: Picture, store: Store) -> Picture:
+    """The picture with the texts of its passages as the tome has them, as far as they fit."""
+    wanted = picture.list_texts()
+    known = {passage.id: passage for passage in picture.passages} | dict(read_texts(wanted, store))
+    room, kept = _TEXTS, []
+    for passage in (known[node] for node in wanted if node in known):
+        text = passage.text if len(passage.text) <= _TEXT else passage.text[: _TEXT - 1] + "…"
+        room -= len(text)
+        if room < 0:
+            break
+        kept.append(replace(passage, text=text))
+    lost = len(wanted) - len(kept)
+    missing = (f"The texts of {lost:,} of {len(wanted):,} pieces of evidence are not here.",) if lost else ()
+    texts = {passage.id: passage.text for passage in kept if passage.text}
+    nodes = tuple(
+        replace(node, label=shorten_label(texts[node.id])) if node.passages == (node.id,) and node.id in texts else node
+        for node in picture.nodes
+    )
+    return replace(picture, nodes=nodes, passages=tuple(kept), missing=(*picture.missing, *missing))
+
+
+def read_texts(wanted: Iterable[NodeId], store: Store) -> Iterator[tuple[NodeId, PicturePassage]]:
+    """Those of these nodes that the tome has, with their texts; passages also with their place in a document."""
+    keys = store.keys_of(wanted)
+    passages = store.passages(keys.values())
+    for passage in passages.values():
+        place = describe_place(passage.place, passage.position + 1)
+        yield (
+            passage.id,
+            PicturePassage(
+                id=passage.id,
+                text=passage.text,
+                document=passage.document,
+                title=passage.title,
+                place=place,
+                start=passage.start,
+                end=passage.end,
+            ),
+        )
+    for node in store.nodes_at(key for key in keys.values() if key not in passages).values():
+        yield node.id, _describe_node(node)
+
+
+def _describe_node(node: Node) -> PicturePassage:
+    """What was made from passages, as a text. Of a relation this is its description, and its title names its ends."""
+    description = node.data.get("description")
+    if description and {"head", "tail"} <= node.data.keys():
+        return PicturePassage(id=node.id, text=description, title=f"{node.data['head']}, {node.data['tail']}")
+    return PicturePassage(id=node.id, text=node.text, title=node.layer)

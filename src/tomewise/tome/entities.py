@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tomewise.errors import NotBuilt, UnknownName
+from tomewise.errors import NotBuilt, UnknownName, suggest
 from tomewise.language.fences import oneline
 from tomewise.memory.gists import NAME as GISTS
-from tomewise.memory.graph.entities import normalise_name
-from tomewise.names import suggest
+from tomewise.memory.graph.entity_names import normalise_name
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store

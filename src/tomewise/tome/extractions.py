@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.memory.building import Provide
-from tomewise.memory.imports.given_triples import read_extractions
-from tomewise.memory.imports.takes_extractions import TakesExtractions
+from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tomewise.errors import MissingDependency, ReadingError, UnknownName, UsageError
+from tomewise.errors import MissingDependency, ReadingError, UnknownName, UsageError, suggest
 from tomewise.memory.passages import LostDocuments
-from tomewise.names import suggest
 from tomewise.reading.folder import Skipped
 from tomewise.reading.json_lines import add_prefix
 from tomewise.reading.lengths import ID, PATH, cut_document

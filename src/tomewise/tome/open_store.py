@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tomewise.errors import Locked, StoreError
 from tomewise.store.contract import Store
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.types import Embedder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tomewise.notebook import write_table
+from tomewise.notebook_display import write_table
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store

@@ -11,28 +11,26 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.errors import StoreError, UnknownName, UsageError, suggest
 from tomewise.language.budget import BudgetPerWork
 from tomewise.language.cached import Cached
 from tomewise.language.failures import MOST_FAILURES, StopAtFailures
 from tomewise.language.prompts import Prompts
-from tomewise.names import suggest
 from tomewise.run import open_run
 from tomewise.store.contract import Store
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import Choice, Variant
-from tomewise.tome.asking import Ask, answer_many, stream_answer
+from tomewise.systems.variants import Choice, Variant
 from tomewise.tome.damaged import names_damage, skip_damaged
 from tomewise.tome.inputs import check_question, make_question
 from tomewise.tome.ready_systems import ReadySystems, choose_system
-from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
-from tomewise.tome.session import Session, SessionTools
+from tomewise.tome.session import Session, SessionTools, rephrase
 from tomewise.tome.session_record import SessionRecord, Turn, read_session
 from tomewise.tome.sync import LoopThread
 from tomewise.tome.traces import Trace, delete_trace, find_trace, find_traces, make_record
+from tomewise.tome.waiting import Ask, answer_many, stream_answer
 from tomewise.types import Answer, Embedder, Event, Evidence, LanguageModel, Question
 
 T = TypeVar("T")

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
-from tomewise.errors import UnknownName, UsageError
-from tomewise.names import suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.tome.inputs import find_document, suggest_document
 from tomewise.types import Condition, Question, Scalar, Scope
 

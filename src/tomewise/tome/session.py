@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tomewise.errors import UsageError
 from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
-from tomewise.loops.notebooks import EXTRACTS
+from tomewise.loops.notes import EXTRACTS
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.spec import Choice, Variant, choose_variant, parse_variant
+from tomewise.systems.variants import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage
 from tomewise.tome.inputs import make_question
 from tomewise.tome.ready_systems import ReadySystems
-from tomewise.tome.rephrasing import rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
 from tomewise.tome.session_record import SessionRecord, check_name, make_turn, read_session
 from tomewise.types import Answer, FromSession, LanguageModel, NodeId, Question, Scope
-from tomewise.working.memory import WorkingMemory
+from tomewise.working.lasting_memory import WorkingMemory
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
+
+
+from tomewise.events import Rephrased, shorten
+from tomewise.language.roles import REPHRASE, RephraseIn, RephraseOut, TurnShown
+from tomewise.loops.steps import Skipped
+from tomewise.tome.session_record import Turn
+from tomewise.types import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,3 +222,28 @@ class _Known:
 def _save(record: SessionRecord, store: Store) -> None:
     with store.write() as change:
         change.put_session(record.name, record.as_row())
+
+
+_TURNS = 3  # the last ones, which the model sees
+_SHOWN = 400  # characters of a question and of an answer that it sees
+_LONGER = 1_000  # characters that a question may gain
+
+
+async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -> tuple[str, list[Event]]:
+    """The question so that it stands alone, and the events of that. The first question of a session stays as it is.
+
+    An unusable reply is skipped: then the question stays as it is. Raises what every further call would meet as well.
+    """
+    if not turns:
+        return question, []
+    shown = [
+        TurnShown(question=shorten(turn.question, _SHOWN), answer=shorten(turn.answer, _SHOWN))
+        for turn in turns[-_TURNS:]
+    ]
+    skipped = Skipped()
+    asked = model.ask(REPHRASE, RephraseIn(question=question, turns=shown))
+    text = (await skipped.usable(asked, RephraseOut())).question or question
+    if len(text) > len(question) + _LONGER:
+        skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
+        text = question
+    return text, [*skipped.events(0), Rephrased(asked=question, question=text)]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.systems.kit import Kit
-from tomewise.systems.spec import parse_variant
+from tomewise.systems.variants import parse_variant
 from tomewise.tome.session_record import SessionRecord, read_session
 from tomewise.types import Loop
-from tomewise.working.memory import MemoryLoop, WorkingMemory
+from tomewise.working.lasting_memory import MemoryLoop, WorkingMemory
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store

@@ -18,7 +18,7 @@ from tomewise.memory.building import build, estimate
 from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.passages import PassagesLayer
 from tomewise.memory.renewal import take_back
-from tomewise.notebook import show_bars
+from tomewise.notebook_display import show_bars
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
 from tomewise.reading.read import NamedFile, SourceReader
@@ -29,7 +29,7 @@ from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import DEFAULT
-from tomewise.systems.spec import Choice, choose_variant
+from tomewise.systems.variants import Choice, choose_variant
 from tomewise.tome.arguments import check_arguments
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.drawings import Drawings

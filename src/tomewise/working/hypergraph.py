@@ -11,8 +11,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from tomewise.errors import StoreError, UsageError
 from tomewise.types import NodeId
-from tomewise.working.history import drop_old_history, find_dependants, list_parts, read_number
-from tomewise.working.point import LETTER, MemoryPoint, PointId, Step, Vertex, VertexId
+from tomewise.working.point import (
+    LETTER,
+    MemoryPoint,
+    PointId,
+    Step,
+    Vertex,
+    VertexId,
+    drop_old_history,
+    find_dependants,
+    list_parts,
+    read_number,
+)
 
 
 @dataclass(frozen=True, slots=True)

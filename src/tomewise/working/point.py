@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import PlainSerializer
@@ -54,3 +55,79 @@ class MemoryPoint:
     def is_single(self) -> bool:
         """Whether it has one vertex only, so that it joins nothing."""
         return len(self.vertices) == 1
+
+
+def read_number(point: PointId) -> int:
+    """The number in the id of a point: 3 for M3."""
+    return int(point.removeprefix(LETTER))
+
+
+def list_parts(points: Iterable[MemoryPoint]) -> frozenset[PointId]:
+    """The points that were merged into these."""
+    return frozenset(part for point in points for step in point.history for part in step.earlier)
+
+
+def find_dependants(points: Iterable[MemoryPoint], nodes: frozenset[NodeId]) -> frozenset[PointId]:
+    """The points that rest on these nodes, also through points that were merged into them."""
+    found: set[PointId] = set()
+    for point in sorted(points, key=lambda point: point.order):  # a part has a lower order than its whole
+        steps = point.history
+        if any(nodes.intersection(step.evidence) or found.intersection(step.earlier) for step in steps):
+            found.add(point.id)
+    return frozenset(found)
+
+
+def drop_old_history(
+    points: Sequence[MemoryPoint], former: Sequence[MemoryPoint], known: Mapping[PointId, MemoryPoint], most: int
+) -> tuple[list[MemoryPoint], list[MemoryPoint]]:
+    """The points with at most `most` former ones and at most `most` steps each; both lists keep their order.
+
+    Former points that none of the others names leave too. `known` holds all points, also those that have left just now.
+    """
+    reachable = _find_reachable(points, known)
+    former = [point for point in former if point.id in reachable]
+    kept = sorted(former, key=lambda point: (-point.order, -read_number(point.id)))[:most]
+    kept_ids = {point.id for point in (*points, *kept)}
+
+    def shorten(point: MemoryPoint) -> MemoryPoint:
+        steps = [_take_over(step, kept_ids, known) for step in point.history]
+        return replace(point, history=_join_oldest(steps, most))
+
+    return [shorten(point) for point in points], [shorten(point) for point in former if point.id in kept_ids]
+
+
+def _find_reachable(points: Sequence[MemoryPoint], known: Mapping[PointId, MemoryPoint]) -> frozenset[PointId]:
+    reached: set[PointId] = set()
+    waiting = list(points)
+    while waiting:
+        parts = list_parts([waiting.pop()]) - reached
+        reached |= parts
+        waiting += [known[part] for part in parts if part in known]
+    return frozenset(reached)
+
+
+def _take_over(step: Step, kept: set[PointId], known: Mapping[PointId, MemoryPoint]) -> Step:
+    """The step with the evidence of those parts that leave, and of what was merged into them."""
+    evidence = dict.fromkeys(step.evidence)
+    earlier: dict[PointId, None] = {}
+    waiting = list(step.earlier)
+    while waiting:
+        part = waiting.pop(0)
+        if part in kept:
+            earlier[part] = None
+        elif part in known:
+            for old in known[part].history:
+                evidence.update(dict.fromkeys(old.evidence))
+                waiting += old.earlier
+    return replace(step, evidence=tuple(evidence), earlier=tuple(earlier))
+
+
+def _join_oldest(steps: Sequence[Step], most: int) -> tuple[Step, ...]:
+    """At most `most` steps, one at least: the oldest ones become one, with the description of the last of them."""
+    count = len(steps) - max(1, most) + 1
+    if count < 2:
+        return tuple(steps)
+    old = steps[:count]
+    evidence = dict.fromkeys(node for step in old for node in step.evidence)
+    earlier = dict.fromkeys(part for step in old for part in step.earlier)
+    return (Step(old[0].operation, old[-1].description, tuple(evidence), tuple(earlier)), *steps[count:])

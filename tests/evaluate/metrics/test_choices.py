@@ -1,6 +1,6 @@
 import pytest
 
-from tomewise.evaluate.metrics.choices import choice_accuracy, find_letter, pick_letter
+from tomewise.evaluate.metrics.answers import choice_accuracy, find_letter, pick_letter
 
 OPTIONS = ("Paris", "Rome", "The city of Bonn", "Athens")
 

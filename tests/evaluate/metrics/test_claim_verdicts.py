@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from tomewise.evaluate.metrics.claim_verdicts import class_f1, pair_accuracy
+from tomewise.evaluate.metrics.answers import class_f1, pair_accuracy
 
 
 def test_class_f1_by_hand() -> None:

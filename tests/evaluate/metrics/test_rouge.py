@@ -4,7 +4,7 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.metrics.rouge import _scorer, rouge
+from tomewise.evaluate.metrics.answers import _scorer, rouge
 
 ANSWER = "The police killed the gunman after long talks."
 REFERENCES = ["The gunman was killed by police.", "Police kill a gunman after talking."]

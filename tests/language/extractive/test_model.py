@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tomewise.errors import ModelError
-from tomewise.language.extractive import ExtractiveModel
-from tomewise.language.extractive.model import EMBEDDING_PLAYS, PLAYS
+from tomewise.language.extractive import EMBEDDING_PLAYS, PLAYS, ExtractiveModel
 from tomewise.language.roles import (
     ANSWER,
     GIST,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from tomewise.language.extractive.extracting import entities, relations, triples
 from tomewise.language.extractive.gist import gist
-from tomewise.language.extractive.reading import entities, relations, triples
 from tomewise.language.roles import ExtractIn, PassageIn
 
 LISLE = "Matthew Lisle founded Tide House in 1843. Mrs. Moy worked for Matthew Lisle. The stair is steep."

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tomewise.memory.graph.entities import count_alphanumerics, normalise_name
+from tomewise.memory.graph.entity_names import count_alphanumerics, normalise_name
 
 
 @pytest.mark.parametrize(

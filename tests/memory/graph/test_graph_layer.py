@@ -25,7 +25,7 @@ from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.run import meter
 from tomewise.store.export import export
 from tomewise.store.sqlite.schema import calls as stored
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 

@@ -14,11 +14,10 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.descriptions import describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.given_triples import read_extractions
-from tomewise.memory.imports.takes_extractions import TakesExtractions
+from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel
 from tomewise.types import Document, Passage, Progress, content_id
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tomewise.memory.schemata.describe_network import describe_network
+from tomewise.memory.schemata.network import describe_network
 
 ONE = {
     "alpha": 0.7,

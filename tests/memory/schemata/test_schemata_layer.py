@@ -17,8 +17,8 @@ from tomewise.memory.schemata.levels import FIRST_LABEL, grow_levels
 from tomewise.memory.schemata.network import LinkRules, Links
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
 from tomewise.memory.schemata.schemata_names import SchemataNames
-from tomewise.memory.schemata.state import load_labels
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.memory.schemata.schemata_state import load_labels
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_state_layer, document_of, put_document
 
 EMBEDDER = HashEmbedder(32)

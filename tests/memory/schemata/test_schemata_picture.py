@@ -22,9 +22,9 @@ from tomewise.memory.schemata.network import LinkRules
 from tomewise.memory.schemata.schemata_names import SchemataNames
 from tomewise.memory.schemata.schemata_picture import draw_schemata
 from tomewise.pictures import Uses
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import document_of, put_document
-from tomewise.tome.pictures import draw_layer
+from tomewise.tome.drawings import draw_layer
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tomewise.memory.tree.clustering import Reduction, reduce_by_pca
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.run import meter
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, check_layer, document_of, put_document
 from tomewise.types import Progress
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from tests.patience import SOON
 
 from tomewise.errors import Locked
-from tomewise.store.sqlite.calls import StoredCalls
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.call_cache import StoredCalls
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 
 
 def read_replies(path: Path) -> dict[str, str]:

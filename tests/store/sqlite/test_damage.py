@@ -13,7 +13,7 @@ from tests.store.contract import MakeStore, add
 from tomewise.errors import StoreError
 from tomewise.store.sqlite.damage import find_contradiction, find_damaged_index, find_damaged_row, name_damage
 from tomewise.store.sqlite.schema import TABLES, nodes
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document
 
 ONE = Document(id="one", text="a cat sat on a mat and slept")

@@ -16,7 +16,7 @@ from tests.store.contract import MakeStore, add
 from tomewise.errors import Locked, StoreError
 from tomewise.store.sqlite import database
 from tomewise.store.sqlite.schema import APPLICATION_ID, LATEST, TABLES
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document
 
 ONE = Document(id="one", text="a cat sat on a mat")
@@ -207,7 +207,7 @@ def test_only_one_is_exclusive_in_all_processes(store: SqliteStore) -> None:
 import sys
 from pathlib import Path
 from tomewise.errors import Locked
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 store = SqliteStore.open(Path(sys.argv[1]))
 try:
     with store.alone("add"):

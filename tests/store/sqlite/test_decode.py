@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tomewise.errors import StoreError
-from tomewise.store.sqlite.decode import (
+from tomewise.store.sqlite.row_values import (
     Fields,
     Misfit,
     RowNumber,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.store.contract import MakeStore, remove
 
 from tomewise.store.sqlite import lexical
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document, Passage
 
 TEXTS = {

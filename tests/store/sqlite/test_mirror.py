@@ -19,7 +19,7 @@ from tests.store.contract import DIMENSIONS, MakeStore, add, assert_arrays_follo
 from tomewise.beside import FolderBeside
 from tomewise.store.sqlite import arrays, mirror
 from tomewise.store.sqlite.mirror import Changes, Columns, Delta, Mirror
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.types import Document, Node
 
 ONE = Document(id="one", text="a cat sat on a mat and slept")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.store.contract import MakeStore, add, assert_arrays_follow, cut_passages, remove
 
 from tomewise.store.export import export
-from tomewise.store.sqlite.store import SqliteStore
+from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.store.sqlite.write import Write
 from tomewise.types import Document, Node
 

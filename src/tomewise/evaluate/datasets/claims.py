@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tomewise.evaluate.datasets.record import Record, files, one_file, records
-from tomewise.evaluate.datasets.shelf import Books, Shelf
+from tomewise.evaluate.datasets.data_rows import Record, files, one_file, records
+from tomewise.evaluate.datasets.document_set import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tomewise.evaluate.datasets.data_rows import Record, one_file, records
+from tomewise.evaluate.datasets.document_set import Shelf
 from tomewise.evaluate.datasets.multihop import gold_passages, hops
-from tomewise.evaluate.datasets.record import Record, one_file, records
-from tomewise.evaluate.datasets.shelf import Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 

@@ -7,9 +7,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from tomewise.errors import ReadingError, UnknownName, UsageError
+from tomewise.errors import ReadingError, UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset
-from tomewise.names import suggest
 from tomewise.plugins import find_plugin, list_names
 
 _PACKAGE = "tomewise.evaluate.datasets"
@@ -89,8 +88,8 @@ def _read_wiki(folder: Path, name: str, begins: str) -> Dataset:
 
 
 _READERS: dict[str, Callable[[Path], Dataset]] = {
-    "plain": _lazy("plain", "read_plain"),
-    "sample": _lazy("sample", "read_sample"),
+    "plain": _lazy("own_layout", "read_plain"),
+    "sample": _lazy("sample_story", "read_sample"),
     "narrativeqa": _lazy("narrativeqa", "read_narrativeqa"),
     "infinitebench-qa": _lazy("long_context", "read_infinitebench_qa"),
     "infinitebench-mc": _lazy("long_context", "read_infinitebench_mc"),

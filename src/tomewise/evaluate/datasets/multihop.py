@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tomewise.evaluate.datasets.record import Record, one_file, records
-from tomewise.evaluate.datasets.shelf import Shelf
+from tomewise.evaluate.datasets.data_rows import Record, one_file, records
+from tomewise.evaluate.datasets.document_set import Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 

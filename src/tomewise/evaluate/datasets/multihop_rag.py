@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.record import Record, one_file, records
-from tomewise.evaluate.datasets.shelf import Shelf
+from tomewise.evaluate.datasets.data_rows import Record, one_file, records
+from tomewise.evaluate.datasets.document_set import Shelf
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.types import Question
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.record import Record, files, records, stream
-from tomewise.evaluate.datasets.shelf import Books, Shelf
+from tomewise.evaluate.datasets.data_rows import Record, files, records, stream
+from tomewise.evaluate.datasets.document_set import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.options import correct_of, find_wording, options_of
-from tomewise.evaluate.datasets.record import Record, files, records
-from tomewise.evaluate.datasets.shelf import Books, Shelf
+from tomewise.evaluate.datasets.answer_options import correct_of, find_wording, options_of
+from tomewise.evaluate.datasets.data_rows import Record, files, records
+from tomewise.evaluate.datasets.document_set import Books, Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.record import Record, files, one_file, records, text_of
-from tomewise.evaluate.datasets.shelf import Shelf
+from tomewise.evaluate.datasets.data_rows import Record, files, one_file, records, text_of
+from tomewise.evaluate.datasets.document_set import Shelf
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 

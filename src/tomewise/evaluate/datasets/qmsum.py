@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tomewise.evaluate.datasets.record import Record, files, records
-from tomewise.evaluate.datasets.shelf import Shelf
+from tomewise.evaluate.datasets.data_rows import Record, files, records
+from tomewise.evaluate.datasets.document_set import Shelf
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.reading.transcripts import join_turns, mark_turns
 from tomewise.types import Question

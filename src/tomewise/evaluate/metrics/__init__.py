@@ -10,13 +10,10 @@ from numbers import Real
 from statistics import fmean
 from typing import Literal, TypeAlias
 
-from tomewise.errors import UnknownName, UsageError
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.evaluate.items import Dataset, Item, Outcome
-from tomewise.evaluate.metrics import answers, passage_ranks, seen_passages, span_overlap
-from tomewise.evaluate.metrics.choices import choice_accuracy, pick_letter
-from tomewise.evaluate.metrics.claim_verdicts import class_f1, pair_accuracy
-from tomewise.evaluate.metrics.rouge import rouge
-from tomewise.names import suggest
+from tomewise.evaluate.metrics import answers, passage_ranks, span_overlap
+from tomewise.evaluate.metrics.answers import choice_accuracy, class_f1, pair_accuracy, pick_letter, rouge
 from tomewise.plugins import find_plugin, list_names, refuse_hidden, register
 
 Need: TypeAlias = Literal["answers", "correct", "claims", "pairs", "supporting", "spans", "evidence"]
@@ -206,15 +203,15 @@ def _by_span(function: Callable[..., float], outcome: Outcome, *, k: int | None)
 
 
 def _score_seen(outcome: Outcome) -> float:
-    return seen_passages.measure_found(outcome.prediction.shown, outcome.item)
+    return span_overlap.measure_found(outcome.prediction.shown, outcome.item)
 
 
 def _citation_precision(outcome: Outcome) -> float:
-    return seen_passages.gold_share(outcome.prediction.cited, outcome.item)
+    return span_overlap.gold_share(outcome.prediction.cited, outcome.item)
 
 
 def _citation_recall(outcome: Outcome) -> float:
-    return seen_passages.measure_found(outcome.prediction.cited, outcome.item)
+    return span_overlap.measure_found(outcome.prediction.cited, outcome.item)
 
 
 def _explain_unknown(name: str, stem: str) -> str:

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import re
 import string
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from functools import cache
+from importlib import import_module
+from string import ascii_uppercase, punctuation
+from typing import Any
+
+from tomewise.errors import MissingDependency
+from tomewise.language.fences import letter
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -64,3 +71,106 @@ def _f1(words: list[str], wanted: list[str]) -> float:
         return float(words == wanted)
     shared = (Counter(words) & Counter(wanted)).total()
     return 2 * shared / (len(words) + len(wanted))
+
+
+_PREFIX = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
+
+
+def find_letter(reply: str, options: Sequence[str]) -> str | None:
+    """The letter that a free reply means, or None.
+
+    The first rule that finds a letter decides: the reply is the wording of an option; it begins with a letter; a letter
+    follows "answer is", "answer:" or "option is"; it contains the wording of exactly one option; it contains a letter.
+
+    Source: the parser of InfiniteBench (Zhang et al. 2024) for EN.MC. Deviations: only letters of options count; a
+    letter must be a word by itself ("Anne" is not A); an A or I before a word in lower case is an article or a pronoun;
+    a reply of one letter may be in lower case; the two rules about wordings are ours.
+    """
+    if not options:
+        return None
+    letters = ascii_uppercase[: len(options)]
+    alone = rf"\b([{letters}])\b(?![’']\w)(?!(?<=\b[AI])\s+[a-z])"
+    reply = reply.strip()
+    reply = reply.upper() if len(reply.strip(punctuation)) == 1 else reply
+    return (
+        _match_wording(reply, options)
+        or _match_letter(rf"[\"'(*\[]*{alone}", reply, anchored=True)
+        or _match_letter(rf"(?i:{_PREFIX}){alone}", reply)
+        or _find_wording(reply, options)
+        or _match_letter(alone, reply)
+    )
+
+
+def choice_accuracy(choice: str | None, reply: str, options: Sequence[str], correct: str) -> float:
+    """1.0 when the chosen letter is correct; see `pick_letter`."""
+    return float(pick_letter(choice, reply, options) == correct)
+
+
+def pick_letter(choice: str | None, reply: str, options: Sequence[str]) -> str | None:
+    """The letter of `choice` if it is one of the options, else the letter found in the reply, else None."""
+    letters = ascii_uppercase[: len(options)]
+    named = (choice or "").strip().rstrip(".)").upper()
+    return named if len(named) == 1 and named in letters else find_letter(reply, options)
+
+
+def _match_wording(reply: str, options: Sequence[str]) -> str | None:
+    """The letter of the one option whose wording is the reply."""
+    text = normalise(reply)
+    letters = [letter(at) for at, option in enumerate(options) if text and normalise(option) == text]
+    return letters[0] if len(letters) == 1 else None
+
+
+def _find_wording(reply: str, options: Sequence[str]) -> str | None:
+    """The letter of the one option whose wording the reply contains."""
+    text, wordings = f" {normalise(reply)} ", map(normalise, options)
+    letters = [letter(at) for at, wording in enumerate(wordings) if wording and f" {wording} " in text]
+    return letters[0] if len(letters) == 1 else None
+
+
+def _match_letter(pattern: str, reply: str, *, anchored: bool = False) -> str | None:
+    match = re.match(pattern, reply) if anchored else re.search(pattern, reply)
+    return match.group(1) if match else None
+
+
+def class_f1(predicted: Sequence[str | None], gold: Sequence[str], label: str) -> float:
+    """F1 of finding the claims of one class. An undecided claim lowers the recall of its class and no precision.
+
+    Source: F1_P and F1_N as CAM reports them on FABLES (Kim et al. 2024). 0.0 when the class is in neither list.
+    """
+    pairs = list(zip(predicted, gold, strict=True))
+    hits = sum(found == wanted == label for found, wanted in pairs)
+    labels = sum((found == label) + (wanted == label) for found, wanted in pairs)
+    return 2 * hits / labels if labels else 0.0
+
+
+def pair_accuracy(pairs: Sequence[Hashable], right: Sequence[bool]) -> float | None:
+    """The share of pairs with two correct verdicts; `pairs[i]` names the pair of claim i, `right[i]` is its verdict.
+
+    Source: NoCha (Karpinska et al. 2024). A pair with only one claim asked does not count; None when
+    no pair counts.
+    """
+    verdicts: dict[Hashable, list[bool]] = defaultdict(list)
+    for pair, verdict in zip(pairs, right, strict=True):
+        verdicts[pair].append(verdict)
+    whole = [all(both) for both in verdicts.values() if len(both) > 1]
+    return sum(whole) / len(whole) if whole else None
+
+
+def rouge(answer: str, references: Sequence[str], kind: str) -> float:
+    """F-measure of ROUGE (`kind` is rouge1, rouge2 or rougeL), stemmed, the maximum over the references.
+
+    Source: Lin 2004, as the package rouge-score computes it; stemming and the maximum as in QMSum (Zhong et al. 2021)
+    and ODSum (Zhou et al. 2023). Raises MissingDependency without that package.
+    """
+    scorer = _scorer(kind)
+    return max((float(scorer.score(reference, answer)[kind].fmeasure) for reference in references), default=0.0)
+
+
+@cache
+def _scorer(kind: str) -> Any:
+    try:
+        scoring = import_module("rouge_score.rouge_scorer")
+    except ImportError as error:
+        message = f"{kind} needs the package rouge-score, which is not installed: pip install 'tomewise[eval]'"
+        raise MissingDependency(message) from error
+    return scoring.RougeScorer([kind], use_stemmer=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.evaluate.items import RankedPassage, Span
-from tomewise.evaluate.metrics.passage_ranks import discount, ideal_gain
+from tomewise.evaluate.items import Item, RankedPassage, Span
+from tomewise.evaluate.metrics.passage_ranks import discount, ideal_gain, recall_at
 
 Intervals = list[tuple[int, int]]
 
@@ -77,3 +77,21 @@ def _merge(places: Iterable[tuple[str, int, int]]) -> dict[str, Intervals]:
 def _count_shared(first: Intervals, second: Intervals) -> int:
     """How many characters are in both."""
     return sum(max(0, min(a_end, b_end) - max(a, b)) for a, a_end in first for b, b_end in second)
+
+
+def measure_found(places: Sequence[RankedPassage], item: Item) -> float:
+    """The share of the gold that the places find."""
+    if item.spans:
+        return span_recall_at(places, item.spans)
+    return recall_at([place.document for place in places], item.supporting)
+
+
+def gold_share(places: Sequence[RankedPassage], item: Item) -> float:
+    """The share of the places that find gold."""
+    return sum(_is_gold(place, item) for place in places) / len(places) if places else 0.0
+
+
+def _is_gold(place: RankedPassage, item: Item) -> bool:
+    if item.spans:
+        return any(finds(place, span) for span in item.spans)
+    return place.document in item.supporting

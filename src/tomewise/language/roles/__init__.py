@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from tomewise.language.roles.answering import ANSWER, FAILURE, AnswerIn, AnswerOut, Quote
-from tomewise.language.roles.evolving import (
+from tomewise.errors import UsageError
+from tomewise.language.roles.answer_roles import (
+    ANSWER,
+    FAILURE,
+    REPHRASE,
+    AnswerIn,
+    AnswerOut,
+    Quote,
+    RephraseIn,
+    RephraseOut,
+    TurnShown,
+)
+from tomewise.language.roles.fields import Shown, Text
+from tomewise.language.roles.hypergraph_roles import (
     EVOLVE,
     MERGE_POINTS,
     PLAN,
@@ -25,8 +37,7 @@ from tomewise.language.roles.evolving import (
     PointShown,
     UpdateOut,
 )
-from tomewise.language.roles.fields import Shown, Text
-from tomewise.language.roles.judging import (
+from tomewise.language.roles.judge_roles import (
     JUDGE_CORRECT,
     JUDGE_ENTAILED,
     JUDGE_LEVEL,
@@ -40,8 +51,7 @@ from tomewise.language.roles.judging import (
     StatementsOut,
     VerdictOut,
 )
-from tomewise.language.roles.pages import LOOK_UP, SHORTEN, LookUpIn, LookUpOut, ShortenIn, ShortenOut
-from tomewise.language.roles.reading import (
+from tomewise.language.roles.memory_roles import (
     EXTRACT_ENTITIES,
     EXTRACT_FACTS,
     EXTRACT_RELATIONS,
@@ -63,28 +73,8 @@ from tomewise.language.roles.reading import (
     TriplesOut,
     TypedEntity,
 )
-from tomewise.language.roles.relaying import (
-    CARRY_NOTE,
-    EXTRACT_NOTES,
-    INFER_NOTES,
-    PLAN_READING,
-    REFINE_QUESTIONS,
-    CarryIn,
-    CarryOut,
-    DrawnInference,
-    Entry,
-    InferIn,
-    InferOut,
-    NotedFact,
-    NotesIn,
-    NotesOut,
-    PlanReadingIn,
-    PlanReadingOut,
-    RefineIn,
-    RefineOut,
-)
-from tomewise.language.roles.rephrasing import REPHRASE, RephraseIn, RephraseOut, TurnShown
-from tomewise.language.roles.steering import (
+from tomewise.language.roles.page_roles import LOOK_UP, SHORTEN, LookUpIn, LookUpOut, ShortenIn, ShortenOut
+from tomewise.language.roles.recall_roles import (
     DECOMPOSE,
     ENCODE,
     FILTER_FACTS,
@@ -107,7 +97,28 @@ from tomewise.language.roles.steering import (
     SelectIn,
     SelectOut,
 )
-from tomewise.language.roles.stepping import STEP, THINK, StepIn, StepOut, ThinkIn, ThinkOut
+from tomewise.language.roles.relay_roles import (
+    CARRY_NOTE,
+    EXTRACT_NOTES,
+    INFER_NOTES,
+    PLAN_READING,
+    REFINE_QUESTIONS,
+    CarryIn,
+    CarryOut,
+    DrawnInference,
+    Entry,
+    InferIn,
+    InferOut,
+    NotedFact,
+    NotesIn,
+    NotesOut,
+    PlanReadingIn,
+    PlanReadingOut,
+    RefineIn,
+    RefineOut,
+)
+from tomewise.language.roles.step_roles import STEP, THINK, StepIn, StepOut, ThinkIn, ThinkOut
+from tomewise.plugins import find_plugin, list_names
 from tomewise.types import Role
 
 ROLES: tuple[Role[BaseModel, BaseModel], ...] = tuple(
@@ -225,3 +236,15 @@ __all__ = [
     "UpdateOut",
     "VerdictOut",
 ]
+
+
+def find_outside_roles() -> tuple[Role[BaseModel, BaseModel], ...]:
+    """All roles of plugins, by name. Raises MissingDependency, and UsageError for what is not a role of that name."""
+    return tuple(_find_role(name) for name in sorted(list_names("roles")))
+
+
+def _find_role(name: str) -> Role[BaseModel, BaseModel]:
+    role = find_plugin("roles", name)
+    if not isinstance(role, Role) or role.name != name:
+        raise UsageError(f"the plugin {name!r} is not a Role of that name: it is {role!r}")
+    return role

@@ -17,7 +17,7 @@ from tomewise.types import LanguageModel, Node, NodeId, Report, content_id
 if TYPE_CHECKING:
     from tomewise.memory.graph.graph_names import GraphNames
     from tomewise.store.contract import Readable
-    from tomewise.store.write import Write
+    from tomewise.store.write_contract import Write
 
 SUMMARISED_FROM = 2000  # merged descriptions of this many characters (about 500 tokens) are summarised by a model
 _BATCH_SIZE = 24_000  # characters of descriptions that one call summarises

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 
 LONGEST_NAME = 200  # normalised characters; all but one of 52,306 parts of published triples have 135 or fewer
 LONGEST_TEXT = 2000  # characters of a description

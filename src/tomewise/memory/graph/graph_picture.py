@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tomewise.errors import UnknownName
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.pictures import LIMIT, Group, Note, Picture, PictureLink, PictureNode, Uses, shorten_label
 from tomewise.types import Node, NodeId
 

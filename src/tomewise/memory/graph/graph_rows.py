@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tomewise.memory.graph.entities import count_alphanumerics
+from tomewise.memory.graph.entity_names import count_alphanumerics
 from tomewise.memory.graph.extraction import Extraction, Fact, Mention
 from tomewise.store.close_rows import Pairs, find_close_pairs
 from tomewise.types import Node, NodeId, PassageId, content_id
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tomewise.memory.graph.graph_names import GraphNames
     from tomewise.store.contract import Readable
-    from tomewise.store.write import Write
+    from tomewise.store.write_contract import Write
 
     Vectors = NDArray[np.float32]
 

@@ -15,7 +15,7 @@ from tomewise.language.roles import (
     TriplesOut,
 )
 from tomewise.language.together import ask_together
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import LONGEST_NAME, Extraction, Fact, Sieve, drop_repeats
 from tomewise.types import LanguageModel
 

@@ -7,19 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tomewise.errors import ReadingError
 from tomewise.language.roles import TriplesOut
-from tomewise.memory.graph.entities import normalise_name
+from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
 from tomewise.memory.graph.triples import clean_triples
 from tomewise.memory.imports.given_relations import assign_relations, parse_relations
 from tomewise.store.records import PASSAGES
+from tomewise.types import LayerReport, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
+
 
 Row = Mapping[str, Any]
 
@@ -41,6 +43,22 @@ class Imported:
         verb = "is" if self.unmatched == 1 else "are"
         missing = f"; {self.unmatched:,} of its texts {verb} not in this tome" if self.unmatched else ""
         return f"covers {len(self.extractions):,} of {self.passages:,} passages{missing}"
+
+
+@runtime_checkable
+class TakesExtractions(Protocol):
+    """A layer that is made from extractions of the texts of `source`, a node layer, in one style."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def style(self) -> Style: ...
+
+    def check_takes(self, imported: Imported) -> None:
+        """Raise UsageError if the layer cannot take these extractions."""
+
+    async def take(self, imported: Imported, report: Report) -> LayerReport:
+        """Take in the extractions; texts that were taken in before do not change. Raises UsageError."""
 
 
 def read_extractions(path: Path, store: Texts) -> Imported:

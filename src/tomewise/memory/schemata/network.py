@@ -11,6 +11,11 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
 _BLOCK = 4096  # vertices on each side of one matrix product: 64 MB of cosines
 _SHARE_LINKED = 0.9  # of the passages that have a link where the threshold is chosen from their similarities
 _ANY_SCORE = -4.0  # below every score
@@ -179,3 +184,21 @@ def find_changes(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_
     is_new = np.ones(len(a), np.bool_)
     is_new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
     return is_new
+
+
+def describe_network(networks: Sequence[Mapping[str, Any]]) -> str:
+    """Settings, share of isolated passages, clusters by level, and calls of the networks of one or several tomes.
+
+    A network is what `SchemataLayer` records under that name. All of them have the same settings, but each its own
+    threshold.
+    """
+    first = networks[0]
+    thresholds = sorted({network["theta"] for network in networks})
+    theta = f"{thresholds[0]:g}" + (f" to {thresholds[-1]:g}" if len(thresholds) > 1 else "")
+    passages = sum(network["passages"] for network in networks)
+    isolated = sum(network["isolated"] for network in networks)
+    levels = [sum(counts) for counts in zip_longest(*(network["clusters"] for network in networks), fillvalue=0)]
+    clusters = f"clusters by level {', '.join(f'{count:,}' for count in levels)}" if levels else "no clusters"
+    calls = f"the last batch asked for {sum(network.get('calls', 0) for network in networks):,} summaries"
+    settings = f"alpha {first['alpha']:g}, sigma {first['sigma']:g}, theta {theta}, k {first['k']}"
+    return f"{settings}; {isolated / max(1, passages):.1%} of {passages:,} passages isolated; {clusters}; {calls}"

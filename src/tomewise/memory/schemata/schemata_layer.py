@@ -17,19 +17,19 @@ from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import run_each
 from tomewise.memory.schemata.catalog import Catalog, Cluster
+from tomewise.memory.schemata.cluster_summaries import summarise
 from tomewise.memory.schemata.levels import FIRST_LABEL, MOST_LEVELS, Level, grow_levels, keep_unclustered
 from tomewise.memory.schemata.network import LinkRules, Links, count_linked, find_links
 from tomewise.memory.schemata.schemata_names import SchemataNames
-from tomewise.memory.schemata.state import Ground, load_ground, load_labels, load_shared, write_levels
-from tomewise.memory.schemata.summaries import summarise
-from tomewise.memory.steps import sum_tokens
+from tomewise.memory.schemata.schemata_state import Ground, load_ground, load_labels, load_shared, write_levels
+from tomewise.memory.step_reports import sum_tokens
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tomewise.store.contract import Store
-    from tomewise.store.write import Write
+    from tomewise.store.write_contract import Write
 
 _REPLY_SHARE = 0.8  # of the bound that a summary reaches on average; for estimates
 _ENOUGH = 50  # passages whose similarities set a threshold that later batches keep

@@ -15,7 +15,7 @@ from tomewise.extras import GRAPH
 from tomewise.language.per_role import find_name
 from tomewise.language.roles import SUMMARISE, SummaryIn
 from tomewise.memory.ask_each import ask_each
-from tomewise.memory.steps import sum_tokens
+from tomewise.memory.step_reports import sum_tokens
 from tomewise.memory.tree.clustering import SMALL, Reduction, choose_reduction, find_clusters
 from tomewise.types import Change, Embedder, Estimate, LanguageModel, LayerReport, Node, NodeId, Report, content_id
 

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, func, select
 
 from tomewise.beside import FolderBeside
 from tomewise.errors import StoreError
-from tomewise.store.sqlite.decode import Misfit, decode_plain, decode_vector
 from tomewise.store.sqlite.mirror import Columns, Delta, Keys, Mirror, Rows
+from tomewise.store.sqlite.row_values import Misfit, decode_plain, decode_vector
 from tomewise.store.sqlite.schema import meta, spaces, vectors
 
 _EDGE = 3  # numbers of the row of an edge

@@ -12,7 +12,7 @@ from sqlalchemy import Column, Connection, Table
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from tomewise.errors import StoreError
-from tomewise.store.sqlite.decode import RESTORE, Misfit
+from tomewise.store.sqlite.row_values import RESTORE, Misfit
 from tomewise.store.sqlite.schema import TABLES
 
 _REMEDIES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Connection, MetaData, Table
 
-from tomewise.store.sqlite.decode import RowNumber, RowObject, RowText, RowVector, RowWhole
+from tomewise.store.sqlite.row_values import RowNumber, RowObject, RowText, RowVector, RowWhole
 
 APPLICATION_ID = 0x746F6D65  # "tome"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from tomewise.store.sqlite.decode import Misfit
 from tomewise.store.sqlite.node_rows import make_node, make_passage
+from tomewise.store.sqlite.row_values import Misfit
 from tomewise.store.sqlite.schema import documents, edges, intake, meta, nodes, sessions, vectors
 from tomewise.types import Document, Node, NodeId, Passage
 

@@ -14,9 +14,9 @@ from tomewise.store.close_rows import Pairs, find_close_rows
 from tomewise.store.key_places import find_places, find_places_of_known
 from tomewise.store.nearest import Nearest, find_top
 from tomewise.store.sqlite.arrays import Arrays
+from tomewise.store.sqlite.connections import Session
 from tomewise.store.sqlite.mirror import Columns, Keys
 from tomewise.store.sqlite.schema import spaces as versions_table
-from tomewise.store.sqlite.session import Session
 
 _BLOCK = 1024  # rows that several queries share while they are in the processor's cache
 _TOUCHING = (

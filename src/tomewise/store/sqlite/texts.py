@@ -11,11 +11,11 @@ from sqlalchemy import func, select
 from tomewise.errors import UnknownName
 from tomewise.store.lifetimes import list_source_spaces
 from tomewise.store.records import PASSAGES, DocumentRecord
-from tomewise.store.sqlite.decode import Misfit, decode_plain
+from tomewise.store.sqlite.connections import Session
 from tomewise.store.sqlite.mirror import Keys
 from tomewise.store.sqlite.node_rows import make_node, make_passage
+from tomewise.store.sqlite.row_values import Misfit, decode_plain
 from tomewise.store.sqlite.schema import documents, edges, nodes
-from tomewise.store.sqlite.session import Session
 from tomewise.store.sqlite.write import among
 from tomewise.types import Document, DocumentId, Metadata, Node, NodeId, Passage, PassageId
 

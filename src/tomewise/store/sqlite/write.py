@@ -18,12 +18,12 @@ from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import edges_after, version_of
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
-from tomewise.store.sqlite.decode import Misfit, stack_vectors
 from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
 from tomewise.store.sqlite.moves import find_moved_ids
-from tomewise.store.sqlite.passage_data import join_indexed_text
+from tomewise.store.sqlite.node_rows import join_indexed_text
 from tomewise.store.sqlite.removals import log_removals
+from tomewise.store.sqlite.row_values import Misfit, stack_vectors
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
 from tomewise.types import Document, DocumentId, Node, Passage
 

@@ -1,0 +1,92 @@
+"""The documents of a dataset, each once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tomewise.errors import ReadingError
+from tomewise.evaluate.datasets.data_rows import text_of
+from tomewise.evaluate.items import Span
+from tomewise.reading.places import Marks
+from tomewise.types import Document, DocumentId
+
+
+class Shelf:
+    """Documents in the order in which they were added. An equal title and text is the same document."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._documents: dict[DocumentId, Document] = {}
+        self._ids: dict[tuple[str, str], DocumentId] = {}
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        return tuple(self._documents.values())
+
+    def add(self, text: str, *, title: str = "", id: str = "", marks: Marks = ()) -> DocumentId:
+        """Add a document and return its id: `id`, or the number of documents before it.
+
+        Raises ReadingError for a second text with the same id.
+        """
+        if not id and (title, text) in self._ids:
+            return self._ids[title, text]
+        id = id or str(len(self._documents))
+        document = Document(id=id, title=title, text=text, source=str(self._source), marks=marks)
+        if self._documents.setdefault(id, document) != document:
+            raise ReadingError(f"{self._source}: two documents have the id {id!r}: give each its own")
+        self._ids.setdefault((title, text), id)
+        return id
+
+    def text(self, id: DocumentId) -> str:
+        return self._documents[id].text
+
+    def has(self, id: DocumentId) -> bool:
+        return id in self._documents
+
+    def spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
+        """The places of quotes in a document, whatever their white space.
+
+        Empty if one quote is missing, since a part of the gold misleads.
+        """
+        matches = [_locate(quote, self.text(id)) for quote in quotes]
+        places = [place for place in matches if place is not None]
+        return tuple(Span(document=id, start=a, end=b) for a, b in places) if len(places) == len(quotes) else ()
+
+
+class Books:
+    """Text files beside a dataset that publishes only questions. The stem of a file name is the name of the book.
+
+    So is the part before the first hyphen, as the number in `87-The Title.txt`.
+    """
+
+    def __init__(self, folder: Path, shelf: Shelf, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
+        self._folder = folder if folder.is_dir() else folder.parent
+        self._shelf = shelf
+        self._suffixes = suffixes
+        self._paths: dict[str, Path] | None = None
+
+    def document(self, name: str, *, title: str = "") -> DocumentId:
+        """The id of the book of that name; the first call reads its text. Raises ReadingError without a text."""
+        if not self._shelf.has(name):
+            path = self._find(name)
+            self._shelf.add(text_of(path), id=name, title=title)
+        return name
+
+    def _find(self, name: str) -> Path:
+        if self._paths is None:
+            paths = sorted(path for path in self._folder.rglob("*") if path.suffix in self._suffixes)
+            self._paths = {path.stem.split("-", 1)[0]: path for path in reversed(paths)}
+            self._paths |= {path.stem: path for path in reversed(paths)}
+        if name in self._paths:
+            return self._paths[name]
+        message = f"the text of {name!r} is not under {self._folder}: put it there as {name}{self._suffixes[0]}"
+        raise ReadingError(message)
+
+
+def _locate(quote: str, text: str) -> tuple[int, int] | None:
+    start = text.find(quote) if quote.strip() else -1
+    if start >= 0:
+        return start, start + len(quote)
+    match = re.search(r"\s+".join(map(re.escape, quote.split())), text) if quote.strip() else None
+    return match.span() if match else None

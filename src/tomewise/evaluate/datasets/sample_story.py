@@ -1,0 +1,39 @@
+"""The story that comes with Tomewise, and its questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tomewise.errors import ReadingError
+from tomewise.evaluate.datasets.data_rows import text_of
+from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.items import Dataset, Item
+from tomewise.reading.places import mark_headings
+from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.types import Question
+
+
+def read_sample(_folder: Path) -> Dataset:
+    """One story and its questions; their supporting excerpts become spans. Needs no folder.
+
+    Raises ReadingError when the story lacks an excerpt: then the installation is damaged.
+    """
+    shelf = Shelf(STORY)
+    text = text_of(STORY)
+    story = shelf.add(text, id=STORY.name, marks=mark_headings(text))
+    items = tuple(_item(question, story, shelf) for question in questions())
+    return Dataset(name="sample", documents=shelf.documents, items=items)
+
+
+def _item(sample: SampleQuestion, story: str, shelf: Shelf) -> Item:
+    spans = shelf.spans(story, list(sample.supporting))
+    if not spans:
+        raise ReadingError(f"{STORY} lacks an excerpt that question {sample.id!r} rests on: install Tomewise again")
+    return Item(
+        id=sample.id,
+        question=Question(text=sample.question, options=sample.options),
+        answers=sample.answers,
+        correct=sample.correct,
+        spans=spans,
+        slices={"type": sample.type},
+    )

@@ -1,0 +1,113 @@
+"""The role that answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from tomewise.language.roles.fields import Shown, Text
+from tomewise.types import Role, Support
+
+FAILURE = "*"  # the failure signal: an answering role replies with it when the evidence is not sufficient
+_OPENING = " \n\"'`(["  # may stand before the signal
+_EMPHASIS = re.compile(r"(\*{1,3})\w(?:[^*]*[^*\s])?\1")  # "*Dracula*" is a title and "**nine**" is bold
+
+
+class AnswerIn(BaseModel):
+    question: str
+    options: list[str] = []
+    instructions: str = ""
+    evidence: list[Shown] = []
+    notes: list[str] = []
+    may_decline: bool = False
+
+
+class Quote(BaseModel):
+    label: Text = Field(description="label of the evidence quoted, such as E1")
+    quote: Text = Field(description="a short passage copied word for word from that evidence")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_no_label(cls, value: Any) -> Any:
+        """A quotation may come alone: without its label it is looked for in all evidence."""
+        if isinstance(value, str):
+            return {"label": "", "quote": value}
+        return {**value, "label": value.get("label") or ""} if isinstance(value, dict) else value
+
+
+class AnswerOut(BaseModel):
+    """A model writes its fields in order. So the reasoning comes first: it shall think before it answers.
+
+    `supported` comes before the answer, so that an answer which counts as declined is never shown while it is written.
+    """
+
+    reasoning: Text = Field(default="", description="which clues are joined and what follows, in at most 3 sentences")
+    supported: Support = Field(default="full", description="how far the evidence holds the answer")
+    answer: Text = Field(
+        description="the answer alone, as short as the question allows",
+        coerce_numbers_to_str=True,  # asked for a year, a model may write a number
+    )
+    choice: str | None = Field(default=None, description="letter of the chosen option, for a question with options")
+    quotes: list[Quote] = Field(default=[], description="the words of passages that the answer rests on")
+    missing: Text = Field(default="", description="what the evidence lacks, unless it supports the answer in full")
+
+    @field_validator("supported", mode="before")
+    @classmethod
+    def _accept_any_case(cls, value: Any) -> Any:
+        return value.strip(" .").lower() if isinstance(value, str) else value
+
+    @field_validator("quotes", mode="before")
+    @classmethod
+    def _accept_one(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str | dict) else value
+
+    @property
+    def refused(self) -> bool:
+        """Whether the answer begins with the failure signal, as in "* (not stated)"."""
+        return signals_failure(self.answer)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the answer is the failure signal of ComoRAG (section 2.3) or empty."""
+        return self.refused or self.answer.strip(" .*\"'`") == ""
+
+    def is_declined(self, may_decline: bool) -> bool:
+        """Whether this declines. While that is allowed, so does a guess that no evidence supports."""
+        return self.failed or (may_decline and self.supported == "none")
+
+
+def signals_failure(answer: str) -> bool:
+    """Whether an answer begins with the failure signal. Emphasis is not a signal."""
+    text = answer.lstrip(_OPENING)
+    return text.startswith(FAILURE) and not _EMPHASIS.match(text)
+
+
+def may_become_failure(beginning: str) -> bool:
+    """Whether an answer that begins so may turn out to be the failure signal, or empty."""
+    return not beginning.strip(f"{_OPENING}.*") or signals_failure(beginning)
+
+
+ANSWER = Role("answer", AnswerIn, AnswerOut, output_tokens=768)
+
+
+class TurnShown(BaseModel):
+    """An earlier question in a prompt, with its answer; the answer is empty if the question was declined."""
+
+    question: str
+    answer: str = ""
+
+
+class RephraseIn(BaseModel):
+    """`turns` are the last ones of the session, oldest first."""
+
+    question: str
+    turns: list[TurnShown]
+
+
+class RephraseOut(BaseModel):
+    question: Text = Field(default="", description="the new question, so that it can be understood alone")
+
+
+REPHRASE = Role("rephrase", RephraseIn, RephraseOut, output_tokens=300, tags=("earlier",))

@@ -1,0 +1,64 @@
+"""Reading with one note in free text that each reader hands on to the next (Chain of Agents, Zhang et al. 2024)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from tomewise.calls import CallCount
+from tomewise.events import ChunkRead, ChunkUnread
+from tomewise.language.roles import CARRY_NOTE, CarryIn
+from tomewise.loops.desk import Desk
+from tomewise.loops.notes import Findings, describe_chunk, list_passages
+from tomewise.loops.steps import Skipped
+from tomewise.reading.chunks import Chunk
+from tomewise.types import Event, Question
+
+
+class NoteReading:
+    """Opens a notebook with an empty note for each question. `words` is how long a note may be."""
+
+    calls = CallCount("1 a chunk")
+
+    def __init__(self, desk: Desk, *, words: int) -> None:
+        self._desk = desk
+        self._words = words
+
+    def open(self, question: Question) -> NoteNotebook:
+        """A notebook with an empty note."""
+        return NoteNotebook(question, self._desk, self._words)
+
+
+class NoteNotebook:
+    """The note of one question while its text is read. A chunk without a usable reply leaves the note as it is."""
+
+    def __init__(self, question: Question, desk: Desk, words: int) -> None:
+        self._question = question
+        self._desk = desk
+        self._words = words
+        self.note = ""
+        self.unread: list[Chunk] = []
+        self.skipped = Skipped()
+
+    async def read(self, chunks: Sequence[Chunk]) -> AsyncIterator[Event]:
+        """Read the chunks one after the other."""
+        for step, chunk in enumerate(chunks, start=1):
+            shown = await asyncio.to_thread(self._desk.show, list_passages(chunk))
+            given = CarryIn(question=self._question.text, note=self.note, evidence=shown, words=self._words)
+            reply = await self.skipped.usable(self._desk.model.ask(CARRY_NOTE, given), None)
+            if reply is None:
+                self.unread.append(chunk)
+            else:
+                self.note = reply.note
+            place = await asyncio.to_thread(describe_chunk, chunk, self._desk)
+            kind = ChunkUnread if reply is None else ChunkRead
+            yield kind(step=step, chunk=place, notes=[self.note])
+            for event in self.skipped.events(step):
+                yield event
+
+    def collect(self) -> Findings:
+        """The note."""
+        return Findings(notes=(self.note,) if self.note else ())
+
+    def conclude(self, answer: str) -> None:
+        """Nothing: the note is among what the answering role saw."""

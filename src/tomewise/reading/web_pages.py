@@ -1,0 +1,153 @@
+"""Read HTML as Markdown-like text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+from bs4.exceptions import ParserRejectedMarkup
+from markdownify import ATX, MarkdownConverter
+
+from tomewise.errors import ReadingError
+from tomewise.reading.decode import decode_text
+from tomewise.reading.places import mark_headings
+from tomewise.types import Document
+
+_NO_TEXT = ("script", "style", "noscript", "template", "svg", "title")
+_PROLOG = re.compile(r"\A\s*<\?xml[^>]*>")
+# Long white space, which a page shows as one blank. In it markdownify would search for a newline from each character,
+# which takes quadratic time.
+_PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
+_DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+
+
+def read_html(path: Path) -> tuple[Document]:
+    """The page in an HTML file without its frame, see `page_frame`. Raises `ReadingError` if it cannot be parsed."""
+    raw = path.read_bytes()
+    html = decode_text(raw, str(path), find_charset(raw))
+    title, text = convert_html(html, str(path), prepare=remove_frame)
+    return (Document(id=str(path), text=text, title=title, source=str(path), marks=mark_headings(text)),)
+
+
+def read_page(raw: bytes, name: str) -> tuple[str, str]:
+    """The title and the text of a page, from its bytes. `name` is its name in errors. Raises `ReadingError`."""
+    return convert_html(decode_text(raw, name, find_charset(raw)), name)
+
+
+def find_charset(raw: bytes) -> str | None:
+    """The encoding that a page declares in its first 4 kilobytes."""
+    found = _DECLARED.search(raw[:4096])
+    return found[1].decode("ascii", "ignore") if found else None
+
+
+def convert_html(html: str, name: str, *, prepare: Callable[[BeautifulSoup], None] = lambda _: None) -> tuple[str, str]:
+    """The `<title>` of a page (empty if it has none) and its text with headings, paragraphs, lists and tables.
+
+    Scripts, styles, images and the addresses of links are dropped. `prepare` may change the parsed page before. Raises
+    `ReadingError` if it cannot be parsed.
+    """
+    if "<" not in html:
+        return "", unescape(html).strip()
+    converter = MarkdownConverter(
+        heading_style=ATX, bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+    )
+    try:
+        soup = BeautifulSoup(_PADDING.sub(" ", _escape_unclosed(_PROLOG.sub("", html))), "html.parser")
+        title = " ".join(soup.title.get_text().split()) if soup.title else ""
+        for tag in soup.find_all(_NO_TEXT):
+            tag.decompose()
+        prepare(soup)
+        text = str(converter.convert_soup(soup))
+    except (ParserRejectedMarkup, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else "not parsable"
+        raise ReadingError(f"{name} is HTML but {reason}: save it as text or Markdown") from error
+    return title, _BLANK_LINES.sub("\n\n", text).strip()
+
+
+def _escape_unclosed(html: str) -> str:
+    """Escape the start of each tag or comment that is never closed: it is text.
+
+    The parser would search for the end of each one separately. That takes quadratic time: half a minute for 60 KB of
+    `<a `.
+    """
+    html = _escape_after(html, "<!--", "-->")
+    return _escape_after(html, "<", ">")
+
+
+def _escape_after(html: str, opening: str, closing: str) -> str:
+    closed = html.rfind(closing) + 1
+    return html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
+
+
+_FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
+_SITE_TAGS = frozenset({"header", "footer", "aside"})  # of the site, unless they are within the text
+_TEXT_TAGS = frozenset({"main", "article", "section", "blockquote", "figure"})
+_FRAME_ROLES = frozenset(
+    {"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "complementary"}
+)
+_NOTICE = re.compile(
+    r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
+    r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
+)
+# Names that also stand for text, such as the menu of a restaurant: they are navigation if they are mostly links.
+_LISTING = re.compile(
+    r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
+    r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
+)
+_LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
+_KEPT = frozenset({"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"})
+_LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
+
+
+def remove_frame(soup: BeautifulSoup) -> None:
+    """Remove the frame of a page, known by its elements, roles and names.
+
+    The page stays whole if nothing would be left, or, without a `<main>`, less than a quarter.
+    """
+    whole = _count(soup)
+    frame = list(_find_frame(soup))
+    left = whole - sum(map(_count, frame))
+    if left > (0 if soup.find("main") else _LEAST_SHARE * whole):
+        for element in frame:
+            element.decompose()
+
+
+def _find_frame(soup: BeautifulSoup) -> Iterator[Tag]:
+    """The outermost elements of the frame."""
+    waiting: list[tuple[Tag, bool]] = [(soup, False)]  # an element, and whether it is within the text
+    while waiting:
+        element, is_text = waiting.pop()
+        for child in element.children:
+            if not isinstance(child, Tag):
+                continue
+            if _is_frame(child, is_text):
+                yield child
+            else:
+                waiting.append((child, is_text or child.name in _TEXT_TAGS))
+
+
+def _is_frame(element: Tag, is_text: bool) -> bool:
+    if element.name in _KEPT:
+        return False
+    role = str(element.get("role") or "").lower()
+    if element.name in _FRAME_TAGS or (not is_text and (element.name in _SITE_TAGS or role in _FRAME_ROLES)):
+        return True
+    classes = element.get("class") or ()
+    names = " ".join([str(element.get("id") or ""), *([classes] if isinstance(classes, str) else classes)])
+    if _NOTICE.search(names):
+        return True
+    return bool(_LISTING.search(names)) and _is_mostly_links(element)
+
+
+def _is_mostly_links(element: Tag) -> bool:
+    linked = sum(_count(link) for link in element.find_all("a"))
+    return linked > _LINK_SHARE * _count(element)
+
+
+def _count(element: Tag) -> int:
+    """The characters of an element that are not white space."""
+    return sum(len("".join(text.split())) for text in element.strings)

@@ -1,0 +1,107 @@
+"""Endpoints that ask: a question, a search, an estimate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from tomewise.errors import NotBuilt, TomewiseError
+from tomewise.events import AnswerPart
+from tomewise.server.bodies import Ask, ChosenSystem, Search
+from tomewise.server.choosing import choose_bounded
+from tomewise.server.error_replies import HttpError, explain_error, make_body
+from tomewise.server.service import Service, Wanted, find_variant
+from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
+from tomewise.tome.reports import event_json, evidence_json
+from tomewise.types import Event, Spent
+
+_MOST_ESTIMATED = 5000  # passages
+router = APIRouter(prefix="/api/tomes/{tome}", tags=["asking"])
+
+
+@router.post("/ask", response_model=None)
+async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Response | dict[str, Any]:
+    """Answer a question. With `Accept: text/event-stream`, its events come as they happen, then the answer."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        stopping = write_event("error", make_body(refuse_stopping()))
+
+        async def produce(emit: Emit) -> None:
+            await _stream(service, tome, body, emit)
+
+        return EventStream(produce, request.app.state.stopping, stopping)
+    return await run_while_connected(request, _answer(service, tome, body))
+
+
+@router.post("/search")
+async def search(tome: str, body: Search, request: Request, service: Wanted) -> dict[str, Any]:
+    """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
+    return await run_while_connected(request, _search(service, tome, body))
+
+
+@router.post("/estimate")
+async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wanted) -> dict[str, Any]:
+    """What a build would cost: what `tome build --estimate --json` prints."""
+    return await run_while_connected(request, service.estimate(tome, body.system, body.settings))
+
+
+async def _answer(service: Service, name: str, body: Ask) -> dict[str, Any]:
+    async with _offer_build(service, name, body):
+        return await service.answer_json(*await service.ask(name, body))
+
+
+@asynccontextmanager
+async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[None]:
+    """Add to NotBuilt what the missing build would cost. Raises HttpError 409.
+
+    The estimate of a large tome can take minutes: a client asks for that one itself.
+    """
+    try:
+        yield
+    except NotBuilt as error:
+        refusal = explain_error(error)
+        tome = await service.library.open(name)
+        records = await asyncio.to_thread(tome.store.documents)
+        if sum(record.passages for record in records) <= _MOST_ESTIMATED:
+            variant = await find_variant(tome, body)
+            with suppress(TomewiseError, HttpError):  # what was asked for matters more than its price
+                refusal.more = {"estimate": await service.estimate(name, variant.label, {})}
+        raise refusal from None
+
+
+async def _search(service: Service, name: str, body: Search) -> dict[str, Any]:
+    async with service.queue, asyncio.timeout(service.options.seconds):
+        tome = await service.library.open(name)
+        variant = choose_bounded(body.system or tome.default_system, body.settings)
+        with service.library.budget(service.options.bounds):
+            found = await tome.asearch(body.query, system=variant, limit=body.limit)
+        return {"evidence": await asyncio.to_thread(evidence_json, found, tome.store)}
+
+
+async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
+    """Emit `started`, the events with what was spent after each, then `answer` or `error`.
+
+    The parts of an answer that is being written are `answer_part`: `text`, and whether it replaces the parts before.
+    """
+
+    def report(event: Event, spent: Spent) -> None:
+        if isinstance(event, AnswerPart):
+            emit(write_event(event.name, event.detail))
+            return
+        record = event_json(event)
+        emit(write_event(record.pop("name"), record))
+        emit(write_event("usage", asdict(spent)))
+
+    try:
+        tome = await service.library.open(name)
+        system = (await find_variant(tome, body)).label if body.session else body.system or tome.default_system
+        service.library.find_path(name)
+        emit(write_event("started", {"tome": name, "system": system, "model": service.library.model_name}))
+        async with _offer_build(service, name, body):
+            emit(write_event("answer", await service.answer_json(*await service.ask(name, body, report))))
+    except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
+        emit(write_event("error", make_body(explain_error(error), service.library.clean)))

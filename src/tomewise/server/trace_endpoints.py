@@ -1,0 +1,162 @@
+"""Endpoints for traces, how questions were answered, and for sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from tomewise.errors import TomewiseError, UnknownName, suggest
+from tomewise.pictures import LIMIT, list_nodes
+from tomewise.server.bodies import MOST_ID
+from tomewise.server.paging import PAGE, Limit, make_page
+from tomewise.server.service import Wanted
+from tomewise.tome.drawings import read_texts
+from tomewise.tome.session_memory import list_notes
+from tomewise.tome.tome import Tome
+
+router = APIRouter(prefix="/api/tomes/{tome}", tags=["traces"])
+_MOST_HOPS = 20
+_MOST_NUMBER = 2**62
+_MOST_CHARACTERS = 2_000_000  # of all texts of evidence in one reply
+
+
+@router.get("/traces")
+async def list_traces(
+    tome: str,
+    service: Wanted,
+    before: Annotated[int, Query(ge=1)] = _MOST_NUMBER,
+    limit: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> dict[str, Any]:
+    """The latest questions with their answers, newest first; `next` is the `before` of the following page.
+
+    `drawable` says whether the system that answered has a working memory, which `.../traces/N/picture` draws.
+    """
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_list_traces, opened, min(before, _MOST_NUMBER), limit)
+
+
+@router.get("/traces/{number}")
+async def show_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+    """One trace, whole: what `tome log N --json` prints."""
+    opened = await service.library.open(tome)
+    return (await asyncio.to_thread(opened.trace, check_number(number))).as_json()
+
+
+@router.get("/traces/{number}/evidence")
+async def list_evidence(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+    """The evidence of a trace by node, as the tome has it now: a trace keeps short texts, and no place in a document.
+
+    What was removed is left out, and so is what is more than 2,000,000 characters in all.
+    """
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_list_evidence, opened, check_number(number))
+
+
+@router.delete("/traces/{number}")
+async def delete_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+    """Delete a trace. Its number is not used again."""
+    opened = await service.library.open(tome)
+    await asyncio.to_thread(opened.delete_trace, check_number(number))
+    return {"deleted": number}
+
+
+@router.get("/sessions")
+async def list_sessions(
+    tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
+) -> dict[str, Any]:
+    """The sessions, sorted by name."""
+    opened = await service.library.open(tome)
+    records = await asyncio.to_thread(opened.sessions)
+    rows = [{"name": each.name, "system": each.system, "count": each.count} for each in records]
+    return make_page("sessions", rows, "name", after, limit)
+
+
+@router.get("/sessions/{name:path}")
+async def show_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+    """One session, whole: what `tome sessions NAME --json` prints."""
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_show_session, name, opened)
+
+
+@router.delete("/sessions/{name:path}")
+async def delete_session(tome: str, name: str, service: Wanted) -> dict[str, Any]:
+    """Delete a session. One that is answering a question is locked."""
+    opened = await service.library.open(tome)
+    await asyncio.to_thread(opened.delete_session, name)
+    return {"deleted": name}
+
+
+def check_number(number: int) -> int:
+    """The number of a trace, unchanged. Raises UnknownName for one that no trace can have, nor a store take."""
+    if not 0 < number < _MOST_NUMBER:
+        raise UnknownName(f"no trace {number} here: GET .../traces lists the traces")
+    return number
+
+
+def _list_traces(tome: Tome, before: int, limit: int) -> dict[str, Any]:
+    traces = tome.traces(limit + 1, before=before)
+    rows = [{name: value for name, value in trace.as_json().items() if name != "events"} for trace in traces[:limit]]
+    drawable = {system: _is_drawable(system, tome) for system in {row["system"] for row in rows}}
+    shown = [{**row, "drawable": drawable[row["system"]]} for row in rows]
+    return {"traces": shown, "next": rows[-1]["number"] if len(traces) > limit else None}
+
+
+def _list_evidence(tome: Tome, number: int) -> dict[str, Any]:
+    found: dict[str, dict[str, Any]] = {}
+    room = _MOST_CHARACTERS
+    for node, piece in read_texts(list_nodes(tome.trace(number).answer.events), tome.store):
+        room -= len(piece.text)
+        if room < 0:
+            break
+        found[node] = {"text": piece.text, "document": piece.document, "start": piece.start, "end": piece.end}
+    return {"evidence": found}
+
+
+def _is_drawable(system: str, tome: Tome) -> bool:
+    try:
+        tome.check_drawing(system)
+    except TomewiseError:  # it has no working memory, or is not installed any more
+        return False
+    return True
+
+
+def _show_session(name: str, tome: Tome) -> dict[str, Any]:
+    record = tome.session(name).read()
+    if record is None:
+        near = suggest(name, tome.store.session_names())
+        raise UnknownName(f"{tome.store.address} holds no session {name!a}: {near}GET .../sessions lists them")
+    return {**record.as_json(), "notes": list(list_notes(record, tome.kit))}
+
+
+@router.get("/pictures")
+async def list_pictures(tome: str, service: Wanted) -> dict[str, Any]:
+    """The layers that can be drawn, sorted by name: all that are built."""
+    opened = await service.library.open(tome)
+    return {"layers": await asyncio.to_thread(lambda: sorted(opened.store.builds()))}
+
+
+@router.get("/pictures/{layer:path}")
+async def draw_layer(
+    tome: str,
+    layer: str,
+    service: Wanted,
+    around: Annotated[str, Query(max_length=MOST_ID)] = "",
+    hops: Annotated[int, Query(ge=1, le=_MOST_HOPS)] = 1,
+    limit: int = LIMIT,
+    trace: int | None = None,
+) -> dict[str, Any]:
+    """A layer as a picture. `trace` highlights what an answer used; `around` and `hops` choose a part of a graph."""
+    opened = await service.library.open(tome)
+    number = None if trace is None else check_number(trace)
+    draw = partial(opened.draw_layer, layer, around=around, hops=hops, limit=limit, trace=number)
+    return (await asyncio.to_thread(draw)).as_json()
+
+
+@router.get("/traces/{number}/picture")
+async def draw_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
+    """The working memory behind a stored answer as a picture."""
+    opened = await service.library.open(tome)
+    return (await asyncio.to_thread(opened.draw_trace, check_number(number))).as_json()

@@ -1,0 +1,105 @@
+"""The cache of model calls: a reply that was paid for is on disk before it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, LargeBinary, cast, delete, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from tomewise.store.sqlite.row_values import Misfit
+from tomewise.store.sqlite.schema import calls
+
+_ENOUGH = 8  # replies needed for a mean
+Begin = Callable[[], AbstractContextManager[Connection]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    rows: list[dict[str, str]]
+    written: Future[None]
+
+
+class StoredCalls:
+    """Replies by key. `keep` returns once the reply is durable.
+
+    The next transaction commits together all replies that arrive while one transaction runs. With many calls in flight,
+    they share one commit and one flush of the disk. Without `write` the store may only be read, and keeps nothing new.
+    """
+
+    def __init__(self, read: Begin, write: Begin | None) -> None:
+        self._read = read
+        self._write = write
+        self._guard = threading.Lock()
+        self._open: _Batch | None = None  # the batch that still takes replies
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tomewise-calls")
+
+    async def get(self, key: str, *, since: str = "") -> str | None:
+        """The reply, or None; if `since` is given, only a reply that was put with this mark."""
+        query = select(calls.c.reply).where(calls.c.key == key)
+        with self._read() as connection:
+            try:
+                return connection.scalar(query.where(calls.c.since == since) if since else query)
+            except Misfit:
+                return None  # damaged: the call is made again, and its reply replaces this one
+
+    async def keep(self, key: str, *, role: str, model: str, reply: str, since: str = "") -> None:
+        """Store a reply; it replaces an earlier reply of this key.
+
+        If the caller is cancelled, CancelledError is raised only after the reply is written.
+        """
+        if self._write is None:
+            return
+        with self._guard:
+            if self._open is None:
+                self._open = _Batch([], self._writer.submit(self._commit, self._write))
+            self._open.rows.append({"key": key, "role": role, "model": model, "reply": reply, "since": since})
+            written = asyncio.wrap_future(self._open.written)
+        try:
+            await asyncio.shield(written)
+        except asyncio.CancelledError:
+            await asyncio.wait([written])  # the next caller finds the reply
+            raise
+
+    async def drop(self, key: str) -> None:
+        """Delete a reply."""
+        if self._write is not None:
+            await asyncio.to_thread(self._drop, key, self._write)
+
+    def _drop(self, key: str, write: Begin) -> None:
+        with write() as connection:
+            connection.execute(delete(calls).where(calls.c.key == key))
+
+    def mean_reply_bytes(self, role: str, model: str) -> float | None:
+        """The mean length of the model's replies in a role, or None while there are too few replies."""
+        query = select(func.count(), func.avg(func.length(cast(calls.c.reply, LargeBinary))))
+        with self._read() as connection:
+            count, mean = connection.execute(query.where(calls.c.role == role, calls.c.model == model)).one()
+        return float(mean) if count >= _ENOUGH else None
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        self._writer.shutdown()
+
+    def _commit(self, write: Begin) -> None:
+        rows = None
+        try:
+            with write() as connection:
+                rows = self._take_rows()  # only now, to include replies that arrived while this waited for its turn
+                statement = insert(calls)
+                fresh = {name: statement.excluded[name] for name in ("role", "model", "reply", "since")}
+                connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=fresh), rows)
+        finally:
+            if rows is None:
+                self._take_rows()  # callers of this batch get the error; later callers start a new batch
+
+    def _take_rows(self) -> list[dict[str, str]]:
+        with self._guard:
+            batch, self._open = self._open, None
+        assert batch is not None
+        return batch.rows

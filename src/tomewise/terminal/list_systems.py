@@ -1,0 +1,152 @@
+"""The commands `tome systems` and `tome plugins`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tomewise.errors import MissingDependency, UsageError
+from tomewise.terminal.commands import app, find_system
+from tomewise.terminal.completion import complete_systems
+from tomewise.terminal.options import Json
+from tomewise.terminal.plain import escape
+from tomewise.terminal.screen import console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tomewise.tome.system_summary import Setting, SystemSummary
+
+
+@app.command(epilog="Example: tome systems comorag")
+def systems(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Show one system: 'NAME', 'NAME:ABLATION', 'NAME key=value'.",
+            autocompletion=complete_systems,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the systems, or show the settings, ablations, layers and model calls of one."""
+    if name is None:
+        _list_systems(as_json)
+        return
+    from tomewise.systems.variants import parse_variant
+    from tomewise.tome.system_summary import summarise_system
+
+    summary = summarise_system(parse_variant(name))
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        _print_summary(summary, console())
+
+
+@app.command()
+def plugins(as_json: Json = False) -> None:
+    """List the parts that installed packages bring, each with its package, and those that cannot be imported."""
+    from tomewise.plugins import KINDS, list_plugins
+
+    rows: list[dict[str, Any]] = []
+    for plugin in (plugin for kind in KINDS for plugin in list_plugins(kind)):
+        problem = None
+        try:
+            plugin.load()
+        except MissingDependency as error:
+            problem = str(error)
+        rows.append({"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "problem": problem})
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        console().print(f"{row['kind']:<10} [bold]{escape(row['name'])}[/bold] [dim]{escape(row['package'])}[/dim]")
+        if row["problem"]:
+            console().print(f"[yellow]broken[/yellow] {escape(row['problem'])}")
+    if not rows:
+        console().print("[dim]no installed package brings a part[/dim]")
+
+
+def _list_systems(as_json: bool) -> None:
+    from rich.table import Table
+
+    from tomewise.systems.registry import list_systems
+    from tomewise.systems.variants import parse_variant
+
+    default = parse_variant(find_system()).system
+    rows = [_describe_row(name, default) for name in list_systems()]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("system", "what it does", box=None, pad_edge=False)
+    for row in rows:
+        more = [f"\n  [dim]:{ablation}[/dim]" for ablation in row["ablations"]]
+        if row["deviations"]:
+            more.append(f"\n  [dim]Deviations: {row['deviations']}[/dim]")
+        name = f"[bold]{escape(row['name'])}[/bold]" + (" [dim](default)[/dim]" if row["default"] else "")
+        table.add_row(name, escape(row["description"]) + "".join(more))
+    console().print(table)
+    console().print(f"[dim]{escape(_describe_pairs())}[/dim]")
+
+
+def _describe_pairs() -> str:
+    from tomewise.plugins import list_names
+    from tomewise.systems.registry import list_loops
+
+    recalls = f" Recalls of packages: {', '.join(names)}." if (names := list_names("recalls")) else ""
+    return (
+        f"RECALL+LOOP, as in associative+probe, puts the recall of a system inside a loop: {', '.join(list_loops())}."
+        f"{recalls} `tome systems NAME` shows settings and the calls of the model."
+    )
+
+
+def _describe_row(name: str, default: str) -> dict[str, Any]:
+    from tomewise.systems.registry import RECIPES, describe, describe_deviations
+    from tomewise.systems.variants import list_ablations
+
+    try:
+        description, deviations = describe(name), describe_deviations(name)
+    except (MissingDependency, UsageError) as error:
+        if name in RECIPES:
+            raise
+        description, deviations = str(error), ""  # a broken plugin does not hide the other systems
+    return {
+        "name": name,
+        "description": description,
+        "default": name == default,
+        "ablations": list(list_ablations(name)),
+        "deviations": deviations,
+    }
+
+
+def _print_summary(summary: SystemSummary, out: Console) -> None:
+    out.print(f"[bold]{escape(summary.name)}[/bold]\n{escape(summary.description)}")
+    out.print("\n[bold]model calls[/bold]")
+    out.print(f"  index: {escape(summary.index.formula)}\n  ask: {escape(summary.ask.formula)}")
+    if summary.layers:
+        out.print("\n[bold]layers[/bold]")
+    for layer in summary.layers:
+        out.print(f"  {escape(layer.name)} [dim](from {escape(', '.join(layer.needs))})[/dim]")
+    if summary.settings:
+        out.print("\n[bold]settings[/bold]")
+    for setting in summary.settings:
+        out.print(f"  {_describe_setting(setting)}")
+    if summary.ablations:
+        out.print("\n[bold]ablations[/bold]")
+    for name, changes in summary.ablations.items():
+        values = ", ".join(f"{setting}={_write(value)}" for setting, value in changes.items())
+        out.print(f"  {escape(name)}: [dim]{escape(values)}[/dim]")
+
+
+def _describe_setting(setting: Setting) -> str:
+    default = "required" if setting.required else f"default {_write(setting.default)}"
+    changed = "" if setting.value == setting.default else f", here {_write(setting.value)}"
+    return f"{escape(setting.name)} [dim]({escape(setting.type)})[/dim] {escape(default + changed)}"
+
+
+def _write(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)

@@ -1,0 +1,209 @@
+"""The checks of layers: those that are a function of what they need, and those that are a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+from tomewise.memory.building import build, estimate
+from tomewise.memory.grounds import find_grounds
+from tomewise.run import meter
+from tomewise.store.contract import Store
+from tomewise.store.export import export
+from tomewise.store.records import PASSAGES
+from tomewise.store.write_contract import Write
+from tomewise.testing.store_checks import document_of, put_document
+from tomewise.types import Document, Embedder, Layer
+
+
+async def check_layer(
+    make: Callable[[Store], Sequence[Layer]], stores: Callable[[], Store], embedder: Embedder
+) -> None:
+    """Check that a layer is a pure function of its passages.
+
+    Documents added in any order give the same memory; a document that is added and removed leaves no trace; a layer
+    that is up to date adds nothing. `make` returns the layer after those it needs, `stores` a new empty store.
+    """
+    texts = (
+        "Ada Marsh kept the lighthouse at Skerry.",
+        "The keeper met Tom Hale in May 1911.",
+        "Hale sold Ada a boat.",
+    )
+    documents = [document_of(f"d{number}", text) for number, text in enumerate(texts)]
+    forward, backward = stores(), stores()
+    for document in documents:
+        put_document(forward, embedder, document)
+        await _build_layers(make, forward)
+    for document in reversed(documents):
+        put_document(backward, embedder, document)
+    await _build_layers(make, backward)
+    whole = list(export(forward))
+    assert whole == list(export(backward)), "the order of adding must not matter"
+    reports = await build(make(forward), forward, lambda _: None)
+    assert not any(report.added for report in reports), "a layer that is up to date must add nothing"
+    put_document(forward, embedder, document_of("guest", "Ada Marsh wrote to Ida Poe about the boat."))
+    await _build_layers(make, forward)
+    assert list(export(forward)) != whole, "a new document must be remembered"
+    with forward.write() as change:
+        change.remove_document("guest")
+    await _build_layers(make, forward)
+    assert list(export(forward)) == whole, "adding and removing a document must leave no trace"
+
+
+async def check_mapped_layer(
+    make: Callable[[Store], Sequence[Layer]], stores: Callable[[], Store], embedder: Embedder
+) -> None:
+    """Check a layer that asks about each passage or node below it, such as a `MappedLayer`: also as in `check_layer`.
+
+    The estimate has the calls of the build; a build that is stopped repeats no call; a node goes with what it was made
+    from. `make` returns the layer after those it needs, with a model that keeps its replies (`language.cached.Cached`,
+    as in a kit); `stores` a new empty store.
+    """
+    await check_layer(make, stores, embedder)
+    documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
+    whole, commits, calls = await _build_state(make, _fill(stores(), embedder, documents), _accept)
+    for stop in range(commits):
+        store, _, first_calls = await _build_state(make, _fill(stores(), embedder, documents), _accept, stop=stop)
+        _, _, other_calls = await _build_state(make, store, _accept)
+        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
+        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
+    store = _fill(stores(), embedder, documents)
+    await build(make(store)[:-1], store, lambda _: None)
+    foreseen = (await estimate(make(store), store))[-1]
+    _, _, calls = await _build_state(make, store, _accept)
+    assert foreseen.calls == calls, "an estimate must have the calls of the build"
+    for document in documents:
+        with store.write() as change:
+            change.remove_document(document.id)
+        await _build_state(make, store, _accept)
+        _check_grounds(make(store)[-1], store)
+    assert not any(store.node_keys(name) for name in make(store)[-1].writes), "a node must go with its sources"
+
+
+async def check_state_layer(
+    make: Callable[[Store], Sequence[Layer]],
+    stores: Callable[[], Store],
+    embedder: Embedder,
+    check: Callable[[Store], None],
+) -> None:
+    """Check that a layer is a state that takes in batches, whatever the order of the passages makes of it.
+
+    Each batch is one commit, with what it took in, and leaves a sound state; a build that is stopped between two
+    batches goes on with the next one and repeats no call; equal histories give equal memories; after a removal no node
+    is left that rests on nothing. `make` returns the layer, with batches of one or two passages and a model that keeps
+    its replies (`language.cached.Cached`, as in a kit), after the layers that it needs; `stores` a new empty store.
+    `check` raises AssertionError if the state of the layer in a store is not sound, by the layer's own rules.
+    """
+    documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
+    whole, commits, calls = await _build_state(make, _fill(stores(), embedder, documents), check)
+    assert commits > 1, "give the layer batches of one or two passages, so that there is more than one"
+    again, _, _ = await _build_state(make, _fill(stores(), embedder, documents), check)
+    assert list(export(again)) == list(export(whole)), "equal histories must give equal memories"
+    for stop in range(1, commits):
+        store, _, first_calls = await _build_state(make, _fill(stores(), embedder, documents), check, stop=stop)
+        _, other_commits, other_calls = await _build_state(make, store, check)
+        assert stop + other_commits == commits, "a stopped build must go on with the next batch"
+        assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
+        assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
+    assert (await _build_state(make, whole, check))[1] == 0, "a layer that is up to date must change nothing"
+    for document in (*documents[::2], *documents[1::2]):
+        with whole.write() as change:
+            change.remove_document(document.id)
+        await _build_state(make, whole, check)
+        _check_grounds(make(whole)[-1], whole)
+    _fill(whole, embedder, documents[:1])
+    assert (await _build_state(make, whole, check))[1] > 0, "a document that comes after a removal must be taken in"
+
+
+_STATE_TEXTS = (
+    "Ada Marsh kept the lighthouse at Skerry.",
+    "The keeper met Tom Hale in May 1911.",
+    "Tom Hale sold Ada Marsh a boat.",
+    "Ida Poe wrote to Ada Marsh about the boat.",
+    "The lighthouse at Skerry was sold to Ida Poe.",
+)
+
+
+def _accept(_: Store) -> None:
+    """Every state is sound: a layer that is a function of what it needs has no rules of its own."""
+
+
+class _Stopped(Exception):
+    """Stands for the end of a process between two commits."""
+
+
+class _WatchedStore:
+    """A store that checks each commit which changes the memory, and refuses to begin the one after `stop` of them."""
+
+    def __init__(self, store: Store, check: Callable[[Store], None], stop: int | None) -> None:
+        self._store = store
+        self._check = check
+        self._stop = stop
+        self.commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    @contextmanager
+    def write(self) -> Iterator[Write]:
+        if self.commits == self._stop:
+            raise _Stopped
+        memory, taken = self._read()
+        with self._store.write() as change:
+            yield change
+        memory_after, taken_after = self._read()
+        if (memory, taken) != (memory_after, taken_after):
+            self.commits += 1
+            assert memory == memory_after or taken != taken_after, "a batch must be one commit, with what it took in"
+            self._check(self._store)
+
+    def _read(self) -> tuple[list[str], object]:
+        """The memory without the intake; the intake and the removals that layers have yet to follow."""
+        lines = list(export(self._store))
+        intake = [line for line in lines if '"kind": "intake"' in line]
+        removals = {layer: self._store.find_removed_ids(layer) for layer in self._store.builds()}
+        return [line for line in lines if line not in set(intake)], (intake, removals)
+
+
+def _fill(store: Store, embedder: Embedder, documents: Sequence[Document]) -> Store:
+    for document in documents:
+        put_document(store, embedder, document)
+    return store
+
+
+async def _build_state(
+    make: Callable[[Store], Sequence[Layer]],
+    store: Store,
+    check: Callable[[Store], None],
+    stop: int | None = None,
+) -> tuple[Store, int, int]:
+    """Build, and stop after so many commits. Returns the store, the number of commits, and that of calls."""
+    watched = _WatchedStore(store, check, stop)
+    with meter() as used, suppress(_Stopped):
+        layers = make(cast("Store", watched))
+        reports = await build(layers, store, lambda _: None)
+        _check_writes(layers, store)
+        assert not any(report.failed for report in reports), "no reply may fail in this check"
+    return store, watched.commits, used.usage().total.calls
+
+
+def _check_writes(layers: Sequence[Layer], store: Store) -> None:
+    named = {PASSAGES, *(name for layer in layers for name in layer.writes)}
+    unnamed = [name for name, counts in store.layers().items() if counts["nodes"] and name not in named]
+    assert not unnamed, f"nodes in {unnamed}: a layer must name in `writes` each node layer that holds its nodes"
+
+
+def _check_grounds(layer: Layer, store: Store) -> None:
+    for node_layer in layer.writes:
+        for leaves in find_grounds(store, store.node_keys(node_layer), node_layer).values():
+            resting = {node.layer for node in store.nodes_at(leaves).values()}
+            assert resting.isdisjoint(layer.writes), f"a node of {node_layer} rests on nothing: remove it"
+
+
+async def _build_layers(make: Callable[[Store], Sequence[Layer]], store: Store) -> None:
+    layers = make(store)
+    reports = await build(layers, store, lambda _: None)
+    _check_writes(layers, store)
+    failed = {report.layer: report.failed for report in reports if report.failed}
+    assert not failed, f"failed: {failed}"

@@ -1,0 +1,119 @@
+"""A language model that plays back prepared replies, for tests and examples."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from tomewise.errors import BadReply, ModelError
+from tomewise.language.call_slots import Places
+from tomewise.language.usage import Bill, announce_request, estimate_tokens, report_call
+from tomewise.meter import Clock
+from tomewise.run import Request
+from tomewise.types import Spent
+
+if TYPE_CHECKING:
+    from tomewise.types import In, Out, Role
+
+Reply: TypeAlias = BaseModel | Mapping[str, Any] | Exception
+Replies: TypeAlias = Sequence[Reply] | Callable[[Any], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One ask: the role's name and its input."""
+
+    role: str
+    given: BaseModel
+
+
+class ScriptedModel:
+    """Plays back replies by role name.
+
+    `replies[role]` is a list, which is used up in order, or a function of the role's input. A reply is the role's
+    output, a dict that validates as the output, or an exception, which is raised. `latency` is how many seconds each
+    call takes, `limit` how many calls run at the same time (None: any number). Tokens are estimated from the JSON of
+    input and output.
+    """
+
+    def __init__(
+        self,
+        replies: Mapping[str, Replies],
+        *,
+        name: str = "scripted",
+        window: int = 128_000,
+        latency: float = 0.0,
+        limit: int | None = None,
+        clock: Clock = time.perf_counter,
+    ) -> None:
+        self.name = name
+        self.window = window
+        self.calls: list[Call] = []
+        self._replies = {role: script if callable(script) else deque(script) for role, script in replies.items()}
+        self._latency = latency
+        self._places = Places(limit) if limit is not None else None
+        self._clock = clock
+
+    async def ask(self, role: Role[In, Out], given: In) -> Out:
+        """The next reply of the role. Raises `ModelError` if no reply is left, `BadReply` if the reply does not fit."""
+        started = self._clock()
+        tokens = self.reckon(role, given)
+        bill = Bill(Spent())
+        try:
+            async with (
+                self._places or nullcontext(),
+                announce_request(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
+            ):
+                self.calls.append(Call(role.name, given))
+                reply = self._take_reply(role.name, given)
+                # Without latency too, so that meters see calls side by side if they were made side by side.
+                await asyncio.sleep(self._latency)
+                if isinstance(reply, Exception):
+                    raise reply
+                output = role.accept(given, _validate(role, reply))
+                received = estimate_tokens(output.model_dump_json())
+                bill.spent = Spent(calls=1, input_tokens=tokens, output_tokens=received)
+                return output
+        finally:
+            if bill.spent.calls:
+                self._report(role.name, bill.spent, started)
+
+    def _report(self, role: str, spent: Spent, started: float) -> None:
+        report_call(
+            role,
+            model=self.name,
+            started=started,
+            ended=self._clock(),
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cost=0.0,
+        )
+
+    def reckon(self, role: Role[In, Out], given: In) -> int:
+        """The input tokens that `ask` would report."""
+        return estimate_tokens(given.model_dump_json())
+
+    def _take_reply(self, role: str, given: BaseModel) -> Reply:
+        script = self._replies.get(role)
+        if callable(script):
+            return script(given)
+        if not script:
+            count = sum(call.role == role for call in self.calls)
+            raise ModelError(f"no scripted reply is left for the role {role!r} (call {count}): give {role!r} one more")
+        return script.popleft()
+
+
+def _validate(role: Role[In, Out], reply: Reply) -> Out:
+    if isinstance(reply, role.output):
+        return reply
+    try:
+        return role.output.model_validate(reply)
+    except ValidationError as error:
+        raise BadReply(f"the scripted reply for {role.name!r} does not fit {role.output.__name__}: {error}") from error

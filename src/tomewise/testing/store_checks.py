@@ -1,0 +1,427 @@
+"""The checks of every store: one for each protocol of `store.contract`, and `check_store` with all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tomewise.embedding.hash import HashEmbedder
+from tomewise.errors import Locked, StoreError, UnknownName
+from tomewise.store.contract import Calls, Store
+from tomewise.store.export import export
+from tomewise.store.records import PASSAGES
+from tomewise.store.write_contract import Write
+from tomewise.types import Condition, Document, Embedder, Node, Passage, Place, Scope, content_id
+
+_EMBEDDER = HashEmbedder(16)
+_GUEST = Node(id="guest", layer="groups", text="guest", sources=())
+_TEXTS = {"b": "A dog swam in the cold sea.", "a": "A cat sat on a mat.", "c": "A cat saw the sea and the boats."}
+
+
+def check_store(make: Callable[[Path], Store], path: Path) -> None:
+    """Check all protocols of a store, each on a new store. `make` opens or creates the store at a path beside `path`.
+
+    Starts an event loop of its own for the calls.
+    """
+    checks = (check_texts, check_spaces, check_words, check_records, check_sessions, check_changes, check_transactions)
+    stores = [make(path.with_name(f"{path.stem}-{check.__name__}{path.suffix}")) for check in checks]
+    for check, store in zip(checks, stores, strict=True):
+        check(store)
+    again = make(path.with_name(f"{path.stem}-{check_texts.__name__}{path.suffix}"))
+    assert list(export(again)) == list(export(stores[0])), "another connection must see what was committed"
+    asyncio.run(check_calls(stores[0].calls))
+    stores[0].close()
+    try:
+        stores[0].documents()
+    except StoreError:
+        return
+    raise AssertionError("a closed store must raise StoreError")
+
+
+def check_texts(store: Store) -> None:
+    """Check that an empty store returns documents, passages, nodes and sources as they were added, in order."""
+    assert not store.holds_documents(), "a new store must be empty"
+    keys = _fill(store)
+    assert store.holds_documents()
+    assert [record.id for record in store.documents()] == ["a", "b", "c"], "documents must be ordered by id"
+    assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
+    assert store.document("b") == _document("b"), "a document must come back as it was added"
+    assert store.record("b") == store.documents()[1]
+    text = _document("b").text
+    assert store.text_between("b", 2, 6) == text[2:6]
+    assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
+    assert store.text_between("b", 6, 2) == store.text_between("b", len(text) + 9, len(text) + 10) == ""
+    assert store.origins() == dict.fromkeys("abc", "memory")
+    assert store.digest("a") is not None
+    assert store.digest("no such document") is None
+    order = [keys["a"], keys["b"], keys["c"]]
+    assert list(store.passages()) == store.node_keys(PASSAGES) == order, "passages must be in document order"
+    assert list(store.passages([keys["c"], 10**9, keys["a"]])) == [keys["c"], keys["a"]], "keys give the order"
+    placed, documents, positions = store.passage_order()
+    assert placed.tolist() == order, "passages must be in document order"
+    assert len(set(documents.tolist())) == 3, "each document has a number of its own"
+    assert positions.tolist() == [0, 0, 0]
+    assert {column.dtype for column in (placed, documents, positions)} == {np.dtype(np.int64)}
+    passage = store.passages_of(["b"])[keys["b"]]
+    assert passage.text == _TEXTS["b"]
+    assert store.passages_between("b", passage.end - 1, passage.end + 9) == {keys["b"]: passage}
+    assert store.passages_between("b", passage.end, passage.end + 9) == {}, "the character at the end is not held"
+    assert store.keys_of([passage.id, "no such node"]) == {passage.id: keys["b"]}
+    assert store.places([passage.id]) == {passage.id: ("b", 0)}
+    (gist,) = store.nodes("gists")
+    assert store.nodes_at([10**9, gist])[gist] == Node(id="g", layer="gists", text="both", sources=(), data={"n": [1]})
+    assert store.sources([gist], "gists") == {gist: [keys["a"], keys["b"]]}, "sources must be in document order"
+    assert store.find_derived([keys["a"], keys["c"]], "made-of:gists") == {keys["a"]: [gist], keys["c"]: []}
+    assert store.keys_within(Scope()) is None, "an empty scope is the whole tome"
+    scope = Scope(documents=frozenset("bc"))
+    assert _list_within(store, scope, PASSAGES) == sorted((keys["b"], keys["c"])), "a scope names documents"
+    assert _list_within(store, scope, "gists") == [], "a gist is within if all that it was made from is"
+    assert _list_within(store, Scope(documents=frozenset("ab")), "gists") == [gist]
+    year = Condition("year", ">", 1911)
+    assert _list_within(store, Scope(where=(year,)), PASSAGES) == [], "a scope tests the metadata"
+    _check_places(store)
+    for ask in (store.document, store.record, lambda name: store.text_between(name, 0, 9)):
+        _expect_unknown(ask)
+
+
+def _expect_unknown(ask: Callable[[str], object]) -> None:
+    try:
+        ask("no such document")
+    except UnknownName:
+        return
+    raise AssertionError("an unknown document must raise UnknownName")
+
+
+def _check_places(store: Store) -> None:
+    pages = Place(page=1), Place(page=2)
+    passage = Passage(
+        id="placed",
+        document="placed",
+        position=0,
+        start=0,
+        end=4,
+        text="Rain",
+        place=replace(pages[0], last_page=2),
+        marks=((-3, pages[0]), (2, pages[1])),
+    )
+    with store.write() as change:
+        (key,) = change.put_document(Document(id="placed", text="Rain"), "digest", [passage])
+    assert store.passages([key]) == {key: passage}, "a passage must keep its place and its marks"
+
+
+def check_spaces(store: Store) -> None:
+    """Check on an empty store that vectors and edges are exact, restricted to `among`, and as new as the last change.
+
+    Ties, removed rows and rows that were added out of order are among what is searched.
+    """
+    nothing = store.nearest("none", np.ones(16, np.float32), 3)
+    assert len(nothing.keys) == len(store.vectors("none").keys) == len(store.edges("none").keys) == 0
+    keys = _fill(store)
+    rows = {name: _EMBEDDER.embed([text])[0] for name, text in _TEXTS.items()}
+    query = rows["a"]
+    cosines = {keys[name]: float(row @ query) for name, row in rows.items()}
+    assert _as_dict(*store.scores(PASSAGES, query)) == _round(cosines), "scores must be exact cosines"
+    nearest = store.nearest(PASSAGES, query, 1)
+    assert nearest.keys.tolist() == [keys["a"]], "the nearest row is the query's own"
+    assert abs(nearest.lowest - min(cosines.values())) < 1e-5, "the lowest is that of all rows"
+    several = store.nearest(PASSAGES, np.stack((query, rows["b"])), 2)
+    assert set(several.keys.tolist()) == {keys["a"], keys["b"]}, "a row is as near as its nearest query"
+    allowed = np.array(sorted((keys["b"], keys["c"], 10**9)))
+    within = store.nearest(PASSAGES, query, 3, among=allowed)
+    assert set(within.keys.tolist()) == {keys["b"], keys["c"]}, "`among` must restrict the search"
+    assert store.scores(PASSAGES, query, among=allowed)[0].tolist() == sorted((keys["b"], keys["c"]))
+    assert np.allclose(store.rows(PASSAGES, [keys["c"], keys["a"]]), np.stack((rows["c"], rows["a"])))
+    pairs = store.alike(PASSAGES, np.stack((rows["b"], query)), 0.99)
+    assert sorted(zip(pairs.new.tolist(), pairs.neighbours.tolist(), strict=True)) == [(0, keys["b"]), (1, keys["a"])]
+    assert store.neighbours("links", [keys["b"]]).tolist() == [[keys["a"], keys["b"], 0.5]], "edges of either end"
+    before = store.versions(["vectors/passages", "edges/links", "edges/none"])
+    assert before["edges/none"] == 0
+    with store.write() as change:
+        change.remove_document("a")
+    spaces = store.arrays(before)
+    assert spaces["vectors/passages"].keys.tolist() == sorted((keys["b"], keys["c"])), "arrays must follow a removal"
+    assert spaces["edges/links"].rows.shape == (0, 3), "edges go with their ends"
+    after = store.versions(before)
+    assert all(after[name] != before[name] for name in ("vectors/passages", "edges/links")), "a change, a new version"
+    assert {name: rows.version for name, rows in spaces.items()} == after
+    assert keys["a"] not in store.nearest(PASSAGES, query, 9).keys.tolist(), "what was removed must not be found"
+    try:
+        store.rows(PASSAGES, [keys["a"]])
+    except KeyError:
+        return
+    raise AssertionError("a key without a vector must raise KeyError")
+
+
+def check_words(store: Store) -> None:
+    """Check on an empty store that passages are found by their words, rare words first, as they are now."""
+    assert store.lexical("cat", 3) == []
+    keys = _fill(store)
+    assert [key for key, _ in store.lexical("cat", 5)] in ([keys["a"], keys["c"]], [keys["c"], keys["a"]])
+    assert store.lexical("DOG or cat", 5)[0][0] == keys["b"], "a rare word counts more"
+    assert [key for key, _ in store.lexical("dog", 5)] == [keys["b"]]
+    assert all(score > 0 for _, score in store.lexical("dog", 5)), "higher is better"
+    assert len(store.lexical("cat", 1)) == 1
+    assert [key for key, _ in store.lexical("cat", 5, within=Scope(documents=frozenset("c")))] == [keys["c"]]
+    assert store.lexical('"', 5) == store.lexical("", 5) == [], "signs are not words"
+    among = np.array(sorted((keys["b"], keys["c"])), np.int64)
+    holders = [(count, found.tolist()) for count, found in store.find_holders(["Cat", "dog", "owl", '"'], among)]
+    assert holders == [(2, [keys["c"]]), (1, [keys["b"]]), (0, []), (0, [])], "a word is held where it is found"
+    with store.write() as change:
+        change.remove_document("b")
+    assert store.lexical("dog", 5) == [], "what was removed must not be found"
+
+
+def check_records(store: Store) -> None:
+    """Check on an empty store the settings, intakes, builds, sessions and traces."""
+    keys = _fill(store)
+    assert (store.meta("dimensions"), store.meta("none")) == ("16", None)
+    pending = store.find_pending_keys("gists", [PASSAGES])
+    assert pending == [keys["b"], keys["c"]], "what failed and what is new must be pending, in document order"
+    assert store.count_intake("gists") == 1, "failures are not taken in"
+    taken = store.intake("gists")
+    assert (taken.done, taken.failed) == (frozenset({keys["a"]}), {keys["b"]: "refused"})
+    assert store.layers() == {"gists": {"nodes": 1, "failed": 1}, PASSAGES: {"nodes": 3, "failed": 0}}
+    with store.write() as change:
+        change.count_replies("gists", {"mended": 1})
+        change.mark_again("gists", "mark")
+    assert store.builds()["gists"] == {"model": "m", "replies": {"mended": 1}, "again": "mark"}
+    with store.write() as change:
+        change.count_replies("gists", {"mended": 2})
+        change.record_build("gists", {"model": "n"})
+    assert store.builds()["gists"] == {"model": "n", "replies": {"mended": 3}, "former_models": ["m"]}
+    with store.write() as change:
+        change.forget_layer("gists")
+    assert (store.builds(), store.count_intake("gists")) == ({}, 0)
+    for question in ("first", "second"):
+        saved = store.save_trace(asked="now", question=question, record={"answer": question})
+        assert saved == store.trace_numbers(limit=1)[0], "save_trace does not return the number of the trace"
+    latest, earliest = (store.trace(number) or {} for number in store.trace_numbers())
+    assert (latest["question"], earliest["answer"]) == ("second", "first"), "the newest trace must come first"
+    assert store.delete_trace(latest["number"])
+    assert not store.delete_trace(latest["number"])
+    assert store.trace(latest["number"]) is None
+    store.save_trace(asked="now", question="third", record={})
+    assert store.trace_numbers(before=latest["number"]) == [earliest["number"]], "before: lower numbers"
+    assert store.trace_numbers(1)[0] > latest["number"], "the number of a trace must never be used again"
+
+
+def check_sessions(store: Store) -> None:
+    """Check on an empty store that sessions are kept, replaced, removed, exported and held by one at a time."""
+    with store.write() as change:
+        change.put_session("b", {"turns": [1]})
+        change.put_session("a", {"turns": []})
+        change.put_session("b", {"turns": [1, 2]})
+    assert (store.session_names(), store.session("a")) == (["a", "b"], {"turns": []})
+    assert (store.session("b"), store.session("c")) == ({"turns": [1, 2]}, None)
+    assert [line for line in export(store) if '"kind": "session"' in line], "sessions must be exported"
+    with store.hold_session("a"), store.hold_session("b"):
+        try:
+            with store.hold_session("a"):
+                raise AssertionError("a session must be held by one at a time")
+        except Locked:
+            pass
+    with store.hold_session("a"), store.write() as change:
+        assert change.remove_session("a")
+        assert not change.remove_session("a")
+    assert store.session_names() == ["b"]
+
+
+async def check_calls(calls: Calls) -> None:
+    """Check that replies are kept, replaced, found under their mark, and dropped."""
+    assert await calls.get("k") is None
+    await calls.keep("k", role="gist", model="m", reply="one")
+    await calls.keep("k", role="gist", model="m", reply="two", since="mark")
+    assert (await calls.get("k"), await calls.get("k", since="mark")) == ("two", "two")
+    assert await calls.get("k", since="another mark") is None, "only a reply under the mark counts"
+    await calls.drop("k")
+    assert await calls.get("k") is None
+    assert calls.mean_reply_bytes("gist", "m") is None
+    for number in range(8):
+        await calls.keep(f"k{number}", role="gist", model="m", reply="é" * 5)
+    assert calls.mean_reply_bytes("gist", "m") == 10, "replies are measured in bytes"
+    assert calls.mean_reply_bytes("gist", "another model") is None
+
+
+def check_changes(store: Store) -> None:
+    """Check on an empty store that nodes live as long as they should, and that nodes and edges change in place."""
+    keys = _fill(store)
+    ids = {name: store.passages([key])[key].id for name, key in keys.items()}
+    word = Node(id="word", layer="words", text="word", sources=(ids["a"], ids["b"]))
+    group = replace(word, id="group", layer="groups", text="group")
+    with store.write() as change:
+        places = change.put_nodes([word], lifetime="any") | change.put_nodes([group], lifetime="layer")
+        change.record_intake("above", [*places.values(), *keys.values()])
+        change.record_build("above", {})
+        change.record_writes("above", ["x", "y"])
+    assert store.builds()["above"] == {"writes": ["x", "y"]}
+    both = Scope(documents=frozenset("ab"))
+    assert [_list_within(store, both, layer) for layer in ("words", "groups")] == [[places["word"]], [places["group"]]]
+    changed = replace(group, text="other", level=1, data={"n": 2}, sources=(ids["b"], ids["c"]))
+    with store.write() as change:
+        assert change.update_nodes([changed], lifetime="layer") == {"group": places["group"]}, "an update keeps the key"
+    assert store.nodes("groups") == {places["group"]: replace(changed, sources=())}
+    assert store.sources([places["group"]], "groups") == {places["group"]: [keys["b"], keys["c"]]}
+    assert store.find_removed_ids("above") == ("group",), "a new text is a removal for the layers above"
+    assert places["group"] in store.find_pending_keys("above", ["groups"]), "and an addition"
+    with store.write() as change:
+        change.remove_document("b")
+    assert store.nodes("gists") == {}, "a node goes with any of its sources"
+    assert list(store.nodes("words")) == [places["word"]], "a node that lives with any source stays while one does"
+    with store.write() as change:
+        change.remove_document("a")
+        change.remove_document("c")
+    assert store.nodes("words") == {}, "and goes with the last"
+    assert store.sources(store.nodes("groups"), "groups") == {places["group"]: []}, "only its layer removes it"
+    assert store.find_removed_ids("above") == tuple(sorted((*ids.values(), "group", "word")))
+    with store.write() as change:
+        change.record_build("above", {"model": "m"})
+    assert store.find_removed_ids("above") == (), "a build has followed the removals"
+    assert store.builds()["above"] == {"model": "m", "writes": ["x", "y"]}
+    _check_rows_that_change(store, places["group"])
+
+
+def _check_rows_that_change(store: Store, key: int) -> None:
+    rows = _EMBEDDER.embed(["first", "second"])
+    with store.write() as change:
+        others = change.put_nodes([replace(_GUEST, id=name) for name in "xyz"], lifetime="layer")
+        x, y, z = others.values()
+        pairs = np.array([[key, x], [key, y], [key, z]])
+        change.replace_vectors("groups", [key], rows[:1])
+        change.replace_vectors("groups", [key], rows[1:])
+        change.put_edges("pairs", pairs[:, 0], pairs[:, 1], np.array([0.1, 0.2, 0.3]))
+    assert np.allclose(store.rows("groups", [key]), rows[1:]), "a vector is replaced"
+    with store.write() as change:
+        change.reweight_edges("pairs", pairs[:2], np.array([0.5, 0.6]))
+        change.remove_edges("pairs", np.array([[key, z], [z, key]]))
+    assert sorted(store.edges("pairs").rows.tolist()) == [[key, x, 0.5], [key, y, 0.6]], "edges change by their pairs"
+    _check_refusal(store, lambda change: change.reweight_edges("pairs", pairs[2:], np.ones(1)))
+    _check_refusal(store, lambda change: change.update_nodes([_GUEST]))
+    with store.write() as change:
+        change.remove_edges("pairs")
+    assert not len(store.edges("pairs").keys)
+
+
+def _check_refusal(store: Store, make: Callable[[Write], object]) -> None:
+    try:
+        with store.write() as change:
+            make(change)
+    except ValueError:
+        return
+    raise AssertionError("what does not exist cannot be changed: raise ValueError")
+
+
+def check_transactions(store: Store) -> None:
+    """Check on an empty store that failures leave nothing, keys are never used again, and nodes go with their sources.
+
+    Also that the right to build is exclusive.
+    """
+    first = put_document(store, _EMBEDDER, document_of("one", "The first text."))
+    before = list(export(store))
+    second = put_document(store, _EMBEDDER, document_of("two", "The second text."))
+    assert store.vectors(PASSAGES).keys.tolist() == first + second, "arrays must follow an addition"
+    ids = [passage.id for passage in store.passages().values()]
+    gist = Node(id="g1", layer="gists", text="both", sources=(ids[1],))
+    word = Node(id="w1", layer="words", text="text", sources=tuple(ids))
+    versions = store.versions(["vectors/passages", "edges/made-of:gists"])
+    try:
+        with store.write() as change:
+            change.put_nodes([gist])
+            change.remove_document("one")
+            raise KeyError("stop")
+    except KeyError:
+        pass
+    assert store.nodes("gists") == {}, "a failed transaction must leave nothing"
+    assert store.versions(versions) == versions, "a failed transaction must change no array"
+    assert len(store.documents()) == 2
+    with store.write() as change:
+        change.put_nodes([gist])
+        change.put_nodes([word], lifetime="any")
+        change.record_intake("gists", second)
+    with store.write() as change:
+        removed = change.remove_document("two")
+    assert len(removed) == 2, "a document must take with it what was derived from it alone"
+    assert len(store.nodes("words")) == 1, "a node that lives with any source stays while one of them does"
+    with store.write() as change:
+        change.remove_nodes(store.node_keys("words"))
+    assert list(export(store)) == before, "adding and removing a document must leave no trace"
+    fresh = put_document(store, _EMBEDDER, document_of("two", "The second text."))
+    assert not set(fresh) & {*first, *removed}, "keys must never be used again"
+    moved = document_of("three", "The second text.")
+    with store.write() as change:
+        (source,) = [passage.id for key, passage in store.passages().items() if key == fresh[0]]
+        change.put_nodes([Node(id="w1", layer="pages", text="page", sources=(source,), data={"document": "two"})])
+    with store.write() as change:
+        change.move_document("two", moved, content_id("d", moved.text))
+    assert store.document("three") == moved, "a document that moved has its new id"
+    assert store.passages()[fresh[0]].id == content_id("p", "three", 0, len(moved.text), moved.text)
+    assert store.passages()[fresh[0]].document == "three", "its passages keep their keys and get new ids"
+    assert fresh[0] in store.vectors(PASSAGES).keys.tolist(), "its passages keep their vectors"
+    (page,) = store.nodes("pages").values()
+    assert page.id != "w1", "what was made from a document that moved has new ids"
+    assert page.data == {"document": "three"}, "and names the new id"
+    with store.write() as change:
+        change.move_document("three", document_of("two", moved.text), content_id("d", moved.text))
+    with store.write() as change:
+        renewed = change.renew_passage(fresh[0])
+    assert renewed not in fresh, "a renewed passage has a new key"
+    assert store.passages()[renewed].text == "The second text."
+    assert renewed in store.vectors(PASSAGES).keys.tolist(), "a renewed passage keeps its vector"
+    try:
+        with store.alone("build"), store.alone("build"):
+            raise AssertionError("only one may build at a time")
+    except Locked:
+        pass
+    with store.alone("build"):
+        pass
+
+
+def document_of(name: str, text: str) -> Document:
+    """A document with this id and text."""
+    return Document(id=name, text=text)
+
+
+def put_document(store: Store, embedder: Embedder, document: Document) -> list[int]:
+    """Add a document as one passage, embedded. Returns its key."""
+    end = len(document.text)
+    name = content_id("p", document.id, 0, end, document.text)
+    passage = Passage(id=name, document=document.id, position=0, start=0, end=end, text=document.text)
+    with store.write() as change:
+        change.set_meta("dimensions", str(embedder.dimensions))
+        keys = change.put_document(document, content_id("d", document.text), [passage])
+        change.put_vectors(PASSAGES, keys, embedder.embed([passage.content]))
+    return keys
+
+
+def _document(name: str) -> Document:
+    return Document(id=name, text=_TEXTS[name], metadata={"year": 1911})
+
+
+def _fill(store: Store) -> dict[str, int]:
+    """Add the documents, a gist of two of them, an edge, and the record of a build. Returns their passages' keys."""
+    keys = {name: put_document(store, _EMBEDDER, _document(name))[0] for name in _TEXTS}
+    passages = store.passages()
+    sources = tuple(passages[keys[name]].id for name in "ba")
+    with store.write() as change:
+        change.put_nodes([Node(id="g", layer="gists", text="both", sources=sources, data={"n": [1]})])
+        change.put_edges("links", np.array([keys["a"]]), np.array([keys["b"]]), np.array([0.5]))
+        change.record_intake("gists", [keys["a"]], {keys["b"]: "refused"})
+        change.record_build("gists", {"model": "m"})
+    return keys
+
+
+def _list_within(store: Store, scope: Scope, layer: str) -> list[int]:
+    keys = store.keys_within(scope, layer)
+    assert keys is not None, "only an empty scope is the whole tome"
+    return [int(key) for key in keys]
+
+
+def _as_dict(keys: np.ndarray, cosines: np.ndarray) -> dict[int, float]:
+    return _round(dict(zip(keys.tolist(), cosines.tolist(), strict=True)))
+
+
+def _round(cosines: dict[int, float]) -> dict[int, float]:
+    return {key: round(cosine, 4) for key, cosine in cosines.items()}
