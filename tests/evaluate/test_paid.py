@@ -76,8 +76,8 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
 
 def test_the_package_itself_has_a_digest():
     assert digests.PACKAGE.joinpath("evaluate", "running.py").is_file()
-    assert len(digests.code_digest()) == len(digests.memory_code_digest()) == 64
-    assert digests.code_digest() != digests.memory_code_digest()
+    assert len(digests.digest_code()) == len(digests.digest_memory_code()) == 64
+    assert digests.digest_code() != digests.digest_memory_code()
 
 
 class TwoCallModel:

@@ -7,7 +7,7 @@ import pytest
 from tomewise import plugins
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt, UnknownName, UsageError
-from tomewise.evaluate.digests import recipe_digest
+from tomewise.evaluate.digests import digest_recipe
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
 from tomewise.evaluate.running import run
@@ -105,7 +105,7 @@ def test_keys_hold_the_code_of_a_recipe(experiment):
         for variant in (*made.variants, Variant("mine", "mine", {}, with_tree))
     }
     assert len(keys) == 3
-    assert recipe_digest(mine) == recipe_digest(mine) != recipe_digest(with_tree)
+    assert digest_recipe(mine) == digest_recipe(mine) != digest_recipe(with_tree)
 
 
 def test_two_systems_of_one_name_are_refused():

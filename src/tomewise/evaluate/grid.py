@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from tomewise.evaluate.results import About
 from tomewise.evaluate.risk import LEVELS
 from tomewise.evaluate.significance import RESAMPLES
-from tomewise.evaluate.table import Cell, Line, Table
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.memory.schemata.network import describe_network
 
-NOTHING = "–"
+if TYPE_CHECKING:
+    from tomewise.evaluate.results import About
+    from tomewise.evaluate.table import Cell, Line, Table
+
+_NOTHING = "–"
 _COSTS = {
     "calls": "calls",
     "tokens in": "input_tokens",
@@ -23,7 +26,7 @@ _COSTS = {
     "path": "depth",
 }
 _RARE_COSTS = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # columns where not all 0
-MACHINERY = "machinery, not accuracy"
+_MACHINERY = "machinery, not accuracy"
 _SHOWN = "§"
 _MARKS = ((0.01, "‡"), (0.05, "†"))
 
@@ -47,26 +50,25 @@ class Grid:
     rows: tuple[tuple[Entry, ...], ...]
 
 
-def grids(table: Table) -> list[Grid]:
+def make_grids(table: Table) -> list[Grid]:
     """The grids of a table: scores, costs, risks where systems are unsure, then scores by slice."""
     about = table.about
-    title = f"{about.dataset} · {about.model}" + _kind(about)
-    parts = [
-        _scores(part, f"{title} · {name}: {value}")
-        for name, values in table.slices.items()
-        for value, part in values.items()
-    ]
-    risk_grids = [_risks(table, f"{title} · risk and coverage by {table.risk_of}")] if _unsure(table) else []
-    return [_scores(table, title), _costs(table, f"{title} · cost per question"), *risk_grids, *parts]
+    title = f"{about.dataset} · {about.model}" + _describe_kind(about)
+    grids = [_make_scores(table, title), _make_costs(table, f"{title} · cost per question")]
+    if _has_several_levels(table):
+        grids.append(_make_risks(table, f"{title} · risk and coverage by {table.risk_of}"))
+    for name, values in table.slices.items():
+        grids += [_make_scores(part, f"{title} · {name}: {value}") for value, part in values.items()]
+    return grids
 
 
-def _kind(about: About) -> str:
+def _describe_kind(about: About) -> str:
     if about.retrieval_only:
         return " · retrieval alone"
-    return f" · {MACHINERY}" if about.model == EXTRACTIVE else ""
+    return f" · {_MACHINERY}" if about.model == EXTRACTIVE else ""
 
 
-def notes(table: Table) -> list[str]:
+def write_notes(table: Table) -> list[str]:
     """What a reader must know beside the numbers."""
     about = table.about
     texts = [
@@ -93,26 +95,26 @@ def notes(table: Table) -> list[str]:
         texts.append("Seconds are wall time of questions asked side by side; path is the longest chain of model calls.")
     if any(line.usage["reused"] for line in table.lines):
         texts.append("Replies kept from earlier count as calls, with their tokens and money, but took no time here.")
-    if _unsure(table):
+    if _has_several_levels(table):
         texts.append(
             "Covered: the share of all questions with an answer at least that sure. Risk: 1 minus the mean score of "
             "these answers. Free answers are surer than forced ones; then full support is surer than partial or none."
         )
-    line_notes = (note for line in table.lines for note in _line_notes(line))
-    return [*texts, *_machinery_notes(table), *line_notes, *_refusal_notes(table)]
+    line_notes = (note for line in table.lines for note in _note_line(line))
+    return [*texts, *_note_machinery(table), *line_notes, *_note_refusals(table)]
 
 
-def _machinery_notes(table: Table) -> list[str]:
+def _note_machinery(table: Table) -> list[str]:
     """Say which rows do not measure a system, because the extractive model made them."""
     if table.about.model != EXTRACTIVE:
         return []
     if not table.about.retrieval_only:
-        return [f"The extractive model quotes by rule: its rows show {MACHINERY}."]
+        return [f"The extractive model quotes by rule: its rows show {_MACHINERY}."]
     systems = [line.system for line in table.lines if line.build and line.build["calls"]]
-    return [f"Layers by the extractive model, {MACHINERY}: {', '.join(systems)}."] if systems else []
+    return [f"Layers by the extractive model, {_MACHINERY}: {', '.join(systems)}."] if systems else []
 
 
-def _line_notes(line: Line) -> Iterator[str]:
+def _note_line(line: Line) -> Iterator[str]:
     """What a reader must know about one system: its build and its fallbacks."""
     build = line.build or {}
     if build.get("calls"):
@@ -122,44 +124,45 @@ def _line_notes(line: Line) -> Iterator[str]:
         yield f"{line.system}: {note}."
     for layer, networks in build.get("networks", {}).items():
         yield f"{line.system}, {layer}: {describe_network(networks)}."
-    if fallbacks := _fallbacks(line):
+    if fallbacks := _read_fallbacks(line):
         counts = ", ".join(f"{name} {count:,}" for name, count in fallbacks.items())
         yield f"What {line.system} fell back on, by kind or layer: {counts}."
 
 
-def _refusal_notes(table: Table) -> list[str]:
+def _note_refusals(table: Table) -> list[str]:
     return [f"Left out: {system}, since {reason}." for system, reason in table.refused.items()]
 
 
-def _scores(table: Table, title: str) -> Grid:
-    best = {column: _best(table, column) for column in table.columns}
+def _make_scores(table: Table, title: str) -> Grid:
+    best = {column: _find_best(table, column) for column in table.columns}
     measures_shown = {line.system for line in table.lines if line.ranked_by == "shown"}
     failed = any(line.failed for line in table.lines)
 
-    def row(line: Line) -> Iterator[Entry]:
+    def make_row(line: Line) -> Iterator[Entry]:
         yield Entry(line.system)
         yield Entry(f"{line.n:,}")
         if failed:
             yield Entry(f"{line.failed:,}")
         for column in table.columns:
-            entry = _score(line.cells[column], best[column])
-            shown = line.system in measures_shown and column in table.ranked and entry.text != NOTHING
+            entry = _format_score(line.cells[column], best[column])
+            shown = line.system in measures_shown and column in table.ranked and entry.text != _NOTHING
             yield replace(entry, mark=entry.mark + _SHOWN, best=False) if shown else entry
 
     headings = ("system", "n", *(["failed"] if failed else []), *table.columns)
-    return Grid(title, headings, tuple(tuple(row(line)) for line in table.lines))
+    return Grid(title, headings, tuple(tuple(make_row(line)) for line in table.lines))
 
 
-def _score(cell: Cell, best: str | None) -> Entry:
+def _format_score(cell: Cell, best: str | None) -> Entry:
     if cell.value is None:
-        return Entry(NOTHING)
-    text = _percent(cell.value)
-    interval = f"{_percent(cell.low)}–{_percent(cell.high)}" if cell.low is not None and cell.high is not None else ""
+        return Entry(_NOTHING)
+    text, interval = _format_percent(cell.value), ""
+    if cell.low is not None and cell.high is not None:
+        interval = f"{_format_percent(cell.low)}–{_format_percent(cell.high)}"
     mark = next((sign for limit, sign in _MARKS if cell.p_holm is not None and cell.p_holm < limit), "")
     return Entry(text, interval, mark, text == best)
 
 
-def _best(table: Table, column: str) -> str | None:
+def _find_best(table: Table, column: str) -> str | None:
     """The text of the best cell of a column, or None where all cells read the same.
 
     A ranking of what an answer saw competes with no ranking of a retriever.
@@ -167,49 +170,49 @@ def _best(table: Table, column: str) -> str | None:
     ranks = column in table.ranked
     lines = [line for line in table.lines if not (ranks and line.ranked_by == "shown")]
     values = [value for line in lines if (value := line.cells[column].value) is not None]
-    texts = {_percent(value) for value in values}
-    return _percent(max(values)) if len(texts) > 1 else None
+    texts = {_format_percent(value) for value in values}
+    return _format_percent(max(values)) if len(texts) > 1 else None
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def _costs(table: Table, title: str) -> Grid:
+def _make_costs(table: Table, title: str) -> Grid:
     rare = {name: key for name, key in _RARE_COSTS.items() if any(line.usage[key] for line in table.lines)}
     columns = {**_COSTS, **rare}
-    fell_back = any(map(_fallbacks, table.lines))
+    fell_back = any(map(_read_fallbacks, table.lines))
 
-    def row(line: Line) -> Iterator[Entry]:
+    def make_row(line: Line) -> Iterator[Entry]:
         yield Entry(line.system)
-        yield from map(Entry, _cost_texts(line.per_question, columns))
+        yield from map(Entry, _format_costs(line.per_question, columns))
         if fell_back:
-            yield Entry(f"{sum(_fallbacks(line).values()):,}")
+            yield Entry(f"{sum(_read_fallbacks(line).values()):,}")
 
     headings = ("system", *columns, *(["fallbacks"] if fell_back else []))
-    return Grid(title, headings, tuple(tuple(row(line)) for line in table.lines))
+    return Grid(title, headings, tuple(tuple(make_row(line)) for line in table.lines))
 
 
-def _fallbacks(line: Line) -> dict[str, int]:
+def _read_fallbacks(line: Line) -> dict[str, int]:
     """How many steps of a system fell back on something else: by kind over its questions, by layer in its build."""
     return {**line.fallbacks, **(line.build or {}).get("fallbacks", {})}
 
 
-def _risks(table: Table, title: str) -> Grid:
-    levels = _levels(table)
+def _make_risks(table: Table, title: str) -> Grid:
+    levels = _list_levels(table)
 
-    def row(line: Line) -> Iterator[Entry]:
+    def make_row(line: Line) -> Iterator[Entry]:
         yield Entry(line.system)
         for risk in line.risks:
             if risk.level in levels:
-                yield Entry(_percent(risk.coverage))
-                yield Entry(NOTHING if risk.risk is None else _percent(risk.risk))
+                yield Entry(_format_percent(risk.coverage))
+                yield Entry(_NOTHING if risk.risk is None else _format_percent(risk.risk))
 
     headings = (heading for level in levels for heading in (f"covered: {level}", f"risk: {level}"))
-    return Grid(title, ("system", *headings), tuple(tuple(row(line)) for line in table.lines if line.risks))
+    return Grid(title, ("system", *headings), tuple(tuple(make_row(line)) for line in table.lines if line.risks))
 
 
-def _levels(table: Table) -> list[str]:
+def _list_levels(table: Table) -> list[str]:
     """The levels of confidence that at least one answer of a system has."""
     used = {
         risk.level
@@ -220,12 +223,12 @@ def _levels(table: Table) -> list[str]:
     return [level for level in LEVELS if level in used]
 
 
-def _unsure(table: Table) -> bool:
+def _has_several_levels(table: Table) -> bool:
     """Whether the answers have several levels of confidence."""
-    return len(_levels(table)) > 1
+    return len(_list_levels(table)) > 1
 
 
-def _cost_texts(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
+def _format_costs(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
     for heading, name in columns.items():
         value = mean[name]
         if value is None:

@@ -30,7 +30,7 @@ import json
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from tomewise.evaluate.usages import as_usage, sum_usages
+from tomewise.evaluate.usages import make_usage_record, sum_usages
 from tomewise.memory.building import Provide, build, find_changes
 from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes
@@ -140,7 +140,7 @@ async def open_memory(
 ) -> Memory:
     """The memory of documents at `path`, brought up to date for the variants. Raises StoreError, Locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    tome = await asyncio.to_thread(_open, experiment, path)
+    tome = await asyncio.to_thread(_open_tome, experiment, path)
     try:
         await tome.aadd(*documents, on_progress=report)
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
@@ -160,7 +160,7 @@ async def open_memory(
                 systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error
-        return Memory(tome, systems, refused, await asyncio.to_thread(_places, tome))
+        return Memory(tome, systems, refused, await asyncio.to_thread(_read_places, tome))
     except BaseException:
         tome.close()
         raise
@@ -176,14 +176,14 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _open(experiment: Design, path: Path) -> Tome:
+def _open_tome(experiment: Design, path: Path) -> Tome:
     settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
     # `replay` answers the ranking from these. They also leave the model open when the tome closes.
     model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)
     return Tome.open(path, model=model, embedder=embedder, prompts=experiment.prompts, **settings)
 
 
-def _places(tome: Tome) -> dict[str, RankedPassage]:
+def _read_places(tome: Tome) -> dict[str, RankedPassage]:
     return {
         passage.id: RankedPassage(id=passage.id, document=passage.document, start=passage.start, end=passage.end)
         for passage in tome.store.passages().values()
@@ -202,7 +202,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
     """
     with store.alone("build"):
         for layer in layers:
-            await _build(store, layer, layers, openie, report)
+            await _build_layer(store, layer, layers, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
     notes = [ASKED] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
@@ -225,15 +225,17 @@ def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
     return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
 
 
-async def _build(store: Store, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report) -> None:
+async def _build_layer(
+    store: Store, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report
+) -> None:
     if not await asyncio.to_thread(find_changes, layer, store, layers):
         return
     with open_run() as used:
-        await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)
-    await asyncio.to_thread(_add_cost, store, layer, as_usage(used))
+        await build([layer], store, report, provide=_make_provider(store, openie, report) if openie else None)
+    await asyncio.to_thread(_add_cost, store, layer, make_usage_record(used))
 
 
-def _provide(store: Store, openie: Path, report: Report) -> Provide:
+def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import BaseModel
 
-from tomewise.evaluate.digests import code_digest, digest_of
+from tomewise.evaluate.digests import digest_code, digest_data
 from tomewise.language.cached import Cached, CallCache
 from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.prompts import Prompts
@@ -178,14 +178,14 @@ class PaidOnce(Cached):
         self, model: LanguageModel, prompts: Prompts, calls: CallCache, *, clock: Clock = time.perf_counter
     ) -> None:
         super().__init__(model, prompts, calls)
-        self._code = code_digest()
+        self._code = digest_code()
         self._paid: dict[str, _Paid] = {}
         self._clock = clock
 
     def key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         key = super().key(role, given)
-        return digest_of(key, self._code) if self.name_for(role) == EXTRACTIVE else key
+        return digest_data(key, self._code) if self.name_for(role) == EXTRACTIVE else key
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Answer as the model does."""

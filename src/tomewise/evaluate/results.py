@@ -14,7 +14,8 @@ from tomewise.brief import describe_object
 from tomewise.errors import StoreError, UnknownName
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.journal import Journal
-from tomewise.evaluate.rows import JsonObject, Row, latest_rows
+from tomewise.evaluate.rows import JsonObject, Row, read_latest_rows
+from tomewise.evaluate.table import tabulate
 from tomewise.evaluate.usages import sum_usages
 
 _ABOUT, _ROWS = "experiment.json", "rows.jsonl"
@@ -56,8 +57,6 @@ class Results:
         return describe_object(self, self.about.name, systems=len(self.systems), rows=len(self.rows))
 
     def _repr_html_(self) -> str:
-        from tomewise.evaluate.table import tabulate
-
         return tabulate(self)._repr_html_()
 
     @property
@@ -78,7 +77,7 @@ class Results:
         return replace(self, rows=tuple(row for row in rows if items is None or row.item.id in items))
 
 
-def describe(experiment: Design, before: Sequence[str], now: str) -> About:
+def describe_experiment(experiment: Design, before: Sequence[str], now: str) -> About:
     """What to store about an experiment; `before` are the systems of earlier runs."""
     return About(
         name=experiment.name(),
@@ -102,7 +101,7 @@ def write_about(folder: Path, about: About) -> None:
     os.replace(new, folder / _ABOUT)
 
 
-def journal_of(folder: Path) -> Journal:
+def find_journal(folder: Path) -> Journal:
     """The records of the experiment in a folder."""
     return Journal(folder / _ROWS)
 
@@ -110,10 +109,10 @@ def journal_of(folder: Path) -> Journal:
 def read_results(folder: Path) -> Results:
     """The results in the folder of an experiment. Raises StoreError."""
     about = read_about(folder)
-    records = journal_of(folder).read()
-    rows = sorted(latest_rows(records, about.judge_model), key=lambda row: row.item.id)
+    records = find_journal(folder).read()
+    rows = sorted(read_latest_rows(records, about.judge_model), key=lambda row: row.item.id)
     refused = {record["system"]: record["reason"] for record in records if record["kind"] == "refused"}
-    results = Results(about, tuple(rows), _builds(records), refused)
+    results = Results(about, tuple(rows), _sum_builds(records), refused)
     return results.only([name for name in about.systems if name in {row.system for row in rows}])
 
 
@@ -130,20 +129,20 @@ def read_about(folder: Path) -> About:
         raise StoreError(f"{path} is damaged ({error}): run the experiment again, which asks nothing twice") from error
 
 
-def systems_before(folder: Path) -> tuple[str, ...]:
+def read_earlier_systems(folder: Path) -> tuple[str, ...]:
     """The systems of earlier runs of the experiment in a folder."""
     return read_about(folder).systems if (folder / _ABOUT).is_file() else ()
 
 
-def experiments(out: Path) -> list[About]:
+def list_experiments(out: Path) -> list[About]:
     """The experiments in a folder, the latest first. The folder may also be that of one experiment."""
     folders = [out] if (out / _ABOUT).is_file() else [path.parent for path in out.glob(f"*/{_ABOUT}")]
     return sorted((read_about(folder) for folder in folders), key=lambda about: (about.run, about.name), reverse=True)
 
 
-def folder_of(out: Path, name: str | None = None) -> Path:
+def find_folder(out: Path, name: str | None = None) -> Path:
     """The folder of the experiment whose name begins with `name`, or of the latest. Raises UnknownName, StoreError."""
-    stored = experiments(out)
+    stored = list_experiments(out)
     if not stored:
         raise StoreError(f"{out} holds no experiment: make one with `tome eval run`, or name its folder")
     matches = [about for about in stored if name is None or about.name.startswith(name)]
@@ -156,16 +155,16 @@ def folder_of(out: Path, name: str | None = None) -> Path:
     return out if (out / _ABOUT).is_file() else out / chosen.name
 
 
-def _builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
+def _sum_builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
     """By system the cost of its layers: the last record of each memory, summed over all memories."""
     last: dict[str, dict[str, JsonObject]] = {}
     for number, record in enumerate(records):
         if record["kind"] == "build":
             last.setdefault(record["system"], {})[record.get("memory", str(number))] = record
-    return {system: _build(list(parts.values())) for system, parts in last.items()}
+    return {system: _sum_build(list(parts.values())) for system, parts in last.items()}
 
 
-def _build(parts: Sequence[JsonObject]) -> JsonObject:
+def _sum_build(parts: Sequence[JsonObject]) -> JsonObject:
     fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
     notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
     networks: dict[str, list[JsonObject]] = {}

@@ -14,16 +14,23 @@ from typing import Any
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
-from tomewise.evaluate.design import DEPTH, Design, check
-from tomewise.evaluate.digests import documents_digest, prompts_digest
+from tomewise.evaluate.design import DEPTH, Design, check_design
+from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import PaidOnce, remember_question, replay
-from tomewise.evaluate.results import Results, describe, journal_of, read_results, systems_before, write_about
-from tomewise.evaluate.rows import Row, as_record, fields_of, judgement_record, latest_rows
-from tomewise.evaluate.usages import as_usage, sum_usages
+from tomewise.evaluate.results import (
+    Results,
+    describe_experiment,
+    find_journal,
+    read_earlier_systems,
+    read_results,
+    write_about,
+)
+from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_answer_fields, read_latest_rows
+from tomewise.evaluate.usages import make_usage_record, sum_usages
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
@@ -47,18 +54,18 @@ async def run(
     and asked again only with `retry_failed`. Raises UsageError, StoreError, Locked (another run writes there), and
     ModelUnavailable when the first questions all fail because the model is unavailable; these failures are not stored.
     """
-    check(experiment)
+    check_design(experiment)
     folder = out / experiment.name()
-    journal = journal_of(folder)
+    journal = find_journal(folder)
     with journal.open_to_append(), _pay_once(experiment, out) as paid_once:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_about(folder, describe(experiment, systems_before(folder), now))
-        plan = _plan(paid_once, journal, retry_failed)
+        write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
+        plan = _plan_groups(paid_once, journal, retry_failed)
         await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None)).work(plan)
-    return _results(experiment, folder)
+    return _select_results(experiment, folder)
 
 
-def _results(experiment: Design, folder: Path) -> Results:
+def _select_results(experiment: Design, folder: Path) -> Results:
     """The rows of the experiment's systems and questions. Raises UsageError where every system was left out."""
     results = read_results(folder)
     names = [variant.name for variant in experiment.variants]
@@ -91,41 +98,41 @@ class _Group:
     tasks: list[_Task] = field(default_factory=list)
 
 
-def _plan(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
+def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
     """All tasks by group. A task with a row and without judges is done."""
-    rows = latest_rows(journal.read(), experiment.judging.name)
+    rows = read_latest_rows(journal.read(), experiment.judging.name)
     by_key = {row.key: row for row in rows}
     by_name = {(row.key, row.system): row for row in rows}
-    prompts = prompts_digest(experiment.prompts)
+    prompts = digest_prompts(experiment.prompts)
     groups: dict[tuple[str, ...], _Group] = {}
     for item in experiment.dataset.items:
         if item.documents not in groups:
-            groups[item.documents] = _group(experiment, item)
+            groups[item.documents] = _make_group(experiment, item)
     for variant in experiment.variants:
         for item in experiment.dataset.items:
             group = groups[item.documents]
             key = experiment.key(variant, item, group.digest, prompts)
             row = by_name.get((key, variant.name), by_key.get(key))
-            if row is not None and (_wants_ranking(item, row) if not row.error else retry_failed):
+            if row is not None and (_needs_ranking(item, row) if not row.error else retry_failed):
                 row = None
             if row is not None and (row.system, row.item) != (variant.name, item):
                 # Asked under another name, or before the gold was corrected: the row gets the name and the gold of now.
                 row = replace(row, system=variant.name, item=item, judgements={})
-                journal.append(as_record(row))
+                journal.append(make_row_record(row))
             judges = tuple(judge for judge in experiment.judges if _must_judge(judge, item, row, retry_failed))
             group.tasks.append(_Task(key, variant, item, row, judges))
     return list(groups.values())
 
 
-def _wants_ranking(item: Item, row: Row) -> bool:
+def _needs_ranking(item: Item, row: Row) -> bool:
     """Whether the item has gold for a ranking now, and had none when the question was asked."""
     return bool(item.supporting or item.spans) and not (row.item.supporting or row.item.spans)
 
 
-def _group(experiment: Design, item: Item) -> _Group:
+def _make_group(experiment: Design, item: Item) -> _Group:
     wanted = set(item.documents)
     documents = tuple(document for document in experiment.dataset.documents if not wanted or document.id in wanted)
-    return _Group(documents, documents_digest(documents))
+    return _Group(documents, digest_documents(documents))
 
 
 def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -> bool:
@@ -163,7 +170,7 @@ class _Run:
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
         self._reached = False
         self._open: list[Memory] = []
-        self._prompts = prompts_digest(experiment.prompts)[:16]
+        self._prompts = digest_prompts(experiment.prompts)[:16]
         self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
     async def work(self, groups: Sequence[_Group]) -> None:
@@ -257,16 +264,16 @@ class _Run:
         )
         system = memory.systems[task.variant.name]
         if isinstance(system, ModelError):
-            return replace(row, error=_reason(system))
+            return replace(row, error=_describe_error(system))
         with remember_question(), open_run() as used:
 
             def read_usage() -> dict[str, Any]:
-                return as_usage(used)
+                return make_usage_record(used)
 
             try:
                 fields = await self._answer_and_rank(system, task.item, memory, read_usage)
             except ModelError as error:
-                return replace(row, error=_reason(error), usage=read_usage())
+                return replace(row, error=_describe_error(error), usage=read_usage())
         return replace(row, **fields)
 
     async def _answer_and_rank(
@@ -287,7 +294,7 @@ class _Run:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
                 answer = await answer_question(system, replace(item.question, force=True))
-            fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
@@ -303,7 +310,7 @@ class _Run:
         model, embedder = self._experiment.judging, self._experiment.embedder
         with meter() as used:
             judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
-        self._journal.append(judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
+        self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
 
     def _store_row(self, row: Row) -> None:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
@@ -316,7 +323,7 @@ class _Run:
             return
         self._reached = True
         for each in (*self._early_failures, row):
-            self._journal.append(as_record(each))
+            self._journal.append(make_row_record(each))
         self._early_failures.clear()
 
     def _versions(self, variant: Variant) -> dict[str, Any]:
@@ -334,5 +341,5 @@ class _Run:
         self._report(Progress(label="questions", done=self._done, total=self._total))
 
 
-def _reason(error: ModelError) -> str:
+def _describe_error(error: ModelError) -> str:
     return f"{type(error).__name__}: {error}"

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from tomewise.brief import describe_object
 from tomewise.errors import UnknownName
-from tomewise.evaluate.judges import judge_named
-from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.results import About, Results
-from tomewise.evaluate.risk import Risk, risks
+from tomewise.evaluate.judges import find_judge
+from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.report import write_html
+from tomewise.evaluate.risk import Risk, measure_risks
 from tomewise.evaluate.rows import JsonObject, RankedBy, Row
-from tomewise.evaluate.significance import Scores, holm, interval, p_value, resample_means
+from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
 from tomewise.evaluate.slices import split_by_slice
 from tomewise.evaluate.usages import sum_usages
+
+if TYPE_CHECKING:
+    from tomewise.evaluate.results import About, Results
+
+Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
 
 _FEWEST = 10  # pairs of scores; resamples of fewer hardly vary, so that p would be too small
 
@@ -84,12 +89,7 @@ class Table:
         return describe_object(self, self.about.name, systems=len(self.lines), columns=len(self.columns))
 
     def _repr_html_(self) -> str:
-        from tomewise.evaluate.report import html
-
-        return html(self)
-
-
-Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
+        return write_html(self)
 
 
 def tabulate(
@@ -110,13 +110,15 @@ def tabulate(
         raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
     by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
     score_columns = {
-        (system, name): scores(rows, name, name in judged) for system, rows in by_system.items() for name in names
+        (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
     }
-    cells = _correct_p(_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
-    risk_of = _risk_of(names, judged)
-    by_risk = {system: risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of}
+    cells = _correct_p(_make_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
+    risk_of = _choose_risk_column(names, judged)
+    risks = {
+        system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
+    }
     lines = tuple(
-        _line(system, rows, cells[system], judged, results.builds.get(system), by_risk.get(system, ()))
+        _make_line(system, rows, cells[system], judged, results.builds.get(system), risks.get(system, ()))
         for system, rows in by_system.items()
     )
     slices = {
@@ -130,9 +132,9 @@ def tabulate(
     return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
-def scores(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
+def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
     """The score of each row, NaN where its item lacks the gold; None when a row was not judged."""
-    column = _by_judge(name) if judged else _by_metric(name)
+    column = _make_judge_column(name) if judged else _make_metric_column(name)
     values = [column(row) for row in rows]
     return None if None in values else np.array(values, dtype=np.float64)
 
@@ -141,17 +143,17 @@ def _is_judge(name: str, about: About) -> bool:
     """Whether a column is of a judge. Raises UnknownName when it is neither of a judge nor of a metric."""
     if name in about.judges:
         return True
-    metric_named(name)
+    find_metric(name)
     return False
 
 
-def _by_metric(name: str) -> Column:
-    metric = metric_named(name)
+def _make_metric_column(name: str) -> Column:
+    metric = find_metric(name)
     return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
 
 
-def _by_judge(name: str) -> Column:
-    judge = judge_named(name)
+def _make_judge_column(name: str) -> Column:
+    judge = find_judge(name)
 
     def score(row: Row) -> float | None:
         if not judge.applies(row.item):
@@ -163,7 +165,7 @@ def _by_judge(name: str) -> Column:
     return score
 
 
-def _cells(
+def _make_cells(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
     judged: Sequence[str],
@@ -173,19 +175,19 @@ def _cells(
 ) -> dict[str, dict[str, Cell]]:
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
     places = list(score_columns)
-    known = [_with_gold(score_columns[place]) for place in places]
+    known = [_drop_missing(score_columns[place]) for place in places]
     ranked = _list_ranked({name for _, name in places}, judged)
-    differences = [_difference(by_system, score_columns, place, baseline, ranked) for place in places]
+    differences = [_subtract_baseline(by_system, score_columns, place, baseline, ranked) for place in places]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
     for number, (system, name) in enumerate(places):
-        overall = None if name in judged else metric_named(name).overall
+        overall = None if name in judged else find_metric(name).overall
         if overall is not None:
-            cells[system][name] = Cell(metric_named(name).total([row.outcome for row in by_system[system]]))
+            cells[system][name] = Cell(find_metric(name).total([row.outcome for row in by_system[system]]))
         elif len(known[number]):
             pairs = differences[number]
-            p = p_value(pairs, means[len(places) + number]) if len(pairs) >= _FEWEST else None
-            cells[system][name] = Cell(float(known[number].mean()), *interval(means[number]), p)
+            p = compute_p_value(pairs, means[len(places) + number]) if len(pairs) >= _FEWEST else None
+            cells[system][name] = Cell(float(known[number].mean()), *estimate_interval(means[number]), p)
         else:
             cells[system][name] = Cell()
     return cells
@@ -196,27 +198,27 @@ def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> dict[
     for name in names:
         all_p = {system: columns[name].p for system, columns in cells.items()}
         tested = {system: p for system, p in all_p.items() if p is not None}
-        for system, corrected in zip(tested, holm(list(tested.values())), strict=True):
+        for system, corrected in zip(tested, correct_p_values(list(tested.values())), strict=True):
             cells[system][name] = replace(cells[system][name], p_holm=corrected)
     return cells
 
 
-def _risk_of(names: Sequence[str], judged: Sequence[str]) -> str | None:
+def _choose_risk_column(names: Sequence[str], judged: Sequence[str]) -> str | None:
     """The first column that scores each answer."""
     return next((name for name in names if name in judged or _scores_answers(name)), None)
 
 
 def _scores_answers(name: str) -> bool:
-    metric = metric_named(name)
+    metric = find_metric(name)
     return metric.of_answer and metric.overall is None
 
 
-def _with_gold(column: Scores | None) -> Scores:
+def _drop_missing(column: Scores | None) -> Scores:
     """The scores of the rows whose items have the gold."""
     return np.empty(0) if column is None else column[~np.isnan(column)]
 
 
-def _difference(
+def _subtract_baseline(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
     place: tuple[str, str],
@@ -235,18 +237,18 @@ def _difference(
         return np.empty(0)
     by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
     pairs = zip(by_system[system], own, strict=True)
-    return _with_gold(
+    return _drop_missing(
         np.array([score - by_question.get(row.item.id, np.nan) for row, score in pairs], dtype=np.float64)
     )
 
 
-def _line(
+def _make_line(
     system: str,
     rows: Sequence[Row],
     cells: Mapping[str, Cell],
     judged: Sequence[str],
     build: JsonObject | None,
-    risk: tuple[Risk, ...],
+    risks: tuple[Risk, ...],
 ) -> Line:
     failed = sum(row.error is not None or any(_judge_failed(row, name) for name in judged) for row in rows)
     total = sum_usages(row.usage for row in rows)
@@ -254,12 +256,12 @@ def _line(
     means = {**total, "depth": depth}.items()
     mean = {name: None if value is None else value / max(len(rows), 1) for name, value in means}
     fallbacks = sum((Counter(row.fallbacks) for row in rows), Counter[str]())
-    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risk, _read_ranked_by(rows))
+    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risks, _read_ranked_by(rows))
 
 
 def _list_ranked(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
     """The columns that score rankings."""
-    return tuple(name for name in names if name not in judged and metric_named(name).of_ranking)
+    return tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
 
 
 def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:

@@ -12,7 +12,7 @@ from tomewise.language.fences import letter
 _LETTERED = re.compile(r"^\s*\(?([A-Z])[.):]\s+")
 
 
-def options_of(record: Record, *names: str) -> tuple[str, ...]:
+def read_options(record: Record, *names: str) -> tuple[str, ...]:
     """The wordings of the options in order: a list, a mapping from letters, or lines that begin with letters."""
     value = record.take(*names)
     if isinstance(value, dict):
@@ -26,7 +26,7 @@ def options_of(record: Record, *names: str) -> tuple[str, ...]:
     return _strip_letters([str(wording).strip() for wording in value])
 
 
-def correct_of(record: Record, options: Sequence[str], *names: str) -> str:
+def read_correct_letter(record: Record, options: Sequence[str], *names: str) -> str:
     """The letter of the right option. The file gives the letter, the wording, or the letter with the wording."""
     answers = record.texts(*names)
     for answer in answers:

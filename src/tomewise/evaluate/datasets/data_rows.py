@@ -25,7 +25,7 @@ class Record:
 
     def find(self, *names: str) -> Any:
         """The first of these fields that exists and is not null, else None. `document.text` is a field of a field."""
-        values = (_inside(self.values, name) for name in names)
+        values = (_read_field(self.values, name) for name in names)
         return next((value for value in values if value is not None), None)
 
     def take(self, *names: str) -> Any:
@@ -88,23 +88,23 @@ class Record:
         return ReadingError(f"{self.source}, {self.place}: {what}")
 
 
-def records(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[Record]:
     """The rows of a JSON, JSON Lines, CSV or Parquet file; a JSON object is one row.
 
     The content decides between JSON and JSON Lines, because published files use either name. Raises ReadingError.
     """
-    return list(stream(path))
+    return list(stream_records(path))
 
 
-def stream(path: Path) -> Iterator[Record]:
+def stream_records(path: Path) -> Iterator[Record]:
     """Like `records`, one row at a time: a row may hold a book, so only a few rows of Parquet are in memory."""
-    for number, row in enumerate(_rows(path), 1):
+    for number, row in enumerate(_read_rows(path), 1):
         if not isinstance(row, dict):
             raise ReadingError(f"{path}, row {number}: a row should be an object, but is {str(row)[:60]!r}. Fix it")
         yield Record(path, f"row {number}", row)
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file, decoded like any document. Raises ReadingError."""
     try:
         return decode_text(path.read_bytes(), str(path))
@@ -112,7 +112,7 @@ def text_of(path: Path) -> str:
         raise ReadingError(f"{path} could not be read: {error.strerror}. Check the path") from error
 
 
-def files(folder: Path, *patterns: str) -> list[Path]:
+def find_files(folder: Path, *patterns: str) -> list[Path]:
     """The files that match the first pattern with a match, sorted; if `folder` is a file, that file.
 
     Raises ReadingError naming the patterns when nothing matches.
@@ -126,25 +126,25 @@ def files(folder: Path, *patterns: str) -> list[Path]:
     raise ReadingError(f"{folder} holds no file {any_of}: give the folder of that layout, or name another layout")
 
 
-def one_file(folder: Path, *patterns: str) -> Path:
+def find_file(folder: Path, *patterns: str) -> Path:
     """Like `files`, but one file. Raises ReadingError when several match."""
-    paths = files(folder, *patterns)
+    paths = find_files(folder, *patterns)
     if len(paths) > 1:
         names = ", ".join(path.name for path in paths[:8])
         raise ReadingError(f"{folder} holds several files that fit ({names}): give the path of one instead")
     return paths[0]
 
 
-def _rows(path: Path) -> Iterable[Any]:
+def _read_rows(path: Path) -> Iterable[Any]:
     if path.suffix == ".parquet":
-        return _parquet(path)
-    text = text_of(path)
+        return _read_parquet(path)
+    text = read_text(path)
     if path.suffix in {".csv", ".tsv"}:
-        return _csv(path, text, "\t" if path.suffix == ".tsv" else ",")
-    return _json(path, text)
+        return _read_csv(path, text, "\t" if path.suffix == ".tsv" else ",")
+    return _read_json(path, text)
 
 
-def _csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
+def _read_csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
     rows = csv.DictReader(StringIO(text), delimiter=delimiter)
     try:
         yield from rows
@@ -152,15 +152,15 @@ def _csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
         raise ReadingError(f"{path}, after line {rows.line_num}: {error}. Fix that row") from error
 
 
-def _json(path: Path, text: str) -> list[Any]:
+def _read_json(path: Path, text: str) -> list[Any]:
     try:
         value = json.loads(text)
         return value if isinstance(value, list) else [value]
     except (ValueError, RecursionError):  # ValueError also for numbers of thousands of digits
-        return list(_json_lines(path, text))
+        return list(_read_json_lines(path, text))
 
 
-def _json_lines(path: Path, text: str) -> Iterator[Any]:
+def _read_json_lines(path: Path, text: str) -> Iterator[Any]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
@@ -170,7 +170,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Any]:
                 raise ReadingError(f"{path}, line {number} is not JSON: {reason}. Fix or delete that line") from error
 
 
-def _parquet(path: Path) -> Iterator[Any]:
+def _read_parquet(path: Path) -> Iterator[Any]:
     try:
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
@@ -184,7 +184,7 @@ def _parquet(path: Path) -> Iterator[Any]:
         raise ReadingError(f"{path} is not a Parquet file that can be read: {error}. Download it again") from error
 
 
-def _inside(values: Mapping[str, Any], name: str) -> Any:
+def _read_field(values: Mapping[str, Any], name: str) -> Any:
     value: Any = values
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

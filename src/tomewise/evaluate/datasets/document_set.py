@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.data_rows import text_of
+from tomewise.evaluate.datasets.data_rows import read_text
 from tomewise.evaluate.items import Span
 from tomewise.reading.places import Marks
 from tomewise.types import Document, DocumentId
 
 
-class Shelf:
+class Corpus:
     """Documents in the order in which they were added. An equal title and text is the same document."""
 
     def __init__(self, source: Path) -> None:
@@ -49,7 +49,7 @@ class Shelf:
 
         Empty if one quote is missing, since a part of the gold misleads.
         """
-        matches = [_locate(quote, self.text(id)) for quote in quotes]
+        matches = [_find_quote(quote, self.text(id)) for quote in quotes]
         places = [place for place in matches if place is not None]
         return tuple(Span(document=id, start=a, end=b) for a, b in places) if len(places) == len(quotes) else ()
 
@@ -60,7 +60,7 @@ class Books:
     So is the part before the first hyphen, as the number in `87-The Title.txt`.
     """
 
-    def __init__(self, folder: Path, shelf: Shelf, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
+    def __init__(self, folder: Path, shelf: Corpus, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
         self._folder = folder if folder.is_dir() else folder.parent
         self._shelf = shelf
         self._suffixes = suffixes
@@ -70,7 +70,7 @@ class Books:
         """The id of the book of that name; the first call reads its text. Raises ReadingError without a text."""
         if not self._shelf.has(name):
             path = self._find(name)
-            self._shelf.add(text_of(path), id=name, title=title)
+            self._shelf.add(read_text(path), id=name, title=title)
         return name
 
     def _find(self, name: str) -> Path:
@@ -84,7 +84,7 @@ class Books:
         raise ReadingError(message)
 
 
-def _locate(quote: str, text: str) -> tuple[int, int] | None:
+def _find_quote(quote: str, text: str) -> tuple[int, int] | None:
     start = text.find(quote) if quote.strip() else -1
     if start >= 0:
         return start, start + len(quote)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.data_rows import Record, files, records
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
+from tomewise.evaluate.datasets.document_set import Corpus
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -16,18 +16,18 @@ def read_graphrag_bench(folder: Path) -> Dataset:
     Sources share ids, so the id of an item holds source and id. `evidence` becomes spans if its source contains all of
     it word for word. Raises ReadingError for a source without a corpus.
     """
-    shelf = Shelf(folder)
-    corpora = files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json")
-    for record in (record for path in corpora for record in records(path)):
+    shelf = Corpus(folder)
+    corpora = find_files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json")
+    for record in (record for path in corpora for record in read_records(path)):
         name = record.text("corpus_name", "source", "id")
         shelf.add(record.text("context", "text"), id=name)
-    questions = files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
-    rows = [record for path in questions for record in records(path)]
-    items = tuple(_item(record, shelf) for record in rows)
+    questions = find_files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
+    rows = [record for path in questions for record in read_records(path)]
+    items = tuple(_make_item(record, shelf) for record in rows)
     return Dataset(name="graphrag-bench", documents=shelf.documents, items=items)
 
 
-def _item(record: Record, shelf: Shelf) -> Item:
+def _make_item(record: Record, shelf: Corpus) -> Item:
     source = record.text("source")
     if not shelf.has(source):
         raise record.error(f"no corpus has the corpus_name {source!r}: add that corpus")

@@ -40,7 +40,8 @@ def token_f1(answer: str, references: Sequence[str]) -> float:
 
     Where one side has no words left, equality decides, as in SQuAD 2.0 (Rajpurkar et al. 2018).
     """
-    return max((_f1(normalise(answer).split(), normalise(reference).split()) for reference in references), default=0.0)
+    words = normalise(answer).split()
+    return max((_compute_f1(words, normalise(reference).split()) for reference in references), default=0.0)
 
 
 def substring_match(answer: str, references: Sequence[str]) -> float:
@@ -63,10 +64,10 @@ def helmet_f1(answer: str, references: Sequence[str]) -> float:
 def _compute_closed_f1(answer: str, wanted: str) -> float:
     if answer != wanted and (answer in _CLOSED or wanted in _CLOSED):
         return 0.0
-    return _f1(answer.split(), wanted.split())
+    return _compute_f1(answer.split(), wanted.split())
 
 
-def _f1(words: list[str], wanted: list[str]) -> float:
+def _compute_f1(words: list[str], wanted: list[str]) -> float:
     if not words or not wanted:
         return float(words == wanted)
     shared = (Counter(words) & Counter(wanted)).total()
@@ -162,12 +163,12 @@ def rouge(answer: str, references: Sequence[str], kind: str) -> float:
     Source: Lin 2004, as the package rouge-score computes it; stemming and the maximum as in QMSum (Zhong et al. 2021)
     and ODSum (Zhou et al. 2023). Raises MissingDependency without that package.
     """
-    scorer = _scorer(kind)
+    scorer = _make_scorer(kind)
     return max((float(scorer.score(reference, answer)[kind].fmeasure) for reference in references), default=0.0)
 
 
 @cache
-def _scorer(kind: str) -> Any:
+def _make_scorer(kind: str) -> Any:
     try:
         scoring = import_module("rouge_score.rouge_scorer")
     except ImportError as error:
