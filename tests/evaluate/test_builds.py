@@ -10,8 +10,8 @@ import pytest
 from tomewise.errors import BadReply, UsageError
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.report import make_json, write_markdown
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.testing.scripted import ScriptedModel
 
 ROLES = {

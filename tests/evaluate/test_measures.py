@@ -10,10 +10,10 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
 from tomewise.evaluate.metrics import choose_metrics, find_metric
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.risk import LEVELS, Risk, measure_risks
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.systems.kit import System
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Citation, Evidence, Question

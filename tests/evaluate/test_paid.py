@@ -10,8 +10,8 @@ import pytest
 
 from tomewise.evaluate import digests
 from tomewise.evaluate.replay import PaidOnce
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.usage import report_call

@@ -10,8 +10,8 @@ from tomewise.errors import NotBuilt, UnknownName, UsageError
 from tomewise.evaluate.digests import digest_recipe
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once

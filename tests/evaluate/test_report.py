@@ -12,17 +12,17 @@ from rich.console import Console
 
 from tomewise.errors import ModelError, UnknownName
 from tomewise.evaluate import compare as comparing
-from tomewise.evaluate.grid import _format_score
+from tomewise.evaluate.about import About
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.judges import Judgement
 from tomewise.evaluate.parquet import write_parquet
 from tomewise.evaluate.plots import write_plots
 from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown
-from tomewise.evaluate.results import About, Results
+from tomewise.evaluate.results import Results, split_results, tabulate
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
-from tomewise.evaluate.slices import list_slices, split_by_slice
-from tomewise.evaluate.table import tabulate
+from tomewise.evaluate.slices import list_slices
+from tomewise.evaluate.table import _format_score
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.reports import usage_json
 from tomewise.types import Question, Spent, Usage
@@ -115,9 +115,9 @@ def test_scores_that_are_not_means_have_no_interval():
 
 
 def test_slices_by_value_and_in_bins(results):
-    assert list_slices(results) == ("type", "turns", "length")
-    assert {name: len(part.rows) for name, part in split_by_slice(results, "type").items()} == {"even": 23, "odd": 22}
-    bins = split_by_slice(results.only(["good"]), "length")
+    assert list_slices(results.rows) == ("type", "turns", "length")
+    assert {name: len(part.rows) for name, part in split_results(results, "type").items()} == {"even": 23, "odd": 22}
+    bins = split_results(results.only(["good"]), "length")
     assert list(bins) == ["up to 5,000", "5,001 to 10,000", "10,001 to 15,000", "15,001 to 20,000"]
     assert [len(part.rows) for part in bins.values()] == [5, 5, 5, 5]
     table = tabulate(results, by=["type"])

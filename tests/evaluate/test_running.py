@@ -12,12 +12,12 @@ import pytest
 from tests.patience import wait_until
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError
+from tomewise.evaluate.about import find_folder, list_experiments
 from tomewise.evaluate.items import Outcome, Prediction
 from tomewise.evaluate.judges import find_judge
 from tomewise.evaluate.metrics import find_metric
-from tomewise.evaluate.results import find_folder, find_journal, list_experiments, read_results
+from tomewise.evaluate.results import find_journal, read_results, tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.language.budget import Budgeted
 from tomewise.systems.registry import assemble
 from tomewise.systems.variants import Variant

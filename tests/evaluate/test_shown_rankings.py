@@ -9,8 +9,8 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.report import write_csv, write_latex, write_markdown
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.recall.flat import Everything
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import assemble

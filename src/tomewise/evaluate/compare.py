@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.span_overlap import finds
-from tomewise.evaluate.results import Results
+from tomewise.evaluate.results import Results, score_rows
 from tomewise.evaluate.rows import Row, make_question_record
-from tomewise.evaluate.table import score_rows
 from tomewise.language.fences import letter
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from tomewise.evaluate.items import Dataset
 from tomewise.evaluate.judges import Judge, find_judge
 from tomewise.evaluate.metrics import Metric, choose_metrics, find_metric
 from tomewise.evaluate.parquet import list_records
-from tomewise.evaluate.results import Results
-from tomewise.evaluate.table import Table, tabulate
+from tomewise.evaluate.results import Results, tabulate
+from tomewise.evaluate.table import Table
 from tomewise.language.choose_model import check_settings, choose_model
 from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results
+from tomewise.evaluate.results import Results, score_rows
 from tomewise.evaluate.rows import Row, make_question_record
-from tomewise.evaluate.table import score_rows
 
 _NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 

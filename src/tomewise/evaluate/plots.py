@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results
-from tomewise.evaluate.slices import LENGTH, split_by_slice
-from tomewise.evaluate.table import Line, score_rows, tabulate
+from tomewise.evaluate.results import Results, score_rows, split_results, tabulate
+from tomewise.evaluate.slices import LENGTH
+from tomewise.evaluate.table import Line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +92,7 @@ def _read_cost(line: Line, in_dollars: bool) -> float:
 
 def _draw_length(axes: Axes, results: Results, metric: str) -> None:
     """A line for each system over bins of length."""
-    parts = split_by_slice(results, LENGTH)
+    parts = split_results(results, LENGTH)
     for system, style in _list_styles(results.systems):
         values = [_compute_mean(part, system, metric) for part in parts.values()]
         axes.plot(range(len(parts)), [100 * value for value in values], **style)

@@ -1,21 +1,17 @@
-"""Tables of results: JSON and CSV for programs, tables for a terminal, Markdown, HTML for notebooks, LaTeX."""
+"""Tables of results: JSON and CSV for programs, tables for a terminal, Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import re
 from csv import DictWriter
 from dataclasses import asdict, replace
-from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from tomewise.evaluate.grid import Entry, Grid, make_grids, write_notes
-from tomewise.notebook_display import write_table
+from tomewise.evaluate.table import Entry, Grid, Line, Table, make_grids, write_notes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from tomewise.evaluate.table import Line, Table
 
 _LEADING = ("system", "n", "failed")
 _LATEX = {
@@ -204,22 +200,6 @@ def _write_markdown_entry(entry: Entry) -> str:
 
 def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", text)
-
-
-# ---------------------------------------------------------------- HTML
-
-
-def write_html(table: Table) -> str:
-    """The tables as HTML, for notebooks, and the notes below them."""
-    tables = [
-        write_table(grid.headings, [[_write_html_entry(entry) for entry in row] for row in grid.rows], grid.title)
-        for grid in make_grids(table)
-    ]
-    return "".join(tables) + "".join(f"<p><small>{escape(note)}</small></p>" for note in write_notes(table))
-
-
-def _write_html_entry(entry: Entry) -> str:
-    return entry.text + entry.mark + (f" [{entry.interval}]" if entry.interval else "")
 
 
 # ---------------------------------------------------------------- LaTeX

@@ -14,6 +14,7 @@ from typing import Any
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
+from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
 from tomewise.evaluate.design import DEPTH, Design, check_design
 from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction
@@ -21,14 +22,7 @@ from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import PaidOnce, remember_question, replay
-from tomewise.evaluate.results import (
-    Results,
-    describe_experiment,
-    find_journal,
-    read_earlier_systems,
-    read_results,
-    write_about,
-)
+from tomewise.evaluate.results import Results, find_journal, read_results
 from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_answer_fields, read_latest_rows
 from tomewise.evaluate.usages import make_usage_record, sum_usages
 from tomewise.fallbacks import count_fallbacks

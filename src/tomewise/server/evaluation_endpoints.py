@@ -62,7 +62,7 @@ async def compare_answers(name: str, first: Name, second: Name, question: Name, 
 
 
 def _list(folder: Path) -> list[dict[str, Any]]:
-    from tomewise.evaluate.results import list_experiments
+    from tomewise.evaluate.about import list_experiments
 
     return [asdict(about) for about in list_experiments(folder)]
 
@@ -71,17 +71,17 @@ def _show(
     folder: Path | None, name: str, start: int, limit: int, baseline: str | None, by: Sequence[str]
 ) -> dict[str, Any]:
     from tomewise.evaluate.report import make_json
+    from tomewise.evaluate.results import tabulate
     from tomewise.evaluate.slices import list_slices
-    from tomewise.evaluate.table import tabulate
 
     results = _read(folder, name)
     rows = [asdict(row) for row in results.rows[start : start + limit]]
     table = make_json(tabulate(results, baseline=baseline, by=by))
-    return {"table": table, "rows": rows, "total": len(results.rows), "slices": list_slices(results)}
+    return {"table": table, "rows": rows, "total": len(results.rows), "slices": list_slices(results.rows)}
 
 
 def _list_questions(folder: Path | None, name: str, start: int, limit: int) -> dict[str, Any]:
-    from tomewise.evaluate.table import score_rows
+    from tomewise.evaluate.results import score_rows
 
     results = _read(folder, name)
     about = results.about
@@ -102,7 +102,8 @@ def _compare(folder: Path | None, name: str, first: str, second: str, question: 
 
 
 def _read(folder: Path | None, name: str) -> Results:
-    from tomewise.evaluate.results import find_folder, list_experiments, read_results
+    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.results import read_results
 
     if folder is None or name not in [about.name for about in list_experiments(folder)]:
         raise UnknownName(f"no evaluation {name[:200]!a} here: GET /api/evaluations lists them")

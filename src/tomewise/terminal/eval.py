@@ -154,7 +154,8 @@ def list_(
 
         _print_names({"metrics": list(list_metrics()), "judges": list(list_judges())}, as_json)
         return
-    from tomewise.evaluate.results import find_folder, list_experiments, read_results
+    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.results import read_results
 
     all_results = [read_results(find_folder(out, about.name)) for about in list_experiments(out)]
     records = [
@@ -185,7 +186,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Print the table of an experiment, and write its plots."""
-    from tomewise.evaluate.table import tabulate
+    from tomewise.evaluate.results import tabulate
 
     if plots is not None:
         _check_folder("--plots", plots)
@@ -250,7 +251,8 @@ def _baseline_name(baseline: str | None) -> str | None:
 
 def _read(out: Path, name: str | None) -> Results:
     from tomewise.errors import StoreError
-    from tomewise.evaluate.results import find_folder, read_results
+    from tomewise.evaluate.about import find_folder
+    from tomewise.evaluate.results import read_results
 
     results = read_results(find_folder(out, name))
     if not results.rows:

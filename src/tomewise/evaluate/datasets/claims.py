@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tomewise.evaluate.datasets.corpus import Books, Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records
-from tomewise.evaluate.datasets.document_set import Books, Corpus
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -29,20 +29,20 @@ def read_nocha(folder: Path) -> Dataset:
     Its books come in a pickle, which we never open: put each as `<book_title>.txt` under the folder.
     """
     path = find_file(folder, "data_sample.json", "**/data_sample.json", "*.json", "*.jsonl")
-    shelf = Corpus(path)
-    books = Books(folder, shelf)
+    corpus = Corpus(path)
+    books = Books(folder, corpus)
     items = tuple(_make_nocha_item(record, books) for record in read_records(path))
-    return Dataset(name="nocha", documents=shelf.documents, items=items)
+    return Dataset(name="nocha", documents=corpus.documents, items=items)
 
 
 def _make_nocha_item(record: Record, books: Books) -> Item:
     book, pair, label = record.text("book_title"), record.text("index", "pair_id"), record.text("type", "label")
     correct = {"true": "A", "false": "B"}.get(label.strip().lower())
     if correct is None:
-        raise record.wrong("type", label, "True or False")
+        raise record.describe_wrong_field("type", label, "True or False")
     slices = record.slices("length", "length_bucket", "genre") | {"pair": f"{book}/{pair}"}
     text = record.text("claim")
-    return _make_claim(f"{book}/{pair}/{label}", text, _JUDGE, TRUE_FALSE, correct, books.document(book), slices)
+    return _make_claim(f"{book}/{pair}/{label}", text, _JUDGE, TRUE_FALSE, correct, books.add(book), slices)
 
 
 def read_prelude(folder: Path) -> Dataset:
@@ -52,10 +52,10 @@ def read_prelude(folder: Path) -> Dataset:
     the published files, so each field may have several names. The books are `<book_name>.txt` under the folder.
     """
     path = find_file(folder, "*test*.json*", "*test*.parquet", "*.jsonl", "*.json", "*.csv", "*.parquet")
-    shelf = Corpus(path)
-    books = Books(folder, shelf)
+    corpus = Corpus(path)
+    books = Books(folder, corpus)
     items = tuple(_make_prelude_item(record, str(number), books) for number, record in enumerate(read_records(path), 1))
-    return Dataset(name="prelude", documents=shelf.documents, items=items)
+    return Dataset(name="prelude", documents=corpus.documents, items=items)
 
 
 def _make_prelude_item(record: Record, number: str, books: Books) -> Item:
@@ -64,14 +64,14 @@ def _make_prelude_item(record: Record, number: str, books: Books) -> Item:
     label = record.text("label", "answer", "gold").strip().lower()
     correct = "A" if label.startswith("consist") else "B" if label.startswith("contradict") else None
     if correct is None:
-        raise record.wrong("label", label, "consistent or contradict")
+        raise record.describe_wrong_field("label", label, "consistent or contradict")
     return _make_claim(
         str(record.find("id", "qid") or number),
         record.text("content", "prequel", "backstory", "statement", "question"),
         f"This tells what {who} did before the book begins. Decide whether it agrees with the book or contradicts it.",
         ("consistent", "contradict"),
         correct,
-        books.document(book),
+        books.add(book),
         {"book": book},
     )
 
@@ -84,18 +84,18 @@ def read_fables(folder: Path, *, strict: bool = False) -> Dataset:
     """
     path = find_files(folder, "FABLES.json", "**/FABLES.json", "*.json")[0]
     root = read_records(path)[0]
-    root = root.inside("FABLES", root.values["FABLES"]) if "FABLES" in root.values else root
-    shelf = Corpus(path)
-    books, classes = Books(folder, shelf), _FABLES_STRICT if strict else _FABLES
+    root = root.make_inner("FABLES", root.values["FABLES"]) if "FABLES" in root.values else root
+    corpus = Corpus(path)
+    books, classes = Books(folder, corpus), _FABLES_STRICT if strict else _FABLES
     items = [
         _make_fables_item(claim, f"{book}/{summariser}/{number}", book, summariser, books, classes)
         for book, by_summariser in root.values.items()
         if isinstance(by_summariser, dict)  # beside the books is a text that forbids training on them
         for summariser, judged in by_summariser.items()
-        for number, claim in enumerate(root.inside(f"{book}, {summariser}", judged).rows("claims"), 1)
+        for number, claim in enumerate(root.make_inner(f"{book}, {summariser}", judged).rows("claims"), 1)
     ]
     name = "fables-strict" if strict else "fables"
-    return Dataset(name=name, documents=shelf.documents, items=tuple(item for item in items if item is not None))
+    return Dataset(name=name, documents=corpus.documents, items=tuple(item for item in items if item is not None))
 
 
 def _make_fables_item(
@@ -103,12 +103,12 @@ def _make_fables_item(
 ) -> Item | None:
     label, text = record.text("label"), record.text("claim")
     if label not in classes:
-        raise record.wrong("label", label, f"one of {', '.join(classes)}")
+        raise record.describe_wrong_field("label", label, f"one of {', '.join(classes)}")
     correct = classes[label]
     if correct is None:
         return None
     slices = {"label": label, "summariser": summariser}
-    return _make_claim(id, text, _JUDGE, TRUE_FALSE, correct, books.document(book, title=book), slices)
+    return _make_claim(id, text, _JUDGE, TRUE_FALSE, correct, books.add(book, title=book), slices)
 
 
 def _make_claim(

@@ -40,7 +40,7 @@ class Record:
         value = self.take(*names)
         if isinstance(value, str | int | float):
             return str(value)
-        raise self.wrong(names[0], value, "text")
+        raise self.describe_wrong_field(names[0], value, "text")
 
     def texts(self, *names: str) -> tuple[str, ...]:
         """The field as texts: it holds one text, a list of texts, or a list of objects with `text`."""
@@ -49,7 +49,7 @@ class Record:
         texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
         if all(isinstance(text, str | int | float) for text in texts):
             return tuple(str(text) for text in texts)
-        raise self.wrong(names[0], value, "a list of texts")
+        raise self.describe_wrong_field(names[0], value, "a list of texts")
 
     def rows(self, *names: str) -> list[Record]:
         """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
@@ -59,13 +59,13 @@ class Record:
         elif isinstance(value, list):
             pairs = [(str(at), part) for at, part in enumerate(value, 1)]
         else:
-            raise self.wrong(names[0], value, "a list of objects")
-        return [self.inside(f"{names[0]} {key}", part) for key, part in pairs]
+            raise self.describe_wrong_field(names[0], value, "a list of objects")
+        return [self.make_inner(f"{names[0]} {key}", part) for key, part in pairs]
 
-    def inside(self, place: str, part: object) -> Record:
+    def make_inner(self, place: str, part: object) -> Record:
         """An object inside this row. Raises ReadingError when it is not an object."""
         if not isinstance(part, dict):
-            raise self.wrong(place, part, "an object")
+            raise self.describe_wrong_field(place, part, "an object")
         return Record(self.source, f"{self.place}, {place}", part)
 
     def slices(self, *names: str) -> dict[str, str | int]:
@@ -77,13 +77,15 @@ class Record:
         """The error for a field that is missing under all its names."""
         others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
         has = ", ".join(map(str, self.values)) or "nothing"
-        return self.error(f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout")
+        return self.make_error(
+            f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout"
+        )
 
-    def wrong(self, name: str, value: object, wanted: str) -> ReadingError:
+    def describe_wrong_field(self, name: str, value: object, wanted: str) -> ReadingError:
         """The error for a field with a wrong value."""
-        return self.error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Fix that row")
+        return self.make_error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Fix that row")
 
-    def error(self, what: str) -> ReadingError:
+    def make_error(self, what: str) -> ReadingError:
         """The error for this row."""
         return ReadingError(f"{self.source}, {self.place}: {what}")
 
@@ -97,7 +99,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def stream_records(path: Path) -> Iterator[Record]:
-    """Like `records`, one row at a time: a row may hold a book, so only a few rows of Parquet are in memory."""
+    """Like `read_records`, one row at a time: a row may hold a book, so only a few rows of Parquet are in memory."""
     for number, row in enumerate(_read_rows(path), 1):
         if not isinstance(row, dict):
             raise ReadingError(f"{path}, row {number}: a row should be an object, but is {str(row)[:60]!r}. Fix it")
@@ -127,7 +129,7 @@ def find_files(folder: Path, *patterns: str) -> list[Path]:
 
 
 def find_file(folder: Path, *patterns: str) -> Path:
-    """Like `files`, but one file. Raises ReadingError when several match."""
+    """Like `find_files`, but one file. Raises ReadingError when several match."""
     paths = find_files(folder, *patterns)
     if len(paths) > 1:
         names = ", ".join(path.name for path in paths[:8])

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Books, Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
-from tomewise.evaluate.datasets.document_set import Books, Corpus
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.types import Question
 
@@ -20,29 +20,29 @@ def read_detectiveqa(folder: Path, language: str) -> Dataset:
     A question is {question, options, answer, clue_position?}. Novels number their paragraphs ("[12] ..."), and
     `clue_position` lists such numbers: they become spans if the novel has all of them (-1 means no clue).
     """
-    shelf = Corpus(folder)
+    corpus = Corpus(folder)
     novels = folder / f"novel_data_{language}"
-    books = Books(novels if novels.is_dir() else folder, shelf)
+    books = Books(novels if novels.is_dir() else folder, corpus)
     items = tuple(
-        _make_item(question, f"{path.parent.name}/{novel.text('novel_id')}/{number}", novel, books, shelf)
+        _make_item(question, f"{path.parent.name}/{novel.text('novel_id')}/{number}", novel, books, corpus)
         for path in find_files(folder, f"anno_data_{language}/*/*.json", "*_anno/*.json", "*.json")
         for novel in read_records(path)
         for number, question in enumerate(novel.rows("questions"), 1)
     )
-    return Dataset(name="detectiveqa", documents=shelf.documents, items=items)
+    return Dataset(name="detectiveqa", documents=corpus.documents, items=items)
 
 
-def _make_item(record: Record, id: str, novel: Record, books: Books, shelf: Corpus) -> Item:
+def _make_item(record: Record, id: str, novel: Record, books: Books, corpus: Corpus) -> Item:
     options = read_options(record, "options")
     correct = read_correct_letter(record, options, "answer")
-    document = books.document(novel.text("novel_id"))
+    document = books.add(novel.text("novel_id"))
     clues = record.find("clue_position", "clue_positions")
     return Item(
         id=id,
         question=Question(text=record.text("question").strip(), options=options),
         answers=(find_wording(options, correct),),
         correct=correct,
-        spans=_find_clues(document, shelf.text(document), clues if isinstance(clues, list) else []),
+        spans=_find_clues(document, corpus.text(document), clues if isinstance(clues, list) else []),
         documents=(document,),
     )
 

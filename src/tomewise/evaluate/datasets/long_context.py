@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, read_records
-from tomewise.evaluate.datasets.document_set import Corpus
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -47,12 +47,12 @@ def read_helmet(folder: Path) -> Dataset:
 
 
 def _read(name: str, path: Path, rows: list[Record], item: Callable[[Record, str, str], Item]) -> Dataset:
-    shelf = Corpus(path)
+    corpus = Corpus(path)
     items: list[Item] = []
     for number, record in enumerate(rows, 1):
         id = record.find("id", "_id")  # InfiniteBench counts from 0
-        items.append(item(record, str(number if id is None else id), shelf.add(record.text("context"))))
-    return Dataset(name=name, documents=shelf.documents, items=tuple(items))
+        items.append(item(record, str(number if id is None else id), corpus.add(record.text("context"))))
+    return Dataset(name=name, documents=corpus.documents, items=tuple(items))
 
 
 def _make_open_item(record: Record, id: str, document: str) -> Item:

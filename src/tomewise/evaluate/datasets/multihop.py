@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_file, read_records
-from tomewise.evaluate.datasets.document_set import Corpus
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -25,9 +25,9 @@ def read_multihop(folder: Path, name: str) -> Dataset:
     number]]. The copies on Hugging Face have mappings of lists in place of these lists of pairs.
     """
     path = find_file(folder, "*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
-    shelf = Corpus(path)
-    items = tuple(_make_item(record, shelf) for record in read_records(path))
-    return Dataset(name=name, documents=shelf.documents, items=items)
+    corpus = Corpus(path)
+    items = tuple(_make_item(record, corpus) for record in read_records(path))
+    return Dataset(name=name, documents=corpus.documents, items=items)
 
 
 def read_gold_passages(record: Record) -> list[TitledText]:
@@ -59,8 +59,8 @@ def read_hops(record: Record) -> dict[str, str | int]:
     return {"hops": len(decomposition)} if isinstance(decomposition, list) else {}
 
 
-def _make_item(record: Record, shelf: Corpus) -> Item:
-    ids = [(shelf.add(text, title=title), gold) for (title, text), gold in read_passages(record)]
+def _make_item(record: Record, corpus: Corpus) -> Item:
+    ids = [(corpus.add(text, title=title), gold) for (title, text), gold in read_passages(record)]
     aliases = record.texts("answer_aliases") if record.find("answer_aliases") else ()
     return Item(
         id=record.text("id", "_id"),
@@ -76,7 +76,7 @@ def _read_gold_titles(record: Record, facts: Any) -> list[str]:
         return [str(title) for title in facts["title"]]
     if isinstance(facts, list) and all(isinstance(fact, list) and fact for fact in facts):
         return [str(fact[0]) for fact in facts]
-    raise record.wrong("supporting_facts", facts, "a list of [title, sentence number]")
+    raise record.describe_wrong_field("supporting_facts", facts, "a list of [title, sentence number]")
 
 
 def _read_context(record: Record) -> list[TitledText]:
@@ -84,7 +84,7 @@ def _read_context(record: Record) -> list[TitledText]:
     if isinstance(context, dict) and {"title", "sentences"} <= set(context):
         context = list(zip(context["title"], context["sentences"], strict=True))
     if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
-        raise record.wrong("context", context, "a list of [title, sentences]")
+        raise record.describe_wrong_field("context", context, "a list of [title, sentences]")
     return [(str(title), _join_sentences(sentences)) for title, sentences in context]
 
 

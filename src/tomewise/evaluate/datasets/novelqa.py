@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Books, Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
-from tomewise.evaluate.datasets.document_set import Books, Corpus
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -17,14 +17,14 @@ def read_novelqa(folder: Path) -> Dataset:
     The novel is the text file of the same name. It reads `Gold` (a letter) and `Answer` (free text) where somebody
     who has them added them.
     """
-    shelf = Corpus(folder)
-    books = Books(folder, shelf)
+    corpus = Corpus(folder)
+    books = Books(folder, corpus)
     items = tuple(
         _make_item(record, path.stem, books)
         for path in find_files(folder, "Data/**/*.json", "data/**/*.json", "*.json", "**/*.json")
         for record in _read_questions(path)
     )
-    return Dataset(name="novelqa", documents=shelf.documents, items=items)
+    return Dataset(name="novelqa", documents=corpus.documents, items=items)
 
 
 def _read_questions(path: Path) -> list[Record]:
@@ -33,7 +33,7 @@ def _read_questions(path: Path) -> list[Record]:
         return rows
     whole = rows[0]
     return [
-        whole.inside(qid, {"QID": qid, **part} if isinstance(part, dict) else part)
+        whole.make_inner(qid, {"QID": qid, **part} if isinstance(part, dict) else part)
         for qid, part in whole.values.items()
     ]
 
@@ -47,6 +47,6 @@ def _make_item(record: Record, book: str, books: Books) -> Item:
         question=Question(text=record.text("Question"), options=options),
         answers=free or ((find_wording(options, correct),) if correct else ()),
         correct=correct,
-        documents=(books.document(book),),
+        documents=(books.add(book),),
         slices=record.slices("Aspect") | {"complexity": record.text("Complexity", "Complex")},
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Corpus
 from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
-from tomewise.evaluate.datasets.document_set import Corpus
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -19,14 +19,14 @@ def read_plain(folder: Path) -> Dataset:
     Ids are compared as text. `correct` (a letter or a wording) may replace `answers`. Other keys with text or whole
     numbers are slices.
     """
-    (corpus,), (questions,) = find_files(folder, "corpus.jsonl"), find_files(folder, "questions.jsonl")
-    shelf = Corpus(corpus)
-    for record in read_records(corpus):
-        shelf.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
+    (corpus_file,), (questions,) = find_files(folder, "corpus.jsonl"), find_files(folder, "questions.jsonl")
+    corpus = Corpus(corpus_file)
+    for record in read_records(corpus_file):
+        corpus.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
     openie = folder / "openie.jsonl"
     return Dataset(
         name=folder.resolve().name,
-        documents=shelf.documents,
+        documents=corpus.documents,
         items=tuple(map(_make_item, read_records(questions))),
         openie=openie if openie.is_file() else None,
     )

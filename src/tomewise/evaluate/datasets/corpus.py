@@ -1,4 +1,4 @@
-"""The documents of a dataset, each once."""
+"""The documents of a dataset, each once, and books that lie beside it as text files."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Corpus:
     def has(self, id: DocumentId) -> bool:
         return id in self._documents
 
-    def spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
-        """The places of quotes in a document, whatever their white space.
+    def find_spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
+        """Where quotes are in a document, whatever their white space.
 
         Empty if one quote is missing, since a part of the gold misleads.
         """
@@ -60,17 +60,17 @@ class Books:
     So is the part before the first hyphen, as the number in `87-The Title.txt`.
     """
 
-    def __init__(self, folder: Path, shelf: Corpus, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
+    def __init__(self, folder: Path, corpus: Corpus, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
         self._folder = folder if folder.is_dir() else folder.parent
-        self._shelf = shelf
+        self._corpus = corpus
         self._suffixes = suffixes
         self._paths: dict[str, Path] | None = None
 
-    def document(self, name: str, *, title: str = "") -> DocumentId:
-        """The id of the book of that name; the first call reads its text. Raises ReadingError without a text."""
-        if not self._shelf.has(name):
+    def add(self, name: str, *, title: str = "") -> DocumentId:
+        """Add the book of that name, once, and return its id. Raises ReadingError without a text."""
+        if not self._corpus.has(name):
             path = self._find(name)
-            self._shelf.add(read_text(path), id=name, title=title)
+            self._corpus.add(read_text(path), id=name, title=title)
         return name
 
     def _find(self, name: str) -> Path:
