@@ -68,7 +68,7 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
     ):
         for text in ("one", "two"):
             package(name, text)
-            seen[name, text] = made.name(), made.memory_name("d")
+            seen[name, text] = made.name(), made.name_memory("d")
         assert seen[name, "one"][0] != seen[name, "two"][0]
         remade = seen[name, "one"][1] != seen[name, "two"][1]
         assert remade == (name in ("memory/building.py", "prompts/answer.md"))

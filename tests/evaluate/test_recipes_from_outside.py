@@ -101,7 +101,7 @@ async def test_an_experiment_takes_names_and_recipes(experiment, tmp_path):
 def test_keys_hold_the_code_of_a_recipe(experiment):
     made = experiment((), variants=("naive", mine))
     keys = {
-        made.key(variant, made.dataset.items[0], "", "")
+        made.make_key(variant, made.dataset.items[0], "", "")
         for variant in (*made.variants, Variant("mine", "mine", {}, with_tree))
     }
     assert len(keys) == 3

@@ -39,7 +39,7 @@ def describe_experiment(experiment: Design, before: Sequence[str], now: str) -> 
         dataset=experiment.dataset.name,
         model=experiment.model.name,
         embedder=experiment.embedder.name,
-        judge_model=experiment.judging.name if experiment.judges else "",
+        judge_model=experiment.judging_model.name if experiment.judges else "",
         retrieval_only=experiment.retrieval_only,
         metrics=tuple(metric.name for metric in experiment.metrics),
         judges=tuple(judge.name for judge in experiment.judges),

@@ -31,9 +31,9 @@ def digest_prompts(folder: Path | None) -> str:
     """
     texts = []
     for packaged in sorted(PACKAGED.glob("*.md")):
-        own = folder / packaged.name if folder else packaged
+        replacement = folder / packaged.name if folder else packaged
         if not packaged.name.startswith("judge_"):
-            texts.append((own if own.is_file() else packaged).read_bytes())
+            texts.append((replacement if replacement.is_file() else packaged).read_bytes())
     for role in find_outside_roles():
         replacement = (folder or PACKAGED) / f"{role.name}.md"
         texts.append(replacement.read_bytes() if replacement.is_file() else role.prompt.encode())
@@ -53,7 +53,7 @@ def digest_memory_code() -> str:
 def digest_recipe(recipe: Callable[..., object]) -> str:
     """The digest of the module that defines a recipe, a recall or a loop, and of arguments that `partial` fixed.
 
-    Where Python cannot find the source, as in an interactive session, the compiled function stands for it.
+    Where Python cannot find the source, as in an interactive session, it is that of the compiled function.
     """
     fixed: list[object] = []
     function: Any = recipe

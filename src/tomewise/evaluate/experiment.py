@@ -70,14 +70,14 @@ class Experiment:
         max_failures: int = MOST_FAILURES,
         **model_settings: Any,
     ) -> None:
-        named = signature(type(self)).parameters.values()
-        check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
+        arguments = signature(type(self)).parameters.values()
+        check_settings(model_settings, [each.name for each in arguments if each.kind is Parameter.KEYWORD_ONLY])
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
         # Before the data, so that a misspelt name costs no time.
         variants = choose_variants(map(_choose_variant, _check_several("systems", systems)))
-        own_metrics = tuple(map(_choose_metric, dict.fromkeys(_check_several("metrics", metrics))))
-        own_judges = tuple(map(_choose_judge, dict.fromkeys(_check_several("judges", judges))))
+        chosen_metrics = tuple(map(_choose_metric, dict.fromkeys(_check_several("metrics", metrics))))
+        chosen_judges = tuple(map(_choose_judge, dict.fromkeys(_check_several("judges", judges))))
         dataset = _read_data(data, layout)
         folder = Path(prompts) if prompts else None
         if isinstance(embedder, str):
@@ -88,8 +88,8 @@ class Experiment:
             variants=variants,
             model=choose_model(model, models, **shared),
             embedder=embedder,
-            metrics=own_metrics or _choose_default_metrics(dataset, retrieval_only),
-            judges=own_judges,
+            metrics=chosen_metrics or _choose_default_metrics(dataset, retrieval_only),
+            judges=chosen_judges,
             judge_model=choose_model(judge_model, **shared) if judge_model else None,
             retrieval_only=retrieval_only,
             prompts=folder,
@@ -120,7 +120,7 @@ class Experiment:
                 self._results = await running.run(self.design, self.out, on_progress=report, retry_failed=retry_failed)
             return self._results
         finally:
-            for model in {id(model): model for model in (self.design.model, self.design.judging)}.values():
+            for model in {id(model): model for model in (self.design.model, self.design.judging_model)}.values():
                 if isinstance(model, Closable):
                     await model.close()
 

@@ -139,7 +139,7 @@ def tabulate(
         }
         for name in by
     }
-    ranked = _list_ranked(names, judged)
+    ranked = _list_ranking_columns(names, judged)
     return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
 
 
@@ -191,19 +191,19 @@ def _make_cells(
     seed: int,
 ) -> dict[str, dict[str, Cell]]:
     """All cells. All columns are resampled together, since for many systems that is most of the work."""
-    places = list(score_columns)
-    known = [_drop_missing(score_columns[place]) for place in places]
-    ranked = _list_ranked({name for _, name in places}, judged)
-    differences = [_subtract_baseline(by_system, score_columns, place, baseline, ranked) for place in places]
+    keys = list(score_columns)
+    known = [_drop_missing(score_columns[key]) for key in keys]
+    ranked = _list_ranking_columns({name for _, name in keys}, judged)
+    differences = [_subtract_baseline(by_system, score_columns, key, baseline, ranked) for key in keys]
     means = resample_means([*known, *differences], resamples=resamples, seed=seed)
     cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
-    for number, (system, name) in enumerate(places):
+    for number, (system, name) in enumerate(keys):
         overall = None if name in judged else find_metric(name).overall
         if overall is not None:
             cells[system][name] = Cell(find_metric(name).total([row.outcome for row in by_system[system]]))
         elif len(known[number]):
             pairs = differences[number]
-            p = compute_p_value(pairs, means[len(places) + number]) if len(pairs) >= _FEWEST else None
+            p = compute_p_value(pairs, means[len(keys) + number]) if len(pairs) >= _FEWEST else None
             cells[system][name] = Cell(float(known[number].mean()), *estimate_interval(means[number]), p)
         else:
             cells[system][name] = Cell()
@@ -231,14 +231,14 @@ def _scores_answers(name: str) -> bool:
 
 
 def _drop_missing(column: Scores | None) -> Scores:
-    """The scores of the rows whose items have the gold."""
+    """The scores without NaN, which marks a row whose item lacks the gold."""
     return np.empty(0) if column is None else column[~np.isnan(column)]
 
 
 def _subtract_baseline(
     by_system: Mapping[str, list[Row]],
     score_columns: Mapping[tuple[str, str], Scores | None],
-    place: tuple[str, str],
+    key: tuple[str, str],
     baseline: str | None,
     ranked: Sequence[str],
 ) -> Scores:
@@ -246,14 +246,14 @@ def _subtract_baseline(
 
     The difference of rankings of two kinds has no meaning, so it is left out.
     """
-    system, name = place
-    own = score_columns[place]
+    system, name = key
+    system_scores = score_columns[key]
     base = score_columns.get((baseline, name)) if baseline and baseline != system else None
     kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
-    if own is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
+    if system_scores is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
         return np.empty(0)
     by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
-    pairs = zip(by_system[system], own, strict=True)
+    pairs = zip(by_system[system], system_scores, strict=True)
     return _drop_missing(
         np.array([score - by_question.get(row.item.id, np.nan) for row, score in pairs], dtype=np.float64)
     )
@@ -276,7 +276,7 @@ def _make_line(
     return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risks, _read_ranked_by(rows))
 
 
-def _list_ranked(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
+def _list_ranking_columns(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
     """The columns that score rankings."""
     return tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
 

@@ -36,7 +36,7 @@ from tomewise.tome.open_store import open_store
 from tomewise.types import Document, LanguageModel, Progress
 
 OnProgress = Callable[[Progress], None]
-_PATIENCE = 5  # if so many first questions all fail because the model is unavailable, the run stops
+_MOST_EARLY_FAILURES = 5  # if so many first questions all fail because the model is unavailable, the run stops
 
 
 async def run(
@@ -54,8 +54,8 @@ async def run(
     with journal.open_to_append(), _pay_once(experiment, out) as paid_once:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
-        plan = _plan_groups(paid_once, journal, retry_failed)
-        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None)).work(plan)
+        groups = _plan_groups(paid_once, journal, retry_failed)
+        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None)).run_groups(groups)
     return _select_results(experiment, folder)
 
 
@@ -94,7 +94,7 @@ class _Group:
 
 def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
     """All tasks by group. A task with a row and without judges is done."""
-    rows = read_latest_rows(journal.read(), experiment.judging.name)
+    rows = read_latest_rows(journal.read(), experiment.judging_model.name)
     by_key = {row.key: row for row in rows}
     by_name = {(row.key, row.system): row for row in rows}
     prompts = digest_prompts(experiment.prompts)
@@ -105,12 +105,12 @@ def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> li
     for variant in experiment.variants:
         for item in experiment.dataset.items:
             group = groups[item.documents]
-            key = experiment.key(variant, item, group.digest, prompts)
+            key = experiment.make_key(variant, item, group.digest, prompts)
             row = by_name.get((key, variant.name), by_key.get(key))
             if row is not None and (_needs_ranking(item, row) if not row.error else retry_failed):
                 row = None
             if row is not None and (row.system, row.item) != (variant.name, item):
-                # Asked under another name, or before the gold was corrected: the row gets the name and the gold of now.
+                # Asked under another name, or before the gold was corrected: the row gets today's name and gold.
                 row = replace(row, system=variant.name, item=item, judgements={})
                 journal.append(make_row_record(row))
             judges = tuple(judge for judge in experiment.judges if _must_judge(judge, item, row, retry_failed))
@@ -124,8 +124,8 @@ def _needs_ranking(item: Item, row: Row) -> bool:
 
 
 def _make_group(experiment: Design, item: Item) -> _Group:
-    wanted = set(item.documents)
-    documents = tuple(document for document in experiment.dataset.documents if not wanted or document.id in wanted)
+    ids = set(item.documents)
+    documents = tuple(document for document in experiment.dataset.documents if not ids or document.id in ids)
     return _Group(documents, digest_documents(documents))
 
 
@@ -146,7 +146,7 @@ def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
 
     try:
         judge = experiment.judge_model
-        # Inside of what keeps replies: a kept one says nothing about the model.
+        # Inside `PaidOnce`: a stored reply says nothing about the model.
         model = StopAtFailures(experiment.model, experiment.max_failures)
         yield replace(experiment, model=pay_once(model), judge_model=judge and pay_once(judge))
     finally:
@@ -154,21 +154,23 @@ def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
 
 
 class _Run:
+    """The asking and judging of one run, and its progress."""
+
     def __init__(self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress) -> None:
         self._experiment = experiment
         self._journal = journal
         self._tomes = tomes
         self._report = report
-        self._places = asyncio.Semaphore(experiment.limit)
+        self._slots = asyncio.Semaphore(experiment.limit)
         self._done = self._total = self._waiting = 0
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
-        self._reached = False
-        self._open: list[Memory] = []
+        self._model_replied = False
+        self._open_memories: list[Memory] = []
         self._prompts = digest_prompts(experiment.prompts)[:16]
         self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
-    async def work(self, groups: Sequence[_Group]) -> None:
-        """Work group by group; the memory of the next is made while the last questions of the one before are asked."""
+    async def run_groups(self, groups: Sequence[_Group]) -> None:
+        """Run group after group; the next memory is built while the last questions of the group before are asked."""
         tasks = [task for group in groups for task in group.tasks]
         self._total = len(tasks)
         self._waiting = sum(task.row is None for task in tasks)
@@ -177,48 +179,48 @@ class _Run:
         try:
             async with side_by_side() as under_way:
                 for group in groups:
-                    await self._group(group, under_way)
+                    await self._work_on_group(group, under_way)
         finally:
-            for memory in self._open:
+            for memory in self._open_memories:
                 memory.tome.close()
 
-    async def _group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
-        todo = [task for task in group.tasks if task.row is None or task.judges]
-        asking = {task.variant.name: task.variant for task in todo if task.row is None}
-        memory = await self._memory(group, list(asking.values())) if asking else None
+    async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
+        tasks = [task for task in group.tasks if task.row is None or task.judges]
+        variants = {task.variant.name: task.variant for task in tasks if task.row is None}
+        memory = await self._open_memory(group, list(variants.values())) if variants else None
         if memory is not None and memory.refused:
-            todo = self._leave_out(todo, memory.refused)
+            tasks = self._leave_out(tasks, memory.refused)
         characters = sum(len(document.text) for document in group.documents)
-        unfinished = Counter({"tasks": len(todo)})
+        unfinished = Counter({"tasks": len(tasks)})
 
         async def work_on(task: _Task) -> None:
             try:
                 await self._finish(task, memory, characters)
             finally:
-                self._places.release()
+                self._slots.release()
                 unfinished["tasks"] -= 1
                 if memory is not None and not unfinished["tasks"]:
-                    self._open.remove(memory)
+                    self._open_memories.remove(memory)
                     memory.tome.close()
 
-        for task in todo:
-            await self._places.acquire()
+        for task in tasks:
+            await self._slots.acquire()
             under_way.create_task(work_on(task))
 
-    def _leave_out(self, todo: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
+    def _leave_out(self, tasks: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
         """The tasks without those of refused systems; the journal gets the reason of each refusal once."""
         for system in sorted(set(refused) - self._refused):
             self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
             self._refused.add(system)
-        remaining = [task for task in todo if task.variant.name not in refused]
-        refused_count = len(todo) - len(remaining)
+        remaining = [task for task in tasks if task.variant.name not in refused]
+        refused_count = len(tasks) - len(remaining)
         self._done += refused_count
         self._waiting -= refused_count
         self._report_done()
         return remaining
 
-    async def _memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
-        name = self._experiment.memory_name(group.digest)
+    async def _open_memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
+        name = self._experiment.name_memory(group.digest)
 
         def record_build(variant: Variant, build: Build) -> None:
             if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
@@ -229,7 +231,7 @@ class _Run:
 
         path = self._tomes / f"{name}.tome"
         memory = await open_memory(self._experiment, variants, group.documents, path, self._report, record_build)
-        self._open.append(memory)
+        self._open_memories.append(memory)
         return memory
 
     async def _finish(self, task: _Task, memory: Memory | None, characters: int) -> None:
@@ -254,7 +256,7 @@ class _Run:
             system=task.variant.name,
             item=task.item,
             asked=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=self._versions(task.variant),
+            versions=self._describe_versions(task.variant),
         )
         system = memory.systems[task.variant.name]
         if isinstance(system, ModelError):
@@ -301,7 +303,7 @@ class _Run:
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 
     async def _judge(self, judge: Judge, row: Row) -> None:
-        model, embedder = self._experiment.judging, self._experiment.embedder
+        model, embedder = self._experiment.judging_model, self._experiment.embedder
         with meter() as used:
             judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
         self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
@@ -309,18 +311,18 @@ class _Run:
     def _store_row(self, row: Row) -> None:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
         unavailable = (row.error or "").startswith(f"{ModelUnavailable.__name__}: ")
-        if unavailable and not self._reached:
+        if unavailable and not self._model_replied:
             self._early_failures.append(row)
-            if (count := len(self._early_failures)) >= min(_PATIENCE, self._waiting):
+            if (count := len(self._early_failures)) >= min(_MOST_EARLY_FAILURES, self._waiting):
                 message = f"the first {count} questions all failed, so the run stopped"
                 raise ModelUnavailable(f"{message}: {str(row.error).partition(': ')[2]}")
             return
-        self._reached = True
+        self._model_replied = True
         for each in (*self._early_failures, row):
             self._journal.append(make_row_record(each))
         self._early_failures.clear()
 
-    def _versions(self, variant: Variant) -> dict[str, Any]:
+    def _describe_versions(self, variant: Variant) -> dict[str, Any]:
         experiment = self._experiment
         return {
             "tomewise": version("tomewise"),

@@ -1,12 +1,11 @@
-"""Short answers against reference answers: exact match and token F1, and the variants of HELMET.
+"""Answers against gold: exact match, token F1 and ROUGE, the letter of a choice, the verdicts of claims.
 
-All take the maximum over the references and give 0.0 without references.
+Metrics with references take the maximum over them, and give 0.0 without references.
 """
 
 from __future__ import annotations
 
 import re
-import string
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from functools import cache
@@ -18,8 +17,9 @@ from tomewise.errors import MissingDependency
 from tomewise.language.fences import letter
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION = str.maketrans("", "", punctuation)
 _CLOSED = frozenset({"yes", "no", "noanswer"})
+_LEADING_WORDS = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
 
 
 def normalise(text: str) -> str:
@@ -74,9 +74,6 @@ def _compute_f1(words: list[str], wanted: list[str]) -> float:
     return 2 * shared / (len(words) + len(wanted))
 
 
-_PREFIX = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
-
-
 def find_letter(reply: str, options: Sequence[str]) -> str | None:
     """The letter that a free reply means, or None.
 
@@ -96,7 +93,7 @@ def find_letter(reply: str, options: Sequence[str]) -> str | None:
     return (
         _match_wording(reply, options)
         or _match_letter(rf"[\"'(*\[]*{alone}", reply, anchored=True)
-        or _match_letter(rf"(?i:{_PREFIX}){alone}", reply)
+        or _match_letter(rf"(?i:{_LEADING_WORDS}){alone}", reply)
         or _find_wording(reply, options)
         or _match_letter(alone, reply)
     )
