@@ -336,7 +336,7 @@ asyncio.run(run(experiment(latency=0.05, log=Path(sys.argv[2])), Path(sys.argv[1
 EXPERIMENT = """
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.metrics import find_metric
 from tomewise.systems.variants import parse_variants
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
@@ -354,7 +354,7 @@ def experiment(latency, log):
     )
     return Design(
         dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
-        model=ScriptedModel({"answer": reply}, latency=latency), metrics=(metric_named("em"),),
+        model=ScriptedModel({"answer": reply}, latency=latency), metrics=(find_metric("em"),),
     )
 """
 

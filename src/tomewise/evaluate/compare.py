@@ -25,7 +25,7 @@ _IDS = 10  # ids of questions to list in a message
 class Piece:
     """Evidence that a system showed to the model.
 
-    `gold`: it rests on a passage that holds gold. `shared`: the other system showed it too.
+    `gold`: one of its source passages holds gold. `shared`: the other system showed it too.
     """
 
     node: str
@@ -129,7 +129,7 @@ def make_rich_comparison(comparison: Comparison) -> list[RenderableType]:
     from rich.text import Text
 
     item = comparison.item
-    letters = [f"{letter(place)}. {option}" for place, option in enumerate(item.question.options)]
+    letters = [f"{letter(number)}. {option}" for number, option in enumerate(item.question.options)]
     reference = " / ".join(item.answers) or item.correct or ""
     head = Text("\n".join([item.question.text, *letters]), style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)

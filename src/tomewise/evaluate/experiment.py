@@ -105,7 +105,7 @@ class Experiment:
     def run(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
         """Ask and judge what was not asked and judged yet; also works inside a running event loop.
 
-        A question that fails is kept as failed, and asked again with `retry_failed`. Raises what `running.run` does.
+        A question that fails is stored as failed, and asked again with `retry_failed`. Raises what `running.run` does.
         """
         thread = LoopThread()
         try:

@@ -125,30 +125,30 @@ def make_rich_tables(table: Table, width: int) -> list[RenderableType]:
 
 def _split_to_width(grid: Grid, width: int) -> list[Grid]:
     """Split the grid: each part repeats the leading columns, which name the system, and holds as many more as fit."""
-    first = next((place for place, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
-    columns = [(grid.headings[place], *(row[place].text for row in grid.rows)) for place in range(first)]
-    room = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
-    widths = [_measure_width(grid, place) for place in range(first, len(grid.headings))]
+    first = next((number for number, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
+    columns = [(grid.headings[number], *(row[number].text for row in grid.rows)) for number in range(first)]
+    width_of_part = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
+    widths = [_measure_width(grid, number) for number in range(first, len(grid.headings))]
     parts: list[list[int]] = [[]]
-    free = room
-    for place, column_width in enumerate(widths, start=first):
+    free = width_of_part
+    for number, column_width in enumerate(widths, start=first):
         if parts[-1] and column_width > free:
             parts.append([])
-            free = room
-        parts[-1].append(place)
+            free = width_of_part
+        parts[-1].append(number)
         free -= column_width
     grids_of_parts = [_select_columns(grid, [*range(first), *part]) for part in parts]
     return [grids_of_parts[0], *(replace(part, title="") for part in grids_of_parts[1:])]
 
 
-def _measure_width(grid: Grid, place: int) -> int:
-    cells = [row[place] for row in grid.rows]
-    return 2 + max(len(grid.headings[place]), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
+def _measure_width(grid: Grid, number: int) -> int:
+    cells = [row[number] for row in grid.rows]
+    return 2 + max(len(grid.headings[number]), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
 
 
-def _select_columns(grid: Grid, places: list[int]) -> Grid:
-    rows = tuple(tuple(row[place] for place in places) for row in grid.rows)
-    return Grid(grid.title, tuple(grid.headings[place] for place in places), rows)
+def _select_columns(grid: Grid, numbers: list[int]) -> Grid:
+    rows = tuple(tuple(row[number] for number in numbers) for row in grid.rows)
+    return Grid(grid.title, tuple(grid.headings[number] for number in numbers), rows)
 
 
 def _make_rich_table(grid: Grid) -> RenderableType:

@@ -88,7 +88,7 @@ def read_answer_fields(answer: Answer) -> dict[str, Any]:
 
 
 def make_row_record(row: Row) -> dict[str, Any]:
-    """The row as one JSON object. Judgements are separate records, see `judgement_record`."""
+    """The row as one JSON object. Judgements are separate records, see `make_judgement_record`."""
     return {
         "kind": "row",
         **{name: getattr(row, name) for name in _PLAIN},
@@ -107,11 +107,11 @@ def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
     fields: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
     fields |= {name: tuple(record[name]) for name in _LISTS}
-    places = {name: _read_passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
+    passages = {name: _read_passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
     return Row(
         **fields,
         item=_read_item(record["item"]),
-        prediction=Prediction(answer=record["answer"], choice=record["choice"], **places),
+        prediction=Prediction(answer=record["answer"], choice=record["choice"], **passages),
         versions=record["versions"],
         judgements=judgements,
     )
@@ -156,8 +156,8 @@ def _make_passage_records(passages: Sequence[RankedPassage]) -> list[list[Any]]:
     return [[passage.id, passage.document, passage.start, passage.end] for passage in passages]
 
 
-def _read_passages(places: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
-    return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in places)
+def _read_passages(records: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
+    return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in records)
 
 
 def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ Scores: TypeAlias = "NDArray[np.float64]"
 
 RESAMPLES = 10_000
 LEVEL = 0.95
-_AT_ONCE = 2_000_000  # drawn places in memory at a time
+_AT_ONCE = 2_000_000  # drawn positions in memory at a time
 _NEAR = 1e-12  # sums of equal numbers in another order differ by less
 
 
@@ -29,10 +29,10 @@ def resample_means(columns: Sequence[Scores], *, resamples: int = RESAMPLES, see
     """
     means: list[Scores] = [np.empty(0)] * len(columns)
     for length in sorted({len(column) for column in columns} - {0}):
-        places = [place for place, column in enumerate(columns) if len(column) == length]
-        drawn = _draw_means(np.column_stack([columns[place] for place in places]), resamples, seed)
-        for number, place in enumerate(places):
-            means[place] = drawn[:, number]
+        numbers = [number for number, column in enumerate(columns) if len(column) == length]
+        drawn = _draw_means(np.column_stack([columns[number] for number in numbers]), resamples, seed)
+        for position, number in enumerate(numbers):
+            means[number] = drawn[:, position]
     return means
 
 

@@ -50,8 +50,8 @@ class Corpus:
         Empty if one quote is missing, since a part of the gold misleads.
         """
         matches = [_find_quote(quote, self.text(id)) for quote in quotes]
-        places = [place for place in matches if place is not None]
-        return tuple(Span(document=id, start=a, end=b) for a, b in places) if len(places) == len(quotes) else ()
+        spans = tuple(Span(document=id, start=match[0], end=match[1]) for match in matches if match is not None)
+        return spans if len(spans) == len(quotes) else ()
 
 
 class Books:

@@ -48,10 +48,10 @@ def _make_item(record: Record, id: str, novel: Record, books: Books, corpus: Cor
 
 
 def _find_clues(document: str, text: str, positions: list[object]) -> tuple[Span, ...]:
-    wanted = [str(position) for position in dict.fromkeys(positions) if str(position) != "-1"]
-    marks = list(_PARAGRAPH.finditer(text)) if wanted else []
+    numbers = [str(position) for position in dict.fromkeys(positions) if str(position) != "-1"]
+    marks = list(_PARAGRAPH.finditer(text)) if numbers else []
     ends = [*(match.start() for match in marks[1:]), len(text)]
     places = {match.group(1): (match.end(), end) for match, end in zip(marks, ends, strict=False)}
-    if not all(number in places for number in wanted):
+    if not all(number in places for number in numbers):
         return ()
-    return tuple(Span(document=document, start=places[number][0], end=places[number][1]) for number in wanted)
+    return tuple(Span(document=document, start=places[number][0], end=places[number][1]) for number in numbers)

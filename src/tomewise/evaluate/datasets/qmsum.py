@@ -1,4 +1,4 @@
-"""QMSum (Zhong et al. 2021): queries on meeting transcripts, with reference summaries and the turns they rest on."""
+"""QMSum (Zhong et al. 2021): queries on meeting transcripts, with reference summaries and the turns behind them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_qmsum(folder: Path) -> Dataset:
     """A meeting per row of `test.jsonl` (or of `*.jsonl`), or per file `*.json`, in QMSum's own form.
 
     `tomewise.reading` writes out the turns. The turns from first to last of `relevant_text_span` (counted from 0, both
-    included) become a span of characters. General queries rest on the whole meeting and have no spans.
+    included) become a span of characters. General queries are about the whole meeting and have no spans.
     """
     corpus = Corpus(folder)
     items: list[Item] = []

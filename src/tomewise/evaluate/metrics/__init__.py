@@ -99,8 +99,8 @@ def find_metric(name: str) -> Metric:
 def remember_metric(metric: Metric) -> None:
     """Let the tables of this process find a metric by its name.
 
-    Raises UsageError for a metric that has the name of one of Tomewise's own and scores differently, and for one that
-    needs what no question has.
+    Raises UsageError for a metric with the name of one of Tomewise's that scores differently, and for one that needs
+    what no question has.
     """
     if metric.needs not in _HAS:
         raise UsageError(f"the metric {metric.name!r} needs {metric.needs!r}: name one of {', '.join(_HAS)}")

@@ -50,7 +50,7 @@ def substring_match(answer: str, references: Sequence[str]) -> float:
     No answer contains a reference that normalises to nothing.
     """
     text = normalise(answer)
-    return float(any(wanted and wanted in text for wanted in map(normalise, references)))
+    return float(any(reference and reference in text for reference in map(normalise, references)))
 
 
 def helmet_f1(answer: str, references: Sequence[str]) -> float:
@@ -61,17 +61,17 @@ def helmet_f1(answer: str, references: Sequence[str]) -> float:
     return max((_compute_closed_f1(normalise(answer), normalise(reference)) for reference in references), default=0.0)
 
 
-def _compute_closed_f1(answer: str, wanted: str) -> float:
-    if answer != wanted and (answer in _CLOSED or wanted in _CLOSED):
+def _compute_closed_f1(answer: str, reference: str) -> float:
+    if answer != reference and (answer in _CLOSED or reference in _CLOSED):
         return 0.0
-    return _compute_f1(answer.split(), wanted.split())
+    return _compute_f1(answer.split(), reference.split())
 
 
-def _compute_f1(words: list[str], wanted: list[str]) -> float:
-    if not words or not wanted:
-        return float(words == wanted)
-    shared = (Counter(words) & Counter(wanted)).total()
-    return 2 * shared / (len(words) + len(wanted))
+def _compute_f1(words: list[str], gold: list[str]) -> float:
+    if not words or not gold:
+        return float(words == gold)
+    shared = (Counter(words) & Counter(gold)).total()
+    return 2 * shared / (len(words) + len(gold))
 
 
 def find_letter(reply: str, options: Sequence[str]) -> str | None:
@@ -136,8 +136,8 @@ def class_f1(predicted: Sequence[str | None], gold: Sequence[str], label: str) -
     Source: F1_P and F1_N as CAM reports them on FABLES (Kim et al. 2024). 0.0 when the class is in neither list.
     """
     pairs = list(zip(predicted, gold, strict=True))
-    hits = sum(found == wanted == label for found, wanted in pairs)
-    labels = sum((found == label) + (wanted == label) for found, wanted in pairs)
+    hits = sum(found == true == label for found, true in pairs)
+    labels = sum((found == label) + (true == label) for found, true in pairs)
     return 2 * hits / labels if labels else 0.0
 
 

@@ -79,19 +79,19 @@ def _count_shared(first: Intervals, second: Intervals) -> int:
     return sum(max(0, min(a_end, b_end) - max(a, b)) for a, a_end in first for b, b_end in second)
 
 
-def measure_gold_recall(places: Sequence[RankedPassage], item: Item) -> float:
-    """The share of the gold that the places find."""
+def measure_gold_recall(passages: Sequence[RankedPassage], item: Item) -> float:
+    """The share of the gold that the passages find."""
     if item.spans:
-        return span_recall_at(places, item.spans)
-    return recall_at([place.document for place in places], item.supporting)
+        return span_recall_at(passages, item.spans)
+    return recall_at([passage.document for passage in passages], item.supporting)
 
 
-def measure_gold_precision(places: Sequence[RankedPassage], item: Item) -> float:
-    """The share of the places that find gold."""
-    return sum(_is_gold(place, item) for place in places) / len(places) if places else 0.0
+def measure_gold_precision(passages: Sequence[RankedPassage], item: Item) -> float:
+    """The share of the passages that find gold."""
+    return sum(_is_gold(passage, item) for passage in passages) / len(passages) if passages else 0.0
 
 
-def _is_gold(place: RankedPassage, item: Item) -> bool:
+def _is_gold(passage: RankedPassage, item: Item) -> bool:
     if item.spans:
-        return any(finds(place, span) for span in item.spans)
-    return place.document in item.supporting
+        return any(finds(passage, span) for span in item.spans)
+    return passage.document in item.supporting
