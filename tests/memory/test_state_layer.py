@@ -204,7 +204,7 @@ class Single(Groups):
     ("kind", "message"),
     [
         (TwoCommits, "one commit, with what it took in"),
-        (Hoarder, "rests on nothing"),
+        (Hoarder, "has no source left"),
         (Restless, "equal histories"),
         (Hidden, "name in `writes` each node layer"),
         (Single, "batches of one or two passages"),
