@@ -89,7 +89,7 @@ def test_columns_baselines_and_slices_must_exist(results):
         with pytest.raises(UnknownName):
             tabulate(results, **wrong)
     with pytest.raises(UnknownName, match="no row of 'none'"):
-        results.only(["none"])
+        results.select(["none"])
 
 
 def test_an_unknown_price_makes_an_unknown_cost(results):
@@ -117,7 +117,7 @@ def test_scores_that_are_not_means_have_no_interval():
 def test_slices_by_value_and_in_bins(results):
     assert list_slices(results.rows) == ("type", "turns", "length")
     assert {name: len(part.rows) for name, part in split_results(results, "type").items()} == {"even": 23, "odd": 22}
-    bins = split_results(results.only(["good"]), "length")
+    bins = split_results(results.select(["good"]), "length")
     assert list(bins) == ["up to 5,000", "5,001 to 10,000", "10,001 to 15,000", "15,001 to 20,000"]
     assert [len(part.rows) for part in bins.values()] == [5, 5, 5, 5]
     table = tabulate(results, by=["type"])

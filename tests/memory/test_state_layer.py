@@ -203,7 +203,7 @@ class Single(Groups):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (TwoCommits, "one commit, with what it took in"),
+        (TwoCommits, "a batch and its intake must be one commit"),
         (Hoarder, "has no source left"),
         (Restless, "equal histories"),
         (Hidden, "name in `writes` each node layer"),

@@ -55,7 +55,7 @@ class Comparison:
 
 def compare(results: Results, first: str, second: str, question: str) -> Comparison:
     """The answers of two systems to the question of that id. Raises UnknownName."""
-    rows = {(row.system, row.item.id): row for row in results.only([first, second]).rows}
+    rows = {(row.system, row.item.id): row for row in results.select([first, second]).rows}
     for system in (first, second):
         if (system, question) not in rows:
             ids = [id for of, id in rows if of == system]

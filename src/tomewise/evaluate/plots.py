@@ -103,7 +103,7 @@ def _draw_length(axes: Axes, results: Results, metric: str) -> None:
 def _compute_mean(results: Results, system: str, metric: str) -> float:
     if system not in results.systems:
         return float("nan")
-    cell = tabulate(results.only([system]), columns=[metric], resamples=1).lines[0].cells[metric]
+    cell = tabulate(results.select([system]), columns=[metric], resamples=1).lines[0].cells[metric]
     return float("nan") if cell.value is None else cell.value
 
 

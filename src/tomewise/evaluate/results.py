@@ -55,7 +55,7 @@ class Results:
         """The systems that have rows, in their order."""
         return tuple(dict.fromkeys(row.system for row in self.rows))
 
-    def only(self, systems: Sequence[str] | None = None, items: Collection[str] | None = None) -> Results:
+    def select(self, systems: Sequence[str] | None = None, items: Collection[str] | None = None) -> Results:
         """The rows of these systems, in this order, and of these questions; None means all.
 
         Raises UnknownName for a system that has no row.
@@ -80,7 +80,7 @@ def read_results(folder: Path) -> Results:
     rows = sorted(read_latest_rows(records, about.judge_model), key=lambda row: row.item.id)
     refused = {record["system"]: record["reason"] for record in records if record["kind"] == "refused"}
     results = Results(about, tuple(rows), _sum_builds(records), refused)
-    return results.only([name for name in about.systems if name in {row.system for row in rows}])
+    return results.select([name for name in about.systems if name in {row.system for row in rows}])
 
 
 def _sum_builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:

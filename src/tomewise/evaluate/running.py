@@ -68,7 +68,7 @@ def _select_results(experiment: Design, folder: Path) -> Results:
     if refused and not with_rows:
         reason = next(iter(refused.values()))
         raise UsageError(f"{', '.join(refused)} cannot be compared here: {reason}; name another system")
-    results = results.only(with_rows, {item.id for item in experiment.dataset.items})
+    results = results.select(with_rows, {item.id for item in experiment.dataset.items})
     return replace(results, refused=refused)
 
 
