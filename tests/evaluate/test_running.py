@@ -417,8 +417,8 @@ def test_keys_depend_on_the_settings_of_a_variant(experiment):
     made = experiment()
     item = made.dataset.items[0]
     plain, limited = Variant("naive", "naive"), Variant("naive limit=3", "naive", {"limit": 3})
-    assert made.key(plain, item, "d", "p") != made.key(limited, item, "d", "p")
-    assert made.key(plain, item, "d", "p") == replace(made, seed=4, limit=1).key(plain, item, "d", "p")
+    assert made.make_key(plain, item, "d", "p") != made.make_key(limited, item, "d", "p")
+    assert made.make_key(plain, item, "d", "p") == replace(made, seed=4, limit=1).make_key(plain, item, "d", "p")
 
 
 def test_keys_depend_on_the_scope_of_a_question(experiment):
@@ -426,7 +426,7 @@ def test_keys_depend_on_the_scope_of_a_question(experiment):
     item, plain = made.dataset.items[0], Variant("naive", "naive")
     scopes = (None, Scope(documents=frozenset({"a", "b"})), Scope(documents=frozenset({"a"})))
     items = [replace(item, question=replace(item.question, within=scope)) for scope in scopes]
-    assert len({made.key(plain, narrowed, "d", "p") for narrowed in items}) == 3
-    assert made.key(plain, items[1], "d", "p") == made.key(
+    assert len({made.make_key(plain, narrowed, "d", "p") for narrowed in items}) == 3
+    assert made.make_key(plain, items[1], "d", "p") == made.make_key(
         plain, replace(item, question=replace(item.question, within=Scope(documents=frozenset({"b", "a"})))), "d", "p"
     )
