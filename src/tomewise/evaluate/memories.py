@@ -46,13 +46,13 @@ _DECIMALS = 6  # cosines that differ by less tie
 class Memory:
     """A tome and the systems over it. Where the layers of a system could not be built, the error replaces the system.
 
-    `refused` says by system why it is left out. `places` are the places of all passages, by their ids.
+    `refused` says by system why it is left out. `passages` are all passages of the tome, by their ids.
     """
 
     tome: Tome
     systems: Mapping[str, System | ModelError]
     refused: Mapping[str, str]
-    places: Mapping[PassageId, RankedPassage]
+    passages: Mapping[PassageId, RankedPassage]
 
     def rank_passages(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
         """The source passages of evidence, best first, each once.
@@ -70,7 +70,7 @@ class Memory:
         if below:
             scores |= self._compute_cosines(question, below)
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
-        return tuple(self.places[id] for id in scores if id in self.places)[:depth]
+        return tuple(self.passages[id] for id in scores if id in self.passages)[:depth]
 
     def rank_sources(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
         """The source passages of evidence, each once, by their own cosine with the question.
@@ -79,7 +79,7 @@ class Memory:
         """
         scores = self._compute_cosines(question, {source for piece in evidence for source in piece.sources})
         best = sorted(scores, key=lambda id: (-scores[id], id))
-        return tuple(self.places[id] for id in best if id in self.places)[:depth]
+        return tuple(self.passages[id] for id in best if id in self.passages)[:depth]
 
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
         """The passages whose own text is in the evidence, and the parts of passages that a loop quoted.
@@ -87,7 +87,9 @@ class Memory:
         A summary does not show its passages.
         """
         pieces = list(evidence)
-        shown = [self.places[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.places]
+        shown = [
+            self.passages[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.passages
+        ]
         return (*shown, *self._find_extracts([piece for piece in pieces if piece.layer == EXTRACTS]))
 
     def _find_extracts(self, extracts: Sequence[Evidence]) -> Iterator[RankedPassage]:
@@ -154,7 +156,7 @@ async def open_memory(
                 systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error
-        return Memory(tome, systems, refused, await asyncio.to_thread(_read_places, tome))
+        return Memory(tome, systems, refused, await asyncio.to_thread(_read_passages, tome))
     except BaseException:
         tome.close()
         raise
@@ -164,10 +166,16 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
     """The systems whose rankings cannot be compared with the others', with the reason."""
     openie = experiment.dataset.openie
     reasons = {
-        name: _NO_RETRIEVER if system.retriever is None else explain_refusal(system.layers, openie)
+        name: _NO_RETRIEVER if system.retriever is None else _explain_refusal(system.layers, openie)
         for name, system in systems.items()
     }
     return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
+    """Why rankings by these layers cannot be compared with those from the given extractions, or None if they can."""
+    names = [layer.name for layer in layers if _asks_model_anyway(layer, openie)]
+    return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
 
 
 def _open_tome(experiment: Design, path: Path) -> Tome:
@@ -177,7 +185,7 @@ def _open_tome(experiment: Design, path: Path) -> Tome:
     return Tome.open(path, model=model, embedder=embedder, prompts=experiment.prompts, **settings)
 
 
-def _read_places(tome: Tome) -> dict[str, RankedPassage]:
+def _read_passages(tome: Tome) -> dict[str, RankedPassage]:
     return {
         passage.id: RankedPassage(id=passage.id, document=passage.document, start=passage.start, end=passage.end)
         for passage in tome.store.passages().values()
@@ -207,12 +215,6 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model despite the file of extractions: its source is not the passages."""
     return openie is not None and isinstance(layer, TakesExtractions) and layer.source != PASSAGES
-
-
-def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
-    """Why rankings by these layers cannot be compared with those from the given extractions, or None if they can."""
-    names = [layer.name for layer in layers if _asks_model_anyway(layer, openie)]
-    return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
 
 
 async def _build_layer(

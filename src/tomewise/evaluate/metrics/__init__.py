@@ -96,6 +96,15 @@ def find_metric(name: str) -> Metric:
     raise UnknownName(_explain_unknown(name, stem))
 
 
+def _explain_unknown(name: str, stem: str) -> str:
+    if stem in _PLAIN:
+        return f"the metric {name!r} takes no depth: write {stem!r}"
+    if stem in _RANKED:
+        return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
+    hint = suggest(stem, [*_PLAIN, *_RANKED, *list_names("metrics")])
+    return f"unknown metric {name!r}: {hint}The metrics are {', '.join(list_metrics())}"
+
+
 def remember_metric(metric: Metric) -> None:
     """Let the tables of this process find a metric by its name.
 
@@ -160,7 +169,7 @@ def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
         names += ["recall@2", "recall@5", "recall@10", "recall@20", "all@5", "mrr", "ndcg@10"]
     if any(item.spans for item in items):
         names += ["span-recall@5", "span-recall@10", "span-coverage@10"]
-    return [*names, *_GROUNDS] if names else []
+    return [*names, *_OF_EVIDENCE] if names else []
 
 
 # ---------------------------------------------------------------- from outcomes to the pure functions
@@ -214,16 +223,7 @@ def _score_citation_recall(outcome: Outcome) -> float:
     return span_overlap.measure_gold_recall(outcome.prediction.cited, outcome.item)
 
 
-def _explain_unknown(name: str, stem: str) -> str:
-    if stem in _PLAIN:
-        return f"the metric {name!r} takes no depth: write {stem!r}"
-    if stem in _RANKED:
-        return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
-    hint = suggest(stem, [*_PLAIN, *_RANKED, *list_names("metrics")])
-    return f"unknown metric {name!r}: {hint}The metrics are {', '.join(list_metrics())}"
-
-
-_GROUNDS: dict[str, Score] = {
+_OF_EVIDENCE: dict[str, Score] = {
     "seen": _score_shown,  # the share of the gold that the answering call saw
     "citation-precision": _score_citation_precision,
     "citation-recall": _score_citation_recall,
@@ -241,7 +241,7 @@ _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
     "f1-positive": ("claims", _score_choice, partial(_score_class, "A")),  # claims offer the positive label first
     "f1-negative": ("claims", _score_choice, partial(_score_class, "B")),
     "pair-accuracy": ("pairs", _score_choice, _score_pairs),
-    **{name: ("evidence", score, None) for name, score in _GROUNDS.items()},
+    **{name: ("evidence", score, None) for name, score in _OF_EVIDENCE.items()},
 }
 
 _RANKED: dict[str, tuple[Need, Callable[..., float]]] = {
