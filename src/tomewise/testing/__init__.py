@@ -128,8 +128,8 @@ async def check_retriever(retriever: Retriever, query: str, store: Store | None 
     assert await retriever.retrieve(query, 5) == ranking, "the same query must find the same"
     assert (await retriever.retrieve(query, 1))[0].node == ranking[0].node, "any limit gives the same first"
     assert await retriever.retrieve(query, 0) == [], "a limit of 0 must give nothing"
-    others = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
-    assert all(other == ranking for other in others), "searches at the same time must give the same"
+    at_once = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
+    assert at_once == [ranking] * 4, "searches at the same time must give the same"
     assert await retriever.retrieve(query, 5, within=Scope()) == ranking, "an empty scope is the whole tome"
     assert await retriever.retrieve(query, 5, within=Scope(documents=frozenset())) == [], "no document, no evidence"
     if store is not None:
