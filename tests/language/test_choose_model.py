@@ -6,7 +6,7 @@ import pytest
 from tomewise.errors import UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.language.choose_model import choose_model
-from tomewise.language.providers import price
+from tomewise.language.price_list import price
 from tomewise.tome.tome import Tome
 
 

@@ -41,7 +41,7 @@ class FastEmbed:
 
     @cached_property
     def dimensions(self) -> int:
-        library = _library()
+        library = _import_library()
         try:
             return int(library.get_embedding_size(self._model_name))
         except ValueError as error:
@@ -81,7 +81,7 @@ class FastEmbed:
         try:
             # Offline, FastEmbed would try again for 40 seconds, and log each failure: it may only look into its cache.
             with _silence_log():
-                return _library()(self._model_name, local_files_only=not _reaches_hub())
+                return _import_library()(self._model_name, local_files_only=not _reaches_hub())
         except (ValueError, OSError) as error:
             raise ModelUnavailable(
                 f"FastEmbed could not load {self._model_name!r} ({error}): check the network, or choose another"
@@ -118,7 +118,7 @@ def _silence_log() -> Iterator[None]:
         logger.enable("fastembed")
 
 
-def _library() -> Any:
+def _import_library() -> Any:
     try:
         from fastembed import TextEmbedding
     except ImportError as error:

@@ -101,7 +101,7 @@ _VERSIONS = {"": 17, FUSED: 1}  # of the operators, by domain
 Weights = Mapping[str, "NDArray[np.float32]"]
 
 
-def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> Any:
+def build_model(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) -> Any:
     """The model: `ids` (texts, tokens) int32 -> `states` (texts, tokens, dimensions) float32, the last hidden states.
 
     `weights` have the names of a BertModel of Hugging Face Transformers.
@@ -113,7 +113,7 @@ def build(weights: Weights, *, layers: int, heads: int, epsilon: float = 1e-12) 
     return graph.model(states)
 
 
-def write(model: Any, path: Path) -> None:
+def write_model(model: Any, path: Path) -> None:
     """Write the model under a temporary name, then rename it, so that readers of `path` find all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".partial", delete=False) as file:

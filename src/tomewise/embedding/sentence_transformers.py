@@ -66,7 +66,7 @@ class SentenceTransformersEmbedder:
 
     @cached_property
     def _model(self) -> Any:
-        library = _library()
+        library = _import_library()
         try:
             return library.SentenceTransformer(self._model_name, trust_remote_code=False)
         except (OSError, ValueError) as error:
@@ -75,7 +75,7 @@ class SentenceTransformersEmbedder:
             ) from error
 
 
-def _library() -> Any:
+def _import_library() -> Any:
     """The library, if its version asks before it runs a model's code; earlier ones run the code of a folder."""
     try:
         import sentence_transformers

@@ -32,10 +32,10 @@ def embed_as_unit_rows(
     vectors = np.asarray(embed(list(places)), np.float32)
     if vectors.shape != (len(places), dimensions):
         raise BadReply(f"{len(places)} texts in {dimensions} dimensions were embedded as shape {vectors.shape}")
-    return unit_rows(vectors)[order]
+    return normalise_rows(vectors)[order]
 
 
-def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def normalise_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The vectors scaled to length one, row by row. Raises BadReply when a row is zero or not finite."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not (np.isfinite(lengths) & (lengths > 0)).all():

@@ -13,7 +13,7 @@ from tomewise.evaluate.metrics.span_overlap import finds
 from tomewise.evaluate.results import Results
 from tomewise.evaluate.rows import Row, question_json
 from tomewise.evaluate.table import scores
-from tomewise.language.fences import letter
+from tomewise.language.fences import get_letter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -130,7 +130,7 @@ def rich_comparison(comparison: Comparison) -> list[RenderableType]:
     from rich.text import Text
 
     item = comparison.item
-    letters = [f"{letter(place)}. {option}" for place, option in enumerate(item.question.options)]
+    letters = [f"{get_letter(place)}. {option}" for place, option in enumerate(item.question.options)]
     reference = " / ".join(item.answers) or item.correct or ""
     head = Text("\n".join([item.question.text, *letters]), style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from tomewise.errors import BadReply, Locked, ModelError
 from tomewise.language.forwarding import Forwarding
 from tomewise.language.prompts import Prompts
-from tomewise.language.reply import schema_text
+from tomewise.language.reply import write_schema
 from tomewise.language.together import Batch
 from tomewise.run import current_run
 from tomewise.types import LanguageModel
@@ -58,14 +58,14 @@ class Cached(Forwarding):
         self._calls = calls
         self._running: dict[_RunningAsk, asyncio.Future[Any]] = {}
 
-    def key(self, role: Role[In, Out], given: In) -> str:
+    def make_key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         parts = (
             role.name,
             self._prompts.render(role, given),
             self.name_for(role),
             given.model_dump_json(),
-            schema_text(role.output),
+            write_schema(role.output),
         )
         digest = sha256()
         for part in parts:
@@ -77,7 +77,7 @@ class Cached(Forwarding):
         """The output from the cache, or else from the model. The items of a batch are kept one by one, with `keep`."""
         if self.samples(role) or isinstance(given, Batch):
             return await self._model.ask(role, given)
-        key = self.key(role, given)
+        key = self.make_key(role, given)
         loop = asyncio.get_running_loop()
         running_ask = (loop, key, current_run().fresh_mark)
         while (equal_ask := self._running.get(running_ask)) is not None:
@@ -103,17 +103,17 @@ class Cached(Forwarding):
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None:
         """The output that is kept for this ask; None without one, and for a model that draws its replies at random."""
-        return None if self.samples(role) else await self._recall(self.key(role, given), role, given)
+        return None if self.samples(role) else await self._recall(self.make_key(role, given), role, given)
 
     async def keep(self, role: Role[In, Out], given: In, output: Out) -> None:
         """Keep the output of this ask, unless the model draws its replies at random."""
         if not self.samples(role):
-            await self._keep(self.key(role, given), role, output)
+            await self._keep(self.make_key(role, given), role, output)
 
     async def drop(self, role: Role[In, Out], given: In) -> None:
         """After an ask that failed with a `fresh_mark`: drop the earlier output, so that no later run uses it."""
         if current_run().fresh_mark:
-            await self._calls.drop(self.key(role, given))
+            await self._calls.drop(self.make_key(role, given))
 
     async def _fetch(self, key: str, role: Role[In, Out], given: In) -> Out:
         kept = await self._recall(key, role, given)

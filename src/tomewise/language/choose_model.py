@@ -49,7 +49,7 @@ def choose_model(
         name = given.strip()
         if name not in made:
             settings = at_address if _read_provider(name) == home else {}
-            made[name] = _make(name, embedder, limit=limit, timeout=timeout, prompts=prompts, **settings, **own)
+            made[name] = _make_model(name, embedder, limit=limit, timeout=timeout, prompts=prompts, **settings, **own)
         return made[name]
 
     model = make(spec, window=window)
@@ -110,7 +110,7 @@ def _find_provider(spec: ModelOrName, roles: Mapping[str, ModelOrName]) -> str |
     return next((name for name in names if name != EXTRACTIVE), None)
 
 
-def _make(name: str, embedder: Embedder, **settings: Any) -> LanguageModel:
+def _make_model(name: str, embedder: Embedder, **settings: Any) -> LanguageModel:
     if name == EXTRACTIVE:
         from tomewise.language.extractive import ExtractiveModel
 

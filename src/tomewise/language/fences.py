@@ -109,7 +109,7 @@ def fence(text: str, tag: str, **attributes: object) -> str:
         known = ", ".join(sorted(_NAMES | _own_tags.get()))
         raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
     shown = {name: value for name, value in attributes.items() if value not in ("", None)}
-    opening = "".join(f' {name}="{_attribute(value)}"' for name, value in shown.items())
+    opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
     return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
 
 
@@ -125,15 +125,15 @@ def number_items(items: Sequence[str]) -> str:
 
 def letter_items(items: Sequence[str]) -> str:
     """One item a line, with letters from A."""
-    return "\n".join(f"{letter(index)}. {oneline(item)}" for index, item in enumerate(items))
+    return "\n".join(f"{get_letter(index)}. {oneline(item)}" for index, item in enumerate(items))
 
 
-def letter(index: int) -> str:
+def get_letter(index: int) -> str:
     """The letter of the option at `index`, counted from 0: A, B, C. `index` is at most 25."""
     return ascii_uppercase[index]
 
 
-def _attribute(value: object) -> str:
+def _write_attribute(value: object) -> str:
     # A sign that looks like the quotation mark could end the attribute, and so the title would stand in the open.
     return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
 
@@ -176,7 +176,7 @@ def _opens(text: str, start: int, bracket: bool, own_tags: frozenset[str]) -> bo
         sign, has_letters = text[index], live != {""}
         if sign in _BARS and not has_letters:
             return bool(_BARRED.match(text, index)) or None
-        spelt = _plain(sign)
+        spelt = _normalise(sign)
         if spelt[:1].isalnum() or spelt[:1] in ("_", "-"):
             live = _extend(live, spelt, beginnings)
             if not live:
@@ -204,7 +204,7 @@ def _list_beginnings(names: frozenset[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _plain(sign: str) -> str:
+def _normalise(sign: str) -> str:
     """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty for an accent or an invisible sign."""
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
     return "".join(part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))

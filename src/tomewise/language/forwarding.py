@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tomewise.language.per_role import find_name, find_window
-from tomewise.types import Closable, LanguageModel, Rehearsing, Sampling
+from tomewise.types import Closable, LanguageModel, MeasuresReplies, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -34,10 +34,10 @@ class Forwarding:
         """As the model."""
         return self._find(role).reckon(role, given)
 
-    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
-        """As the model; None for a model that cannot rehearse."""
+    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
+        """As the model; None for a model that cannot measure_reply."""
         model = self._find(role)
-        return await model.rehearse(role, given) if isinstance(model, Rehearsing) else None
+        return await model.measure_reply(role, given) if isinstance(model, MeasuresReplies) else None
 
     def name_for(self, role: Role[In, Out]) -> str:
         """The name of the role's model."""
@@ -58,7 +58,7 @@ class Forwarding:
             await self._model.close()
 
 
-class Lent(Forwarding):
+class SharedModel(Forwarding):
     """A model that several tomes share. It asks as the model does, and whoever made the model closes it."""
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:

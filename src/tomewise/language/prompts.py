@@ -83,8 +83,8 @@ class Prompts:
 
         path, place = self._path(name), self._name_place(name, own)
         try:
-            text = own if own and path.parent == PACKAGED else _text(path)
-            return Template(_body(text, name, place))
+            text = own if own and path.parent == PACKAGED else _read_text(path)
+            return Template(_strip_front_matter(text, name, place))
         except FileNotFoundError as error:
             raise UsageError(f"the prompt {place} does not exist: give the role its `prompt`") from error
         except (OSError, UnicodeDecodeError) as error:
@@ -94,12 +94,12 @@ class Prompts:
             raise UsageError(f"the prompt {place} is broken, {where}: {error.message}; fix it") from error
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_LARGEST).decode("utf-8")
 
 
-def _body(source: str, name: str, place: str) -> str:
+def _strip_front_matter(source: str, name: str, place: str) -> str:
     """The template without its front matter. If the front matter has a `name`, it must be the role's."""
     source = source.replace("\r\n", "\n").removeprefix("\ufeff")
     front_matter = _FRONT_MATTER.match(source)

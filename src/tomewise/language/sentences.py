@@ -43,7 +43,7 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not following.islower()
 
 
-def _bounds(text: str) -> list[tuple[int, int]]:
+def _find_bounds(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     start = 0
     for match in _BREAK.finditer(text):
@@ -83,7 +83,7 @@ def split_sentences(
     text = text[:limit]
     sentences: list[Sentence] = []
     speaker = ""
-    for left, right in _bounds(text):
+    for left, right in _find_bounds(text):
         for start, end in _trim_and_cut(text, left, right, longest):
             piece = text[start:end]
             turn = _TURN.match(piece) if start == 0 or text[start - 1] == "\n" else None

@@ -19,25 +19,27 @@ _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 def classify_error(error: Exception, spec: ModelSpec) -> Failure:
     """The failure that stands for an error of Pydantic AI or of the client below it."""
     if _find_cause(error, ResponseTooLong):
-        return Failure(ModelError(f"{spec.place} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up"))
+        return Failure(
+            ModelError(f"{spec.full_name} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up")
+        )
     if stray := _find_cause(error, NotAReply):
         return _classify_stray(stray, spec)
     match error:
         case exceptions.ModelQuotaExceededError():
-            message = f"the account of {spec} has no quota left: {_server_message(error)}"
+            message = f"the account of {spec} has no quota left: {_read_message(error)}"
             return Failure(ModelUnavailable(message), answered=True)
         case exceptions.ModelHTTPError():
             return _classify_http_error(error, spec)
         case exceptions.ModelConnectionError():
             unreached = ModelUnavailable(
-                f"{spec.place} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
+                f"{spec.full_name} cannot be reached: {shorten(error).rstrip('.')}; check address and network"
             )
             sent = error.phase not in ("pool", "connect")
             return PassingFailure(unreached, sent=sent, may_be_stream=sent)
         case exceptions.ContentFilterError():
             return Failure(Refused(f"{spec} declined: {shorten(error)}"))
         case exceptions.AgentRunError():
-            unusable = ModelError(f"{spec.place} sent no usable response: {shorten(error)}")
+            unusable = ModelError(f"{spec.full_name} sent no usable response: {shorten(error)}")
             return PassingFailure(unusable, may_be_stream=True)
     remedy = ""
     if spec.address and spec.provider not in OPENAI_PROTOCOL:
@@ -46,7 +48,7 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
             f"name the model openai:{spec.model}"
         )
     reason = f"{type(error).__name__}: {shorten(error)}"
-    unreadable = ModelError(f"{spec.place} sent a response that cannot be read: {reason}{remedy}")
+    unreadable = ModelError(f"{spec.full_name} sent a response that cannot be read: {reason}{remedy}")
     return Failure(unreadable, may_be_stream=True)
 
 
@@ -55,7 +57,7 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
     remedy = "check the network: a proxy or a page to sign in may answer in its place"
     if spec.address:
         remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
-    message = f"{spec.place} sent {shorten(error)} in place of a reply: {remedy}"
+    message = f"{spec.full_name} sent {shorten(error)} in place of a reply: {remedy}"
     if error.is_elsewhere:
         return Failure(ModelUnavailable(message), answered=True)
     # What answers one request so may reply to the next, as a firewall that does not like a text.
@@ -64,23 +66,23 @@ def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
 
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
     """The failure that stands for an error reported by the server."""
-    message = _server_message(error)
+    message = _read_message(error)
     status = error.status_code
     busy = status in _BUSY_STATUS
     final: ModelError
     if status in (401, 403):
-        final = ModelUnavailable(f"{spec.place} refused the key: check {spec.key_variables} ({message})")
+        final = ModelUnavailable(f"{spec.full_name} refused the key: check {spec.key_variables} ({message})")
     elif status == 404:
-        final = ModelUnavailable(f"{spec.place} does not exist: check the model's name and the address ({message})")
+        final = ModelUnavailable(f"{spec.full_name} does not exist: check the model's name and the address ({message})")
     elif isinstance(error, exceptions.ModelContextWindowExceededError):
         final = ModelError(f"the prompt is too long for {spec}: name a model with a larger window ({message})")
     elif busy or (status >= 500 and status != _NOT_IMPLEMENTED):
-        final = ModelUnavailable(f"{spec.place} keeps failing: {message}")
+        final = ModelUnavailable(f"{spec.full_name} keeps failing: {message}")
         return PassingFailure(final, error.retry_after, busy=busy, answered=True, may_be_stream=not busy)
     elif error.provider_error_code in ("content_filter", "content_policy_violation"):
         final = Refused(f"{spec} declined: {message}")
     else:
-        final = ModelError(f"{spec.place} rejected the request: {message}")
+        final = ModelError(f"{spec.full_name} rejected the request: {message}")
         return Failure(final, answered=True, may_be_stream=True)
     return Failure(final, answered=True)
 
@@ -92,7 +94,7 @@ def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
     return error
 
 
-def _server_message(error: exceptions.ModelAPIError) -> str:
+def _read_message(error: exceptions.ModelAPIError) -> str:
     """The server's message in one short line."""
     body = error.body
     if isinstance(body, dict):

@@ -72,7 +72,7 @@ class ModelSpec:
         return f"{self.provider}:{self.model}"
 
     @property
-    def place(self) -> str:
+    def full_name(self) -> str:
         """The model and its address, for messages."""
         return f"{self} at {self.address}" if self.address else str(self)
 
@@ -91,13 +91,13 @@ class ModelSpec:
         prefixes = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
         return _WINDOWS[max(prefixes, key=len)] if prefixes else DEFAULT_WINDOW
 
-    def key(self, given: str | None) -> str | None:
+    def find_key(self, given: str | None) -> str | None:
         """The given key, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
         return read_key(*self._key_names, given=given)
 
     def require_key(self) -> None:
         """Raise `ModelUnavailable` if a key is needed and not set. A server at an own address needs no key."""
-        if self.provider in _KEYS and not self.address and not self.key(None):
+        if self.provider in _KEYS and not self.address and not self.find_key(None):
             raise ModelUnavailable(f"no key for {self}: set {self.key_variables}, or name a server with a base URL")
 
 

@@ -49,9 +49,9 @@ class Template:
         if len(source) > LONGEST:
             raise TemplateSyntaxError(f"it has {len(source):,} characters and may have {LONGEST:,}", 1)
         try:
-            tree = _environment().parse(source)
+            tree = _make_environment().parse(source)
             _check(tree)
-            self._template = _environment().from_string(_AddChecks().visit(tree))
+            self._template = _make_environment().from_string(_AddChecks().visit(tree))
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
             raise TemplateSyntaxError(f"it cannot be compiled ({type(error).__name__}: {error})", 1) from error
 
@@ -132,15 +132,15 @@ class _AddChecks(NodeTransformer):
 
 
 @cache
-def _environment() -> _Environment:
+def _make_environment() -> _Environment:
     # No escaping, since prompts are not HTML (see `fence`). No optimiser, since it would run unchecked code.
     environment = _Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, optimized=False)
     plain = ("default", "d", "int", "length", "count", "lower", "upper")
     filters = {**{name: FILTERS[name] for name in plain}, "fenced": fence, "oneline": oneline}
     of_lists = {"join": _join, "numbered": number_items, "lettered": letter_items}
     environment.globals.clear()
-    environment.filters = {name: _bound(name, filter) for name, filter in filters.items()}
-    environment.filters |= {name: _bound(name, filter, for_lists=True) for name, filter in of_lists.items()}
+    environment.filters = {name: _limit_filter(name, filter) for name, filter in filters.items()}
+    environment.filters |= {name: _limit_filter(name, filter, for_lists=True) for name, filter in of_lists.items()}
     environment.filters[_CHECKED_ITEMS] = _check_items
     environment.tests = {name: TESTS[name] for name in ("defined", "undefined", "none", "string", "number")}
     return environment
@@ -166,7 +166,7 @@ def _is_plain(item: nodes.Node) -> bool:
     return isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
 
 
-def _bound(name: str, filter: Callable[..., Any], *, for_lists: bool = False) -> Callable[..., Any]:
+def _limit_filter(name: str, filter: Callable[..., Any], *, for_lists: bool = False) -> Callable[..., Any]:
     """The filter, checked against the limits of the prompt. From a text, a filter for lists would make letters."""
 
     @pass_context

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, WithJson
 from tomewise.concurrency import gather_calls
 from tomewise.errors import BadReply, BudgetExceeded, ModelError, ModelUnavailable
 from tomewise.fallbacks import ASKED_ALONE, record_fallback
-from tomewise.language.reply import lean_schema
+from tomewise.language.reply import make_lean_schema
 from tomewise.language.roles import PassageIn
 from tomewise.types import In, LanguageModel, Out, Role
 
@@ -47,7 +47,7 @@ class BatchOut(BaseModel):
 
 
 @runtime_checkable
-class Keeping(Protocol):
+class KeepsReplies(Protocol):
     """A language model that keeps replies, and gives access to them. Optional; see `language.cached`."""
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None: ...
@@ -70,7 +70,7 @@ async def ask_together(
     if together == 1:
         return await gather_calls(catch_failure(model.ask(role, given)) for given in inputs)
     outputs: list[Out | ModelError | None] = [
-        *await gather_calls(_recall(model, role, given, together) for given in inputs)
+        *await gather_calls(_recall_output(model, role, given, together) for given in inputs)
     ]
     missing = [index for index, output in enumerate(outputs) if output is None]
     if len(missing) > 1:
@@ -154,15 +154,15 @@ def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | N
 
 @lru_cache(maxsize=128)
 def _make_output(role: Role[In, Out]) -> type[BatchOut]:
-    schema = lean_schema(role.output)
-    fields = {name: _without_words(field) for name, field in schema["properties"].items()}
+    schema = make_lean_schema(role.output)
+    fields = {name: _drop_descriptions(field) for name, field in schema["properties"].items()}
     fields = {"label": {"type": "string"}, **fields}
     item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
     items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
     return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
 
 
-def _without_words(field: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_descriptions(field: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a field without what the prompt says too: it is sent with every call."""
     return {key: value for key, value in field.items() if key not in ("description", "default")}
 
@@ -177,28 +177,28 @@ async def _ask_batch(
     outputs = read_items(role, inputs, reply)
     for given, output in zip(inputs, outputs, strict=True):
         if output is not None:
-            await _keep(model, role, given, together, output)
+            await _keep_output(model, role, given, together, output)
     return outputs
 
 
 async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
     output = await catch_failure(model.ask(role, given))
     if not isinstance(output, ModelError):
-        await _keep(model, role, given, together, output)
-    elif isinstance(model, Keeping):
+        await _keep_output(model, role, given, together, output)
+    elif isinstance(model, KeepsReplies):
         await model.drop(make_batch_role(role, 1), make_batch([given], together))
     return output
 
 
-async def _recall(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
-    if not isinstance(model, Keeping):
+async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
+    if not isinstance(model, KeepsReplies):
         return None
     kept = await model.recall(make_batch_role(role, 1), make_batch([given], together))
     return None if kept is None else read_items(role, [given], kept)[0]
 
 
-async def _keep(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
-    if isinstance(model, Keeping):
+async def _keep_output(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
+    if isinstance(model, KeepsReplies):
         batch_role = make_batch_role(role, 1)
         items = batch_role.output(passages=write_items([output]))
         await model.keep(batch_role, make_batch([given], together), items)

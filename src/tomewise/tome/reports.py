@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.brief import describe_object
-from tomewise.language.providers import price
+from tomewise.language.price_list import price
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.place import as_plain_data

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tomewise.language.extractive.names import Mention, gender, mentions, sort_of
+from tomewise.language.extractive.names import Mention, find_gender, find_mentions, find_sort
 from tomewise.language.extractive.words import WORD
 from tomewise.language.roles import GistOut, PassageIn
 from tomewise.language.sentences import Sentence, split_sentences
@@ -55,8 +55,8 @@ class _RecentNames:
 
     def add(self, mention: Mention, before: str) -> None:
         """Add a name of the sentence. `before` is the word in front of it."""
-        gender_pronoun = gender(mention.text)
-        sort = "person" if gender_pronoun else sort_of(mention.text, before)
+        gender_pronoun = find_gender(mention.text)
+        sort = "person" if gender_pronoun else find_sort(mention.text, before)
         pronoun = "it" if sort in ("place", "organization") or mention.kind == "title" else gender_pronoun
         if pronoun in self.sentence_pronouns:
             return
@@ -82,7 +82,7 @@ def _find_full_names(names: list[Mention]) -> dict[str, str]:
         candidates = [
             long
             for long in long_names
-            if (long.endswith(f" {short}") or long.startswith(f"{short} ")) and sort_of(long) in ("person", "")
+            if (long.endswith(f" {short}") or long.startswith(f"{short} ")) and find_sort(long) in ("person", "")
         ]
         if len(candidates) == 1 and len(candidates[0].split()) <= 4:
             full_names[short] = candidates[0]
@@ -109,12 +109,12 @@ def gist(given: PassageIn) -> GistOut:
     Speech in quotation marks stays as it is: who "he" is there depends on the speaker.
     """
     text = given.text[:_MAX_CHARACTERS]
-    names = mentions(text)
+    names = find_mentions(text)
     full_names = _find_full_names(names)
     recent = _RecentNames()
     if given.title.strip():
         recent.add(Mention(given.title.strip(), 0, 0, "name"), "")
-        if not gender(given.title):
+        if not find_gender(given.title):
             recent.by_pronoun["it"] = given.title.strip()
     speech = [m.span() for m in _SPEECH.finditer(text)]
     edits: list[_Edit] = []

@@ -26,7 +26,7 @@ from tomewise.language.extractive.lexicon import (
     STATES,
     WEEKDAY,
 )
-from tomewise.language.extractive.words import WORD, flat
+from tomewise.language.extractive.words import WORD, flatten
 from tomewise.language.stop_words import STOP
 
 Kind = Literal["name", "title", "date", "number"]
@@ -86,7 +86,7 @@ def _opens_sentence(text: str, start: int) -> bool:
     return bool(_OPENING.search(text, max(0, start - 8), start))
 
 
-def _runs(text: str, words: list[_Word]) -> list[list[_Word]]:
+def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
     """Runs of capitalised words; small joining words stay inside ("University of Copenhagen")."""
     runs: list[list[_Word]] = []
     run: list[_Word] = []
@@ -124,7 +124,7 @@ class _Reader:
         )
 
     def names(self) -> list[Mention]:
-        names = [self._mention(run) for run in _runs(self._text, self._words)]
+        names = [self._mention(run) for run in _list_runs(self._text, self._words)]
         return [name for name in names if name is not None]
 
     def _mention(self, run: list[_Word]) -> Mention | None:
@@ -141,7 +141,7 @@ class _Reader:
         whole = self._text[start:end]
         if whole.endswith(("'s", "’s")):
             end -= 2
-        return Mention(flat(self._text[start:end]), start, end, "name")
+        return Mention(flatten(self._text[start:end]), start, end, "name")
 
     def _is_mere_capital(self, word: _Word, *, alone: bool) -> bool:
         """Whether a word has its capital only because it opens a sentence."""
@@ -164,7 +164,7 @@ class _Reader:
         )
 
 
-def mentions(text: str) -> list[Mention]:
+def find_mentions(text: str) -> list[Mention]:
     """All names, titles, dates and numbers in `text`, in order.
 
     Where two overlap, a date comes before a quoted title, a title before a name, and a name before a number.
@@ -172,10 +172,10 @@ def mentions(text: str) -> list[Mention]:
     found: list[Mention] = []
     taken = bytearray(len(text))
     for mention in [
-        *_by_form(_DATE, text, "date"),
-        *_titles(text),
+        *_find_by_form(_DATE, text, "date"),
+        *_find_titles(text),
         *_Reader(text).names(),
-        *_by_form(_NUMBER, text, "number"),
+        *_find_by_form(_NUMBER, text, "number"),
     ]:
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
@@ -183,11 +183,11 @@ def mentions(text: str) -> list[Mention]:
     return sorted(found, key=lambda mention: mention.start)
 
 
-def _by_form(pattern: re.Pattern[str], text: str, kind: Kind) -> list[Mention]:
-    return [Mention(flat(m[0]), m.start(), m.end(), kind) for m in pattern.finditer(text) if m[0].strip()]
+def _find_by_form(pattern: re.Pattern[str], text: str, kind: Kind) -> list[Mention]:
+    return [Mention(flatten(m[0]), m.start(), m.end(), kind) for m in pattern.finditer(text) if m[0].strip()]
 
 
-def _titles(text: str) -> list[Mention]:
+def _find_titles(text: str) -> list[Mention]:
     """Quoted titles: words in quotation marks, most of them with capitals. Speech has fewer capitals."""
     found = []
     for match in _TITLE.finditer(text):
@@ -198,11 +198,11 @@ def _titles(text: str) -> list[Mention]:
             and match[1][-1] not in "!?,"
             and all(word[0].isupper() or word[0].isdigit() for word in words)
         ):
-            found.append(Mention(flat(match[1]), match.start(1), match.end(1), "title"))
+            found.append(Mention(flatten(match[1]), match.start(1), match.end(1), "title"))
     return found
 
 
-def gender(name: str) -> str:
+def find_gender(name: str) -> str:
     """`he`, `she`, or empty if the name does not show it."""
     words = [word.lower() for word in WORD.findall(name)]
     for he, she in ((HONORIFICS_HE, HONORIFICS_SHE), (NAMES_HE, NAMES_SHE)):
@@ -213,7 +213,7 @@ def gender(name: str) -> str:
     return ""
 
 
-def sort_of(name: str, before: str = "") -> str:
+def find_sort(name: str, before: str = "") -> str:
     """The kind of a name: `person`, `place`, `organization`, or empty. `before` is the word in front of the name."""
     words = [word.lower() for word in WORD.findall(name)]
     if not words:

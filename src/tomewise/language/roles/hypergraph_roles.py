@@ -10,7 +10,7 @@ from tomewise.language.roles.fields import Shown, Text
 from tomewise.types import Role
 
 
-def _lower(value: object) -> object:
+def _lower_case(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
@@ -19,7 +19,7 @@ def _list_alone(value: object) -> object:
     return [value] if isinstance(value, str | int) else [] if value is None else value
 
 
-Place = Annotated[Literal["local", "global"], BeforeValidator(_lower)]
+Place = Annotated[Literal["local", "global"], BeforeValidator(_lower_case)]
 Texts = Annotated[list[Text], BeforeValidator(_list_alone)]
 
 

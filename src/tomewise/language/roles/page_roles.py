@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, computed_field
 
-from tomewise.language.memorable import find_fault
+from tomewise.language.memory_faults import find_fault
 from tomewise.language.roles.fields import Shown, Text
 from tomewise.language.roles.memory_roles import PassageIn, bound_words
 from tomewise.types import Role

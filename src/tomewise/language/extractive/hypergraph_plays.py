@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.language.extractive.question_words import read_question
-from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, lines_of, rank
-from tomewise.language.extractive.salience import best, likeness
+from tomewise.language.extractive.relevance import RELEVANT, Line, choose_varied, compare, is_known, rank, read_lines
+from tomewise.language.extractive.salience import find_best, likeness
 from tomewise.language.extractive.steering import probe
-from tomewise.language.extractive.words import flat, terms
+from tomewise.language.extractive.words import flatten, list_terms
 from tomewise.language.roles import (
     ConcernOut,
     EvolveIn,
@@ -58,10 +58,10 @@ def plan(given: PlanIn) -> PlanOut:
 
 def _find_nearest(query: str, points: Sequence[PointShown]) -> list[str]:
     """The id of the point that shares most words with the query, in a list; an empty list if none shares a word."""
-    bag = frozenset(terms(query[:_READ]))
+    bag = frozenset(list_terms(query[:_READ]))
     read = points[-_READ_POINTS:]
     scores = [likeness(bag, _bag(f"{point.description} {' '.join(point.entities)}")) for point in read]
-    return [read[place].id for place in best(scores, 1) if scores[place] > 0]
+    return [read[place].id for place in find_best(scores, 1) if scores[place] > 0]
 
 
 def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
@@ -70,7 +70,7 @@ def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
     A sentence whose names are all in a point is added to that point, while it has room.
     """
     question = " ".join([given.question, *given.subqueries])[:_READ]
-    ranked = rank(read_question(question).terms, lines_of(given.evidence))
+    ranked = rank(read_question(question).terms, read_lines(given.evidence))
     compare(question, ranked, embedder, shortlist=_SHORTLIST)
     known = [
         _bag(sentence.text)
@@ -87,7 +87,7 @@ def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
     updates: dict[str, UpdateOut] = {}
     insertions = []
     for line in lines:
-        text, names = flat(line.sentence.text), _find_names(line, given.entities)
+        text, names = flatten(line.sentence.text), _find_names(line, given.entities)
         point = _find_host(text, names, given.points) if given.may_update else None
         if point is not None and point.id not in updates:
             description = f"{point.description} {text}"
@@ -104,12 +104,12 @@ def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
 
 def _find_names(line: Line, entities: Iterable[Shown]) -> list[str]:
     """The names of known entities in a sentence, and the names that its form shows; longer ones stand for parts."""
-    text = flat(line.sentence.text)
+    text = flatten(line.sentence.text)
     sentence = _bag(text)
     known = [item.title for item in entities if _bag(item.title) <= sentence]
-    formed = [mention.text for mention in mentions(text) if mention.kind in ("name", "title")]
+    formed = [mention.text for mention in find_mentions(text) if mention.kind in ("name", "title")]
     found: dict[frozenset[str], str] = {}
-    for name in sorted((*known, *formed), key=lambda name: -len(terms(name))):
+    for name in sorted((*known, *formed), key=lambda name: -len(list_terms(name))):
         bag = _bag(name)
         if bag and not any(bag <= longer for longer in found):
             found[bag] = name
@@ -145,10 +145,10 @@ def merge_points(given: MergePointsIn) -> MergePointsOut:
 
 def _join(left: str, right: str) -> str:
     """Both descriptions, without sentences of the second that the first has."""
-    known = {flat(sentence.text) for sentence in split_sentences(left[:_READ])}
-    added = [text for sentence in split_sentences(right[:_READ]) if (text := flat(sentence.text)) not in known]
+    known = {flatten(sentence.text) for sentence in split_sentences(left[:_READ])}
+    added = [text for sentence in split_sentences(right[:_READ]) if (text := flatten(sentence.text)) not in known]
     return " ".join([left, *added])
 
 
 def _bag(text: str) -> frozenset[str]:
-    return frozenset(terms(text[:_READ]))
+    return frozenset(list_terms(text[:_READ]))

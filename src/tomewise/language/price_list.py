@@ -30,7 +30,7 @@ class ModelPrice:
 def list_providers() -> list[ModelProvider]:
     """The providers whose keys are known by name, in alphabetical order."""
     specs = {name: ModelSpec(name, "any") for name in sorted(PROVIDERS)}
-    return [ModelProvider(name, spec.key_variables, spec.key(None) is not None) for name, spec in specs.items()]
+    return [ModelProvider(name, spec.key_variables, spec.find_key(None) is not None) for name, spec in specs.items()]
 
 
 def list_prices(provider: str) -> list[ModelPrice]:

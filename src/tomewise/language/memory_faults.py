@@ -87,15 +87,15 @@ def find_fault_in_names(names: Iterable[str], sources: Sequence[str]) -> str | N
     for name in given_names:
         if fault := _find_excuse(name, source):
             return fault
-    if not given_names or _script(text) != _script(source) or _units(text) & _units(source):
+    if not given_names or _find_script(text) != _find_script(source) or _list_units(text) & _list_units(source):
         return None
-    plain_source = _plain(source)
-    if any(_plain(name) in plain_source for name in given_names):  # for example an acronym, too short for a unit
+    plain_source = _normalise(source)
+    if any(_normalise(name) in plain_source for name in given_names):  # for example an acronym, too short for a unit
         return None
     return f"nothing that it names stands in the text: {', '.join(given_names)[:100]!r}"
 
 
-def strings_in(value: object) -> list[str]:
+def list_strings(value: object) -> list[str]:
     """All strings in nested lists and objects, in order."""
     strings: list[str] = []
     stack = [value]
@@ -116,8 +116,8 @@ def _find_strange_signs(text: str, source: str) -> str | None:
 
 
 def _find_excuse(text: str, source: str) -> str | None:
-    excuse = _REFUSAL.match(_plain(text[:400]).strip(" \n\"'*-([."))
-    if excuse and excuse[0] not in _plain(source):  # somebody in the texts may speak like this
+    excuse = _REFUSAL.match(_normalise(text[:400]).strip(" \n\"'*-([."))
+    if excuse and excuse[0] not in _normalise(source):  # somebody in the texts may speak like this
         return f"{text[:60]!r} excuses itself instead of reading the texts"
     return None
 
@@ -125,14 +125,14 @@ def _find_excuse(text: str, source: str) -> str | None:
 def _is_placeholder(text: str, source: str) -> bool:
     if not _WORD.search(text) or _TAG.fullmatch(text):
         return text.strip() not in source
-    return bool(_PLACEHOLDER.fullmatch(text)) and _plain(text).strip(" .<>[]()") not in _plain(source)
+    return bool(_PLACEHOLDER.fullmatch(text)) and _normalise(text).strip(" .<>[]()") not in _normalise(source)
 
 
 def _is_foreign(text: str, source: str) -> bool:
     """Whether the text is in the language of the source, but has almost none of its words."""
-    if _script(text) != _script(source):
+    if _find_script(text) != _find_script(source):
         return False
-    units, source_units = _units(text), _units(source)
+    units, source_units = _list_units(text), _list_units(source)
     if len(units) < _FEW or len(source_units) < 4 * _FEW:
         return False
     if len(units & source_units) >= _SHARE * len(units):
@@ -142,20 +142,20 @@ def _is_foreign(text: str, source: str) -> bool:
 
 def _is_one_language(text: str, source: str) -> bool:
     """Compare the short words. In scripts without spaces, one script counts as one language."""
-    words, source_words = _short_words(text), _short_words(source)
+    words, source_words = _list_short_words(text), _list_short_words(source)
     if not words:
         return bool(_UNSPACED.search(text))
     return sum(word in source_words for word in words) >= _FAMILIAR * len(words)
 
 
-def _short_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in _WORD.findall(_plain(text)) if len(word) < _STEM and word.isalpha())
+def _list_short_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(_normalise(text)) if len(word) < _STEM and word.isalpha())
 
 
-def _units(text: str) -> frozenset[str]:
+def _list_units(text: str) -> frozenset[str]:
     """The units by which two texts are compared: numbers, beginnings of words, and in scripts without spaces pairs."""
     units: set[str] = set()
-    for word in _WORD.findall(_plain(text)):
+    for word in _WORD.findall(_normalise(text)):
         if _UNSPACED.search(word):
             units.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
         elif len(word) >= _STEM or word.isdigit():
@@ -163,15 +163,15 @@ def _units(text: str) -> frozenset[str]:
     return frozenset(units)
 
 
-def _script(text: str) -> str:
+def _find_script(text: str) -> str:
     """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
-    scripts = Counter(_script_of(sign) for sign in text[:_SAMPLE] if sign.isalpha())
+    scripts = Counter(_find_script_of_sign(sign) for sign in text[:_SAMPLE] if sign.isalpha())
     if 10 * scripts["KANA"] > sum(scripts.values()):
         return "KANA"
     return scripts.most_common(1)[0][0] if scripts else ""
 
 
-def _script_of(sign: str) -> str:
+def _find_script_of_sign(sign: str) -> str:
     if sign.isascii():
         return "LATIN"
     name = unicodedata.name(sign, "").split(" ")[0].split("-")[0]
@@ -187,7 +187,7 @@ def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """The text without case, accents and curly quotes, so that one word has one form."""
     if text.isascii():
         return text.lower()
