@@ -267,7 +267,7 @@ async def test_errors_of_ours_are_not_taken_for_the_servers(wire: Wire, monkeypa
     def fail(_: Any) -> None:
         raise TypeError("ours")
 
-    monkeypatch.setattr(client, "_messages", fail)
+    monkeypatch.setattr(client, "_make_messages", fail)
     model = ChatModel("openai:test", base_url="http://model.test/v1", backoff=AT_ONCE)
     with pytest.raises(TypeError, match="ours"):
         await model.ask(*FAMILIES["loop"][:2])

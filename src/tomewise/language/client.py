@@ -184,7 +184,7 @@ class Client:
         return settings
 
     def _make_parameters(self, output: type[BaseModel]) -> ModelRequestParameters:
-        # A server at an own address may not support response formats; Ollama does.
+        # A server at another address may not support response formats; Ollama does.
         supported = self.spec.address is None or self.spec.provider == "ollama"
         if not (supported and self.model.profile.get("supports_json_schema_output")):
             return ModelRequestParameters()

@@ -100,44 +100,6 @@ def neutralise(text: str) -> str:
     return _SIGN.sub(_neutralise_sign, text)
 
 
-def fence(text: str, tag: str, **attributes: object) -> str:
-    """The text between `<tag>` and `</tag>`. The text can contain neither. Empty attributes are left out.
-
-    Raises UsageError for a tag that is not in `TAGS` nor in `use_tags`: a text could close such a tag.
-    """
-    if tag not in _NAMES and tag not in _own_tags.get():
-        known = ", ".join(sorted(_NAMES | _own_tags.get()))
-        raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
-    shown = {name: value for name, value in attributes.items() if value not in ("", None)}
-    opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
-    return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
-
-
-def oneline(text: str) -> str:
-    """The text on one line, so that one item of a list cannot look like two."""
-    return neutralise(" ".join(text.split()))
-
-
-def number_items(items: Sequence[str]) -> str:
-    """One item a line, with numbers from 1."""
-    return "\n".join(f"{number}. {oneline(item)}" for number, item in enumerate(items, start=1))
-
-
-def letter_items(items: Sequence[str]) -> str:
-    """One item a line, with letters from A."""
-    return "\n".join(f"{get_letter(index)}. {oneline(item)}" for index, item in enumerate(items))
-
-
-def get_letter(index: int) -> str:
-    """The letter of the option at `index`, counted from 0: A, B, C. `index` is at most 25."""
-    return ascii_uppercase[index]
-
-
-def _write_attribute(value: object) -> str:
-    # A sign that looks like the quotation mark could end the attribute, and so the title would stand in the open.
-    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _keep_needed_joiner(sign: re.Match[str]) -> str:
     """The sign if it joins two letters that need a joiner; otherwise nothing, since it is invisible."""
     if sign[0] not in "\u200c\u200d":
@@ -190,14 +152,6 @@ def _opens(text: str, start: int, bracket: bool, own_tags: frozenset[str]) -> bo
     return True if not live.isdisjoint(names) else None
 
 
-def _extend(live: set[str], spelt: str, beginnings: frozenset[str]) -> set[str]:
-    """Beginnings of names, made longer by the letters `spelt`. A letter counts as each letter that it looks like."""
-    for sign in spelt:
-        letters = sign + _READ_AS.get(sign, "")
-        live = {longer for start in live for each in letters if (longer := start + each) in beginnings}
-    return live
-
-
 @lru_cache(maxsize=64)
 def _list_beginnings(names: frozenset[str]) -> frozenset[str]:
     return frozenset(name[:end] for name in names for end in range(len(name) + 1))
@@ -208,3 +162,49 @@ def _normalise(sign: str) -> str:
     """The sign in plain small letters ("ﬁ" is "fi"), without accents; empty for an accent or an invisible sign."""
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
     return "".join(part for part in parts if unicodedata.category(part)[0] != "M" and not _INVISIBLE_SIGN.match(part))
+
+
+def _extend(live: set[str], spelt: str, beginnings: frozenset[str]) -> set[str]:
+    """Beginnings of names, made longer by the letters `spelt`. A letter counts as each letter that it looks like."""
+    for sign in spelt:
+        letters = sign + _READ_AS.get(sign, "")
+        live = {longer for start in live for each in letters if (longer := start + each) in beginnings}
+    return live
+
+
+def fence(text: str, tag: str, **attributes: object) -> str:
+    """The text between `<tag>` and `</tag>`. The text can contain neither. Empty attributes are left out.
+
+    Raises UsageError for a tag that is not in `TAGS` nor in `use_tags`: a text could close such a tag.
+    """
+    if tag not in _NAMES and tag not in _own_tags.get():
+        known = ", ".join(sorted(_NAMES | _own_tags.get()))
+        raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
+    shown = {name: value for name, value in attributes.items() if value not in ("", None)}
+    opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
+    return f"<{tag}{opening}>\n{neutralise(text)}\n</{tag}>"
+
+
+def _write_attribute(value: object) -> str:
+    # A sign that looks like the quotation mark could end the attribute, and so the title would stand in the open.
+    return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
+
+
+def oneline(text: str) -> str:
+    """The text on one line, so that one item of a list cannot look like two."""
+    return neutralise(" ".join(text.split()))
+
+
+def number_items(items: Sequence[str]) -> str:
+    """One item a line, with numbers from 1."""
+    return "\n".join(f"{number}. {oneline(item)}" for number, item in enumerate(items, start=1))
+
+
+def letter_items(items: Sequence[str]) -> str:
+    """One item a line, with letters from A."""
+    return "\n".join(f"{get_letter(index)}. {oneline(item)}" for index, item in enumerate(items))
+
+
+def get_letter(index: int) -> str:
+    """The letter of the option at `index`, counted from 0: A, B, C. `index` is at most 25."""
+    return ascii_uppercase[index]

@@ -76,6 +76,92 @@ def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | Non
     return None
 
 
+def _count_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _find_strange_signs(text: str, source: str) -> str | None:
+    strange = set(_CONTROL.findall(text)) - set(source)
+    return f"it has the control character {min(strange)!a}: write plain text" if strange else None
+
+
+def _find_excuse(text: str, source: str) -> str | None:
+    excuse = _REFUSAL.match(_normalise(text[:400]).strip(" \n\"'*-([."))
+    if excuse and excuse[0] not in _normalise(source):  # somebody in the texts may speak like this
+        return f"{text[:60]!r} excuses itself instead of reading the texts"
+    return None
+
+
+def _normalise(text: str) -> str:
+    """The text without case, accents and curly quotes, so that one word has one form."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").replace("\u02bc", "'"))
+    base = "".join(sign for sign in decomposed if unicodedata.category(sign) != "Mn")
+    return unicodedata.normalize("NFC", base).casefold()
+
+
+def _is_placeholder(text: str, source: str) -> bool:
+    if not _WORD.search(text) or _TAG.fullmatch(text):
+        return text.strip() not in source
+    return bool(_PLACEHOLDER.fullmatch(text)) and _normalise(text).strip(" .<>[]()") not in _normalise(source)
+
+
+def _measure_compression(text: str) -> float:
+    data = text.encode("utf-8", "replace")
+    return len(zlib.compress(data, 1)) / max(1, len(data))
+
+
+def _is_foreign(text: str, source: str) -> bool:
+    """Whether the text is in the language of the source, but has almost none of its words."""
+    if _find_script(text) != _find_script(source):
+        return False
+    units, source_units = _list_units(text), _list_units(source)
+    if len(units) < _FEW or len(source_units) < 4 * _FEW:
+        return False
+    if len(units & source_units) >= _SHARE * len(units):
+        return False
+    return _is_one_language(text, source)
+
+
+def _find_script(text: str) -> str:
+    """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
+    scripts = Counter(_find_script_of_sign(sign) for sign in text[:_SAMPLE] if sign.isalpha())
+    if 10 * scripts["KANA"] > sum(scripts.values()):
+        return "KANA"
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+def _find_script_of_sign(sign: str) -> str:
+    if sign.isascii():
+        return "LATIN"
+    name = unicodedata.name(sign, "").split(" ")[0].split("-")[0]
+    return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
+
+
+def _list_units(text: str) -> frozenset[str]:
+    """The units by which two texts are compared: numbers, beginnings of words, and in scripts without spaces pairs."""
+    units: set[str] = set()
+    for word in _WORD.findall(_normalise(text)):
+        if _UNSPACED.search(word):
+            units.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        elif len(word) >= _STEM or word.isdigit():
+            units.add(word if word.isdigit() else word[:_STEM])
+    return frozenset(units)
+
+
+def _is_one_language(text: str, source: str) -> bool:
+    """Compare the short words. In scripts without spaces, one script counts as one language."""
+    words, source_words = _list_short_words(text), _list_short_words(source)
+    if not words:
+        return bool(_UNSPACED.search(text))
+    return sum(word in source_words for word in words) >= _FAMILIAR * len(words)
+
+
+def _list_short_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(_normalise(text)) if len(word) < _STEM and word.isalpha())
+
+
 def find_fault_in_names(names: Iterable[str], sources: Sequence[str]) -> str | None:
     """What is wrong with names and phrases that were found in `sources`, or None. An empty list is not a fault."""
     given_names = [name for name in names if name.strip()]
@@ -108,89 +194,3 @@ def list_strings(value: object) -> list[str]:
         elif isinstance(item, list):
             stack.extend(reversed(item))
     return strings
-
-
-def _find_strange_signs(text: str, source: str) -> str | None:
-    strange = set(_CONTROL.findall(text)) - set(source)
-    return f"it has the control character {min(strange)!a}: write plain text" if strange else None
-
-
-def _find_excuse(text: str, source: str) -> str | None:
-    excuse = _REFUSAL.match(_normalise(text[:400]).strip(" \n\"'*-([."))
-    if excuse and excuse[0] not in _normalise(source):  # somebody in the texts may speak like this
-        return f"{text[:60]!r} excuses itself instead of reading the texts"
-    return None
-
-
-def _is_placeholder(text: str, source: str) -> bool:
-    if not _WORD.search(text) or _TAG.fullmatch(text):
-        return text.strip() not in source
-    return bool(_PLACEHOLDER.fullmatch(text)) and _normalise(text).strip(" .<>[]()") not in _normalise(source)
-
-
-def _is_foreign(text: str, source: str) -> bool:
-    """Whether the text is in the language of the source, but has almost none of its words."""
-    if _find_script(text) != _find_script(source):
-        return False
-    units, source_units = _list_units(text), _list_units(source)
-    if len(units) < _FEW or len(source_units) < 4 * _FEW:
-        return False
-    if len(units & source_units) >= _SHARE * len(units):
-        return False
-    return _is_one_language(text, source)
-
-
-def _is_one_language(text: str, source: str) -> bool:
-    """Compare the short words. In scripts without spaces, one script counts as one language."""
-    words, source_words = _list_short_words(text), _list_short_words(source)
-    if not words:
-        return bool(_UNSPACED.search(text))
-    return sum(word in source_words for word in words) >= _FAMILIAR * len(words)
-
-
-def _list_short_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in _WORD.findall(_normalise(text)) if len(word) < _STEM and word.isalpha())
-
-
-def _list_units(text: str) -> frozenset[str]:
-    """The units by which two texts are compared: numbers, beginnings of words, and in scripts without spaces pairs."""
-    units: set[str] = set()
-    for word in _WORD.findall(_normalise(text)):
-        if _UNSPACED.search(word):
-            units.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
-        elif len(word) >= _STEM or word.isdigit():
-            units.add(word if word.isdigit() else word[:_STEM])
-    return frozenset(units)
-
-
-def _find_script(text: str) -> str:
-    """The script of most letters at the beginning of the text. Kana distinguish Japanese from Chinese."""
-    scripts = Counter(_find_script_of_sign(sign) for sign in text[:_SAMPLE] if sign.isalpha())
-    if 10 * scripts["KANA"] > sum(scripts.values()):
-        return "KANA"
-    return scripts.most_common(1)[0][0] if scripts else ""
-
-
-def _find_script_of_sign(sign: str) -> str:
-    if sign.isascii():
-        return "LATIN"
-    name = unicodedata.name(sign, "").split(" ")[0].split("-")[0]
-    return "KANA" if name in ("HIRAGANA", "KATAKANA") else name
-
-
-def _measure_compression(text: str) -> float:
-    data = text.encode("utf-8", "replace")
-    return len(zlib.compress(data, 1)) / max(1, len(data))
-
-
-def _count_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
-
-
-def _normalise(text: str) -> str:
-    """The text without case, accents and curly quotes, so that one word has one form."""
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").replace("\u02bc", "'"))
-    base = "".join(sign for sign in decomposed if unicodedata.category(sign) != "Mn")
-    return unicodedata.normalize("NFC", base).casefold()

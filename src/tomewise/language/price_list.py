@@ -65,6 +65,16 @@ def price(model_spec: str, input_tokens: int, output_tokens: int) -> float | Non
     return find_price(ModelSpec.parse(model_spec), input_tokens, output_tokens)
 
 
+def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
+    """As `price`."""
+    from genai_prices import Usage, calc_price
+
+    if not _has_price(spec.provider, spec.model):
+        return None
+    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)
+
+
 @cache
 def _has_price(provider: str, model: str) -> bool:
     """Whether the list has the model: to look for one that it does not have takes a walk through the whole list."""
@@ -75,13 +85,3 @@ def _has_price(provider: str, model: str) -> bool:
     except LookupError:
         return False
     return True
-
-
-def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
-    """As `price`."""
-    from genai_prices import Usage, calc_price
-
-    if not _has_price(spec.provider, spec.model):
-        return None
-    used = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    return float(calc_price(used, spec.model, provider_id=spec.provider).total_price)

@@ -58,6 +58,20 @@ def make_lean_schema(output: type[BaseModel]) -> dict[str, Any]:
     return lean
 
 
+def _drop_titles(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_drop_titles(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    lean: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            lean[key] = {name: _drop_titles(each) for name, each in value.items()}
+        elif key != "title" and not (key == "description" and "properties" in node):
+            lean[key] = _drop_titles(value)
+    return lean
+
+
 @lru_cache(maxsize=128)
 def write_schema(output: type[BaseModel]) -> str:
     """The schema on one line, for prompts and keys."""
@@ -122,12 +136,6 @@ def _drop_loose_commas(text: str) -> str:
     return _LOOSE_COMMA.sub(r"\1", text) if _COMMA_AND_END.search(text) else text
 
 
-def find_opening(text: str) -> int | None:
-    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
-    opening = _OPENING.search(text, len(text) - len(_drop_thoughts(text)))
-    return opening.start() if opening else None
-
-
 def _drop_thoughts(text: str) -> str:
     """The text after the last tag that ends a thought. Empty if the text begins with a thought that never ends."""
     ends = [match.end() for match in _THOUGHT_ENDS.finditer(text)]
@@ -182,16 +190,6 @@ def _find_fields(output: type[BaseModel], value: Any) -> dict[str, Any] | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _drop_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields without null where a field has a default, which null stands for."""
-    known = output.model_fields
-    return {
-        name: value
-        for name, value in fields.items()
-        if value is not None or name not in known or known[name].is_required()
-    }
-
-
 def _find_list(field: str, value: Any) -> list[Any] | None:
     """The list for an output's only field: a plain list, or numbered fields as in {"probe1": ..., "probe2": ...}."""
     if isinstance(value, list):
@@ -202,19 +200,21 @@ def _find_list(field: str, value: Any) -> list[Any] | None:
     return list(value.values()) if all(numbered.fullmatch(key) for key in value) else None
 
 
+def _drop_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields without null where a field has a default, which null stands for."""
+    known = output.model_fields
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None or name not in known or known[name].is_required()
+    }
+
+
 def _describe_problems(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in error.errors()[:5])
 
 
-def _drop_titles(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_drop_titles(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    lean: dict[str, Any] = {}
-    for key, value in node.items():
-        if key in ("properties", "$defs"):
-            lean[key] = {name: _drop_titles(each) for name, each in value.items()}
-        elif key != "title" and not (key == "description" and "properties" in node):
-            lean[key] = _drop_titles(value)
-    return lean
+def find_opening(text: str) -> int | None:
+    """Where the first JSON object or list may begin, in a text that may still grow; thoughts are passed over."""
+    opening = _OPENING.search(text, len(text) - len(_drop_thoughts(text)))
+    return opening.start() if opening else None

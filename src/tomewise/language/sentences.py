@@ -31,47 +31,6 @@ class Sentence:
     speaker: str = ""
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """Whether a full stop ends a sentence. It does not after an abbreviation or initial, or before a small letter."""
-    if not match[0].startswith("."):
-        return True
-    word = _LAST_WORD.search(text, max(0, match.start() - 24), match.start())
-    plain = word[0].replace(".", "").lower() if word else ""
-    if plain in _ABBREVIATIONS or (len(plain) == 1 and word is not None and word[0].isupper() and plain != "i"):
-        return False
-    following = text[match.end() : match.end() + 4].lstrip()[:1]
-    return not following.islower()
-
-
-def _find_bounds(text: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for match in _BREAK.finditer(text):
-        if _ends_sentence(text, match):
-            spans.append((start, match.end()))
-            start = match.end()
-    return [*spans, (start, len(text))]
-
-
-def _trim_and_cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
-    """White space trimmed, and an over-long piece cut at white space."""
-    pieces: list[tuple[int, int]] = []
-    while end - start > longest:
-        space = text.rfind(" ", start + longest // 2, start + longest)
-        middle = space if space > 0 else start + longest
-        pieces.append((start, middle))
-        start = middle
-    pieces.append((start, end))
-    trimmed = []
-    for left, right in pieces:
-        piece = text[left:right]
-        inner = piece.strip()
-        if inner:
-            offset = left + len(piece) - len(piece.lstrip())
-            trimmed.append((offset, offset + len(inner)))
-    return trimmed
-
-
 def split_sentences(
     text: str, *, source: int = 0, limit: int = READ_AT_MOST, longest: int = _LONGEST
 ) -> list[Sentence]:
@@ -91,6 +50,47 @@ def split_sentences(
                 speaker = turn[1].strip()
             sentences.append(Sentence(piece, start, end, source, len(sentences), speaker))
     return sentences
+
+
+def _find_bounds(text: str) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for match in _BREAK.finditer(text):
+        if _ends_sentence(text, match):
+            spans.append((start, match.end()))
+            start = match.end()
+    return [*spans, (start, len(text))]
+
+
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """Whether a full stop ends a sentence. It does not after an abbreviation or initial, or before a small letter."""
+    if not match[0].startswith("."):
+        return True
+    word = _LAST_WORD.search(text, max(0, match.start() - 24), match.start())
+    plain = word[0].replace(".", "").lower() if word else ""
+    if plain in _ABBREVIATIONS or (len(plain) == 1 and word is not None and word[0].isupper() and plain != "i"):
+        return False
+    following = text[match.end() : match.end() + 4].lstrip()[:1]
+    return not following.islower()
+
+
+def _trim_and_cut(text: str, start: int, end: int, longest: int) -> list[tuple[int, int]]:
+    """White space trimmed, and an over-long piece cut at white space."""
+    pieces: list[tuple[int, int]] = []
+    while end - start > longest:
+        space = text.rfind(" ", start + longest // 2, start + longest)
+        middle = space if space > 0 else start + longest
+        pieces.append((start, middle))
+        start = middle
+    pieces.append((start, end))
+    trimmed = []
+    for left, right in pieces:
+        piece = text[left:right]
+        inner = piece.strip()
+        if inner:
+            offset = left + len(piece) - len(piece.lstrip())
+            trimmed.append((offset, offset + len(inner)))
+    return trimmed
 
 
 def split_texts(texts: list[str], *, limit: int = READ_AT_MOST) -> list[Sentence]:

@@ -17,7 +17,7 @@ _BUSY_STATUS = frozenset({408, 409, 425, 429, 503, 529})
 
 
 def classify_error(error: Exception, spec: ModelSpec) -> Failure:
-    """The failure that stands for an error of Pydantic AI or of the client below it."""
+    """The failure that an error of Pydantic AI, or of the client below it, means."""
     if _find_cause(error, ResponseTooLong):
         return Failure(
             ModelError(f"{spec.full_name} sent more than {LONGEST_BODY:,} bytes for one reply: it was given up")
@@ -52,20 +52,36 @@ def classify_error(error: Exception, spec: ModelSpec) -> Failure:
     return Failure(unreadable, may_be_stream=True)
 
 
+def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
+    """The error of this kind among an error and its causes."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 def _classify_stray(error: NotAReply, spec: ModelSpec) -> Failure:
-    """The failure that stands for what is not from the server of a model. Another attempt would meet the same."""
+    """The failure if what answered is not the server of a model. Another attempt would have the same result."""
     remedy = "check the network: a proxy or a page to sign in may answer in its place"
     if spec.address:
         remedy = "check the base URL, which for most servers ends in /v1, and what answers there"
     message = f"{spec.full_name} sent {shorten(error)} in place of a reply: {remedy}"
     if error.is_elsewhere:
         return Failure(ModelUnavailable(message), answered=True)
-    # What answers one request so may reply to the next, as a firewall that does not like a text.
+    # Only this request fails: a firewall may refuse one text and let the next one pass.
     return Failure(ModelError(message), answered=True, may_be_stream=True)
 
 
+def _read_message(error: exceptions.ModelAPIError) -> str:
+    """The server's message in one short line."""
+    body = error.body
+    if isinstance(body, dict):
+        body = body.get("message") or body
+    status = f"status {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
+    return f"{status}{shorten(body or error)}"
+
+
 def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> Failure:
-    """The failure that stands for an error reported by the server."""
+    """The failure that an error reported by the server means."""
     message = _read_message(error)
     status = error.status_code
     busy = status in _BUSY_STATUS
@@ -85,22 +101,6 @@ def _classify_http_error(error: exceptions.ModelHTTPError, spec: ModelSpec) -> F
         final = ModelError(f"{spec.full_name} rejected the request: {message}")
         return Failure(final, answered=True, may_be_stream=True)
     return Failure(final, answered=True)
-
-
-def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """The error of this kind among an error and its causes."""
-    while error is not None and not isinstance(error, kind):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _read_message(error: exceptions.ModelAPIError) -> str:
-    """The server's message in one short line."""
-    body = error.body
-    if isinstance(body, dict):
-        body = body.get("message") or body
-    status = f"status {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
-    return f"{status}{shorten(body or error)}"
 
 
 def shorten(message: object) -> str:

@@ -40,6 +40,16 @@ class Batch(BaseModel):
         return [_leave_out_shown(each.before, previous) for previous, each in pairs]
 
 
+def _leave_out_shown(before: str, previous: PassageIn) -> str:
+    """`before` without the sentences that end the previous passage, and without a heading that stands there too."""
+    heading, _, last = before.partition("\n\n")
+    if before in previous.text:
+        return ""
+    if not last or last not in previous.text:
+        return before
+    return "" if heading == previous.before.partition("\n\n")[0] or heading in previous.text else heading
+
+
 class BatchOut(BaseModel):
     """Items as the model wrote them: one that is malformed does not spoil the others."""
 
@@ -85,6 +95,43 @@ async def ask_together(
     return [replies[index] if output is None else output for index, output in enumerate(outputs)]
 
 
+async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
+    if not isinstance(model, KeepsReplies):
+        return None
+    kept = await model.recall(make_batch_role(role, 1), make_batch([given], together))
+    return None if kept is None else read_items(role, [given], kept)[0]
+
+
+async def _ask_batch(
+    model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int
+) -> list[Out | None]:
+    """One call; no outputs if it fails, because every passage can still be asked about alone."""
+    reply = await catch_failure(model.ask(make_batch_role(role, len(inputs)), make_batch(inputs, together)))
+    if isinstance(reply, ModelError):
+        return [None] * len(inputs)
+    outputs = read_items(role, inputs, reply)
+    for given, output in zip(inputs, outputs, strict=True):
+        if output is not None:
+            await _keep_output(model, role, given, together, output)
+    return outputs
+
+
+async def _keep_output(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
+    if isinstance(model, KeepsReplies):
+        batch_role = make_batch_role(role, 1)
+        items = batch_role.output(passages=write_items([output]))
+        await model.keep(batch_role, make_batch([given], together), items)
+
+
+async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
+    output = await catch_failure(model.ask(role, given))
+    if not isinstance(output, ModelError):
+        await _keep_output(model, role, given, together, output)
+    elif isinstance(model, KeepsReplies):
+        await model.drop(make_batch_role(role, 1), make_batch([given], together))
+    return output
+
+
 async def catch_failure(call: Awaitable[T]) -> T | ModelError:
     """The result of a call, or its error if other calls may still succeed; raises the errors that end all calls."""
     try:
@@ -116,6 +163,28 @@ def make_batch_role(role: Role[In, Out], size: int) -> Role[Batch, BatchOut]:
     )
 
 
+@lru_cache(maxsize=128)
+def _make_output(role: Role[In, Out]) -> type[BatchOut]:
+    schema = make_lean_schema(role.output)
+    fields = {name: _drop_descriptions(field) for name, field in schema["properties"].items()}
+    fields = {"label": {"type": "string"}, **fields}
+    item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
+    items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
+    return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
+
+
+def _drop_descriptions(field: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a field without what the prompt says too: it is sent with every call."""
+    return {key: value for key, value in field.items() if key not in ("description", "default")}
+
+
+def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | None:
+    if any(item is not None for item in read_items(role, given.passages, output)):
+        return None
+    labels = ", ".join(f"P{number}" for number in range(1, len(given.passages) + 1))
+    return f"`passages` holds no item that can be used: write one for each of {labels}, with its `label`"
+
+
 def make_batch(inputs: Sequence[BaseModel], together: int) -> Batch:
     """The input for these passages in one call."""
     return Batch(together=together, passages=[each for each in inputs if isinstance(each, PassageIn)])
@@ -143,72 +212,3 @@ def _read_item(role: Role[In, Out], given: In, items: Sequence[Mapping[str, Any]
         return role.accept(given, role.output.model_validate(fields))
     except (ValidationError, BadReply):
         return None
-
-
-def _find_fault(role: Role[Any, Any], given: Batch, output: BatchOut) -> str | None:
-    if any(item is not None for item in read_items(role, given.passages, output)):
-        return None
-    labels = ", ".join(f"P{number}" for number in range(1, len(given.passages) + 1))
-    return f"`passages` holds no item that can be used: write one for each of {labels}, with its `label`"
-
-
-@lru_cache(maxsize=128)
-def _make_output(role: Role[In, Out]) -> type[BatchOut]:
-    schema = make_lean_schema(role.output)
-    fields = {name: _drop_descriptions(field) for name, field in schema["properties"].items()}
-    fields = {"label": {"type": "string"}, **fields}
-    item = {"type": "object", "properties": fields, "required": ["label", *schema.get("required", ())]}
-    items = Annotated[list[object], WithJsonSchema({"type": "array", "items": item})]
-    return create_model(f"{role.output.__name__}Together", __base__=BatchOut, passages=(items, Field()))
-
-
-def _drop_descriptions(field: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a field without what the prompt says too: it is sent with every call."""
-    return {key: value for key, value in field.items() if key not in ("description", "default")}
-
-
-async def _ask_batch(
-    model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int
-) -> list[Out | None]:
-    """One call; no outputs if it fails, because every passage can still be asked about alone."""
-    reply = await catch_failure(model.ask(make_batch_role(role, len(inputs)), make_batch(inputs, together)))
-    if isinstance(reply, ModelError):
-        return [None] * len(inputs)
-    outputs = read_items(role, inputs, reply)
-    for given, output in zip(inputs, outputs, strict=True):
-        if output is not None:
-            await _keep_output(model, role, given, together, output)
-    return outputs
-
-
-async def _ask_alone(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | ModelError:
-    output = await catch_failure(model.ask(role, given))
-    if not isinstance(output, ModelError):
-        await _keep_output(model, role, given, together, output)
-    elif isinstance(model, KeepsReplies):
-        await model.drop(make_batch_role(role, 1), make_batch([given], together))
-    return output
-
-
-async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
-    if not isinstance(model, KeepsReplies):
-        return None
-    kept = await model.recall(make_batch_role(role, 1), make_batch([given], together))
-    return None if kept is None else read_items(role, [given], kept)[0]
-
-
-async def _keep_output(model: LanguageModel, role: Role[In, Out], given: In, together: int, output: Out) -> None:
-    if isinstance(model, KeepsReplies):
-        batch_role = make_batch_role(role, 1)
-        items = batch_role.output(passages=write_items([output]))
-        await model.keep(batch_role, make_batch([given], together), items)
-
-
-def _leave_out_shown(before: str, previous: PassageIn) -> str:
-    """`before` without the sentences that end the previous passage, and without a heading that stands there too."""
-    heading, _, last = before.partition("\n\n")
-    if before in previous.text:
-        return ""
-    if not last or last not in previous.text:
-        return before
-    return "" if heading == previous.before.partition("\n\n")[0] or heading in previous.text else heading

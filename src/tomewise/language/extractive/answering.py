@@ -23,6 +23,8 @@ _NEGATION = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|without|refused|denied|failed)\b|n['’]t\b",
     re.IGNORECASE,
 )
+_FROM, _TO = 10, 120  # the number of lines where linking names are looked for, and of lines whose scores they may raise
+_CARRIED = 0.7  # weight of a question's word in a line that shares a linking name; in a line that has the word it is 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _write(question: ParsedQuestion, ranked: Ranked, instructions: str) -> _Writ
         return _Written(*outline(question, ranked, instructions))
     if question.want == "yes-no":
         return _Written(*_say_yes_or_no(question, ranked))
-    candidates = find_candidates(question, ranked, raise_bridged_lines(question, ranked))
+    candidates = find_candidates(question, ranked, raise_linked_lines(question, ranked))
     if candidates:
         best = candidates[0]
         return _Written(best.text, [_find_quotable(ranked, best.line)], best.fits)
@@ -115,11 +117,7 @@ def _say_yes_or_no(question: ParsedQuestion, ranked: Ranked) -> tuple[str, list[
     return ("No" if denies else "Yes"), [_find_quotable(ranked, line)]
 
 
-_FROM, _TO = 10, 120  # the number of lines where bridges may start, and of lines where they may end
-_CARRIED = 0.7  # weight of a question's word in a line that a bridge leads to; in a line that has the word it is 1
-
-
-def raise_bridged_lines(question: ParsedQuestion, ranked: Ranked) -> dict[int, frozenset[str]]:
+def raise_linked_lines(question: ParsedQuestion, ranked: Ranked) -> dict[int, frozenset[str]]:
     """Raise the scores of lines that share a name with lines that have other words of the question.
 
     "When did the country where Baure lies ..." : the line about Baure names Niger, so a line about Niger inherits
@@ -131,23 +129,23 @@ def raise_bridged_lines(question: ParsedQuestion, ranked: Ranked) -> dict[int, f
     for i in ranked.order[:_TO]:
         line = ranked.lines[i]
         here = line.bag | line.around
-        own = coverage(ranked.weights, line.bag)
+        covered = coverage(ranked.weights, line.bag)
         gain, link = 0.0, frozenset[str]()
         for name, (source, carried) in names.items():
             if source != line.sentence.source and name <= here:
-                more = coverage(ranked.weights, line.bag | carried) - own
-                if more * own > gain:
-                    gain, link = more * own, name
+                more = coverage(ranked.weights, line.bag | carried) - covered
+                if more * covered > gain:
+                    gain, link = more * covered, name
         if gain > 0:
-            # A product, since the line needs both: words of its own and inherited words.
-            ranked.scores[i] += _CARRIED * gain / max(own, 1e-9) * min(1.0, 2 * own)
+            # A product, since the line needs both: words that it has and inherited words.
+            ranked.scores[i] += _CARRIED * gain / max(covered, 1e-9) * min(1.0, 2 * covered)
             raised[i] = link
     ranked.order = find_best(ranked.scores, len(ranked.scores))
     return raised
 
 
 def _find_names(question_terms: frozenset[str], ranked: Ranked) -> dict[frozenset[str], tuple[int, frozenset[str]]]:
-    """Names that stand beside words of the question but are not in it: where, and which of its words they carry."""
+    """Names in lines with words of the question, but not in it: each with its source and these words."""
     names: dict[frozenset[str], tuple[int, frozenset[str]]] = {}
     for i in ranked.order[:_FROM]:
         line = ranked.lines[i]

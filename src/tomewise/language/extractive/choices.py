@@ -17,7 +17,7 @@ _COMPARED = 12  # sentences that are compared with every option by meaning
 # questions about the sample story.
 _MEANING = 3.0
 _NAME = 4  # most different terms of an option that may be a name; longer options are statements
-_STATED = 0.5  # the weight of words for statements, whose words stand in many places
+_STATED = 0.5  # the weight of words for statements, whose words are in many lines
 # On these questions and the even-numbered ones, 3/4 of the choices with such a lead are right, and 2/5 of the others.
 _CLEAR = 0.25
 _OPTIONS = 60  # options that are compared at most
@@ -61,12 +61,12 @@ def _score_by_words(question: ParsedQuestion, options: Sequence[str], ranked: Ra
     scores, lines = [], []
     idf = rarity([line.bag for line in ranked.lines])
     for bag in bags:
-        own = weigh(sorted(bag - common) or sorted(bag), idf, 3.0)
+        weights = weigh(sorted(bag - common) or sorted(bag), idf, 3.0)
         most, where = 0.0, ranked.order[0]
         for i in ranked.order[:60]:
             line = ranked.lines[i]
-            inside = coverage(own, line.bag)
-            support = (0.25 + ranked.scores[i]) * (inside + 0.4 * (coverage(own, line.bag | line.around) - inside))
+            inside = coverage(weights, line.bag)
+            support = (0.25 + ranked.scores[i]) * (inside + 0.4 * (coverage(weights, line.bag | line.around) - inside))
             if support > most:
                 most, where = support, i
         scores.append(most)
@@ -93,8 +93,8 @@ def _score_by_meaning(
     return similarities
 
 
-def _join_neighbours(ranked: Ranked, place: int) -> str:
+def _join_neighbours(ranked: Ranked, number: int) -> str:
     """A line with its neighbours if it stands in running text; else the line alone."""
-    line = ranked.lines[place]
-    near = ranked.lines[max(0, place - 1) : place + 2] if line.running else [line]
+    line = ranked.lines[number]
+    near = ranked.lines[max(0, number - 1) : number + 2] if line.running else [line]
     return " ".join(flatten(each.sentence.text) for each in near if each.sentence.source == line.sentence.source)[:600]

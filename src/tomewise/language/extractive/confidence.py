@@ -47,6 +47,14 @@ def judge_support(question: ParsedQuestion, ranked: Ranked, *, has_options: bool
     return "full" if value >= _FULL * least else "partly"
 
 
+def _find_absent_names(question: ParsedQuestion, evidence_terms: frozenset[str]) -> list[str]:
+    return [name for name in question.names if not evidence_terms.issuperset(list_terms(name))]
+
+
+def _collect_terms(ranked: Ranked) -> frozenset[str]:
+    return frozenset().union(*(line.bag | line.around for line in ranked.lines))
+
+
 def describe_lack(question: ParsedQuestion, ranked: Ranked) -> str:
     """A phrase that says what the evidence lacks: a name, else a word, else a sentence with all words."""
     evidence_terms = _collect_terms(ranked)
@@ -58,12 +66,9 @@ def describe_lack(question: ParsedQuestion, ranked: Ranked) -> str:
     return f"nothing here says enough about {_join(words)}" if words else "nothing here answers this"
 
 
-def _collect_terms(ranked: Ranked) -> frozenset[str]:
-    return frozenset().union(*(line.bag | line.around for line in ranked.lines))
-
-
-def _find_absent_names(question: ParsedQuestion, evidence_terms: frozenset[str]) -> list[str]:
-    return [name for name in question.names if not evidence_terms.issuperset(list_terms(name))]
+def _join(words: list[str]) -> str:
+    *first_words, last = words[:_NAMED]
+    return f"{', '.join(first_words)} or {last}" if first_words else last
 
 
 def _list_words(question: ParsedQuestion) -> list[str]:
@@ -74,8 +79,3 @@ def _list_words(question: ParsedQuestion) -> list[str]:
             if term in question.terms:
                 words.setdefault(term, word)
     return list(dict.fromkeys(words.values()))
-
-
-def _join(words: list[str]) -> str:
-    *first_words, last = words[:_NAMED]
-    return f"{', '.join(first_words)} or {last}" if first_words else last

@@ -38,30 +38,6 @@ class Fact:
     tail: str
 
 
-def _locate(entities: Iterable[str], text: str) -> list[Mention]:
-    """The places of known entities in the text."""
-    found = []
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
-        lowered = text
-    for entity in sorted({flatten(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))[
-        :_MOST
-    ]:
-        pattern = rf"(?<!\w){re.escape(entity.lower())}(?!\w)"
-        found += [Mention(entity, m.start(), m.end(), "name") for m in re.finditer(pattern, lowered)]
-    return found
-
-
-def _merge(first: list[Mention], second: list[Mention], length: int) -> list[Mention]:
-    taken = bytearray(length)
-    merged = []
-    for mention in sorted(first, key=lambda m: (m.start, -m.end)) + second:
-        if not any(taken[mention.start : mention.end]):
-            taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
-            merged.append(mention)
-    return sorted(merged, key=lambda m: m.start)
-
-
 def extract_entities(given: PassageIn) -> EntitiesOut:
     """The names, titles and dates of a passage, and its title, in order of mention."""
     found = [m.text for m in find_mentions(given.text[:_READ]) if m.kind != "number"]
@@ -109,6 +85,30 @@ def find_facts(text: str, *, title: str = "", entities: Iterable[str] = ()) -> l
     return list(found.values())[: 2 * _MOST]
 
 
+def _merge(first: list[Mention], second: list[Mention], length: int) -> list[Mention]:
+    taken = bytearray(length)
+    merged = []
+    for mention in sorted(first, key=lambda m: (m.start, -m.end)) + second:
+        if not any(taken[mention.start : mention.end]):
+            taken[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
+            merged.append(mention)
+    return sorted(merged, key=lambda m: m.start)
+
+
+def _locate(entities: Iterable[str], text: str) -> list[Mention]:
+    """The mentions of known entities in the text."""
+    found = []
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters change their length with case, so offsets would be wrong
+        lowered = text
+    for entity in sorted({flatten(name) for name in entities if name.strip()}, key=lambda name: (-len(name), name))[
+        :_MOST
+    ]:
+        pattern = rf"(?<!\w){re.escape(entity.lower())}(?!\w)"
+        found += [Mention(entity, m.start(), m.end(), "name") for m in re.finditer(pattern, lowered)]
+    return found
+
+
 def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], title: str) -> Iterator[Fact]:
     subject = next((m for m in inside if m.kind in ("name", "title")), None)
     opening = _PRONOUN_START.match(sentence.text)
@@ -129,22 +129,6 @@ def _find_in_sentence(text: str, sentence: Sentence, inside: list[Mention], titl
                 yield Fact(subject.text, _add_preposition(verb, text[: tail.start]), tail.text)
 
 
-def _find_verb(between: str) -> str:
-    words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
-    return " ".join(words[:5])
-
-
-def _add_preposition(verb: str, before: str) -> str:
-    """The verb of the sentence with the preposition that stands before the object."""
-    last = WORD.findall(before[-24:])[-1:]
-    words = verb.split()
-    if words and words[-1] in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}:
-        words = words[:-1]
-    return " ".join(
-        words + [word for word in last if word in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}]
-    )
-
-
 def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
     """A fact from the text between head and tail. Without a tail, the words after the verb of the clause are it."""
     between = flatten(between)
@@ -163,6 +147,22 @@ def _make_fact(head: str, between: str, tail: str) -> Iterator[Fact]:
         relation, rest = " ".join(words[: verb + 1]).strip(_EDGE), " ".join(words[verb + 1 : verb + 9]).strip(_EDGE)
         if relation and rest and list_terms(rest):
             yield Fact(head, relation, rest)
+
+
+def _find_verb(between: str) -> str:
+    words = WORD.findall(_CLAUSE_END.split(between.strip())[0] if between.strip() else "")
+    return " ".join(words[:5])
+
+
+def _add_preposition(verb: str, before: str) -> str:
+    """The verb of the sentence with the preposition before the object."""
+    last = WORD.findall(before[-24:])[-1:]
+    words = verb.split()
+    if words and words[-1] in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}:
+        words = words[:-1]
+    return " ".join(
+        words + [word for word in last if word in {"in", "on", "at", "by", "to", "of", "from", "with", "for", "as"}]
+    )
 
 
 def extract_relations(given: PassageIn) -> RelationsOut:
@@ -186,22 +186,6 @@ def extract_relations(given: PassageIn) -> RelationsOut:
     return RelationsOut(entities=list(described.values())[:_MOST], relationships=list(pairs.values())[:_MOST])
 
 
-def _relate(names: list[str], description: str, pairs: dict[tuple[str, str], Relationship]) -> None:
-    unique = list(_drop_repeats(names))[:5]
-    for i, left in enumerate(unique):
-        for right in unique[i + 1 :]:
-            ends = sorted([left.casefold(), right.casefold()])
-            known = pairs.get((ends[0], ends[1]))
-            if known is None:
-                outside = set(list_terms(left)) | set(list_terms(right))
-                keywords = list(dict.fromkeys(term for term in list_terms(description) if term not in outside))[:5]
-                pairs[ends[0], ends[1]] = Relationship(
-                    source=left, target=right, description=description, keywords=keywords, strength=1.0
-                )
-            else:
-                known.strength = min(known.strength + 1.0, 10.0)
-
-
 def _find_type(text: str, mention: Mention) -> str:
     if mention.kind == "date":
         return "event"
@@ -218,3 +202,19 @@ def _find_type(text: str, mention: Mention) -> str:
         ):
             sort = "person"
     return {"place": "geo", "": "concept"}.get(sort, sort)
+
+
+def _relate(names: list[str], description: str, pairs: dict[tuple[str, str], Relationship]) -> None:
+    unique = list(_drop_repeats(names))[:5]
+    for i, left in enumerate(unique):
+        for right in unique[i + 1 :]:
+            ends = sorted([left.casefold(), right.casefold()])
+            known = pairs.get((ends[0], ends[1]))
+            if known is None:
+                outside = set(list_terms(left)) | set(list_terms(right))
+                keywords = list(dict.fromkeys(term for term in list_terms(description) if term not in outside))[:5]
+                pairs[ends[0], ends[1]] = Relationship(
+                    source=left, target=right, description=description, keywords=keywords, strength=1.0
+                )
+            else:
+                known.strength = min(known.strength + 1.0, 10.0)

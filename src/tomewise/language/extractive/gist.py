@@ -73,32 +73,16 @@ class _RecentNames:
         return self.by_pronoun.get(pronoun, "")
 
 
-def _find_full_names(names: list[Mention]) -> dict[str, str]:
-    """The full name of each short name: the only longer name in the passage that begins or ends with it."""
-    long_names = list(dict.fromkeys(m.text for m in names if m.kind == "name" and " " in m.text))
-    short_names = {m.text for m in names if m.kind == "name" and " " not in m.text}
-    full_names = {}
-    for short in sorted(short_names):
-        candidates = [
-            long
-            for long in long_names
-            if (long.endswith(f" {short}") or long.startswith(f"{short} ")) and find_sort(long) in ("person", "")
-        ]
-        if len(candidates) == 1 and len(candidates[0].split()) <= 4:
-            full_names[short] = candidates[0]
-    return full_names
-
-
-def _make_possessive(name: str) -> str:
-    return f"{name}'" if name.endswith("s") else f"{name}'s"
-
-
 def inflect(name: str, pronoun: str, after: str) -> str:
     """The name in the case of the pronoun that it replaces. `after` is the text behind the pronoun."""
     lower = pronoun.lower()
     if lower in ("his", "its", "hers") or (lower == "her" and not _AFTER_OBJECT_HER.match(after)):
         return _make_possessive(name)
     return name
+
+
+def _make_possessive(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
 def gist(given: PassageIn) -> GistOut:
@@ -123,6 +107,22 @@ def gist(given: PassageIn) -> GistOut:
     memory = _apply(text, edits) + given.text[_MAX_CHARACTERS:]
     notes = Counter(f"{old_text} = {name}" for _, _, name, old_text in edits)
     return GistOut(notes="; ".join(notes), memory=memory.strip() or given.title.strip() or "(empty)")
+
+
+def _find_full_names(names: list[Mention]) -> dict[str, str]:
+    """The full name of each short name: the only longer name in the passage that begins or ends with it."""
+    long_names = list(dict.fromkeys(m.text for m in names if m.kind == "name" and " " in m.text))
+    short_names = {m.text for m in names if m.kind == "name" and " " not in m.text}
+    full_names = {}
+    for short in sorted(short_names):
+        candidates = [
+            long
+            for long in long_names
+            if (long.endswith(f" {short}") or long.startswith(f"{short} ")) and find_sort(long) in ("person", "")
+        ]
+        if len(candidates) == 1 and len(candidates[0].split()) <= 4:
+            full_names[short] = candidates[0]
+    return full_names
 
 
 def _find_edits(

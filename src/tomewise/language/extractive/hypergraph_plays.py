@@ -36,14 +36,14 @@ _ENTITIES = 8  # names of one point
 
 
 def plan(given: PlanIn) -> PlanOut:
-    """New queries, every second one away from what is known; sufficient is the memory once no new query is left.
+    """New queries, every second one about what no point says; the memory suffices when no new query is left.
 
     Nothing but the queries is judged: sentences that share words with a question do not show that they answer it.
     """
     cues = [point.description for point in given.points[-_READ_POINTS:]]
-    asked = ProbeIn(question=given.question, past_probes=given.searched, cues=cues, limit=given.limit)
+    probe_input = ProbeIn(question=given.question, past_probes=given.searched, cues=cues, limit=given.limit)
     concerns = []
-    for number, query in enumerate(probe(asked).probes):
+    for number, query in enumerate(probe(probe_input).probes):
         nearest = _find_nearest(query, given.points) if given.place != "global" and number % 2 == 0 else []
         concerns.append(
             ConcernOut(
@@ -61,7 +61,11 @@ def _find_nearest(query: str, points: Sequence[PointShown]) -> list[str]:
     bag = frozenset(list_terms(query[:_READ]))
     read = points[-_READ_POINTS:]
     scores = [likeness(bag, _bag(f"{point.description} {' '.join(point.entities)}")) for point in read]
-    return [read[place].id for place in find_best(scores, 1) if scores[place] > 0]
+    return [read[i].id for i in find_best(scores, 1) if scores[i] > 0]
+
+
+def _bag(text: str) -> frozenset[str]:
+    return frozenset(list_terms(text[:_READ]))
 
 
 def evolve(given: EvolveIn, embedder: Embedder) -> EvolveOut:
@@ -103,7 +107,7 @@ def _write_points(given: EvolveIn, lines: Sequence[Line]) -> EvolveOut:
 
 
 def _find_names(line: Line, entities: Iterable[Shown]) -> list[str]:
-    """The names of known entities in a sentence, and the names that its form shows; longer ones stand for parts."""
+    """The names of known entities in a sentence, and those found by their form; of two that overlap the longer one."""
     text = flatten(line.sentence.text)
     sentence = _bag(text)
     known = [item.title for item in entities if _bag(item.title) <= sentence]
@@ -148,7 +152,3 @@ def _join(left: str, right: str) -> str:
     known = {flatten(sentence.text) for sentence in split_sentences(left[:_READ])}
     added = [text for sentence in split_sentences(right[:_READ]) if (text := flatten(sentence.text)) not in known]
     return " ".join([left, *added])
-
-
-def _bag(text: str) -> frozenset[str]:
-    return frozenset(list_terms(text[:_READ]))

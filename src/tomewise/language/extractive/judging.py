@@ -29,10 +29,6 @@ _DENIAL = re.compile(
 _READ = 40_000
 
 
-def _list_tokens(text: str) -> list[str]:
-    return [word for word in (word.lower() for word in WORD.findall(text[:_READ])) if word not in _ARTICLES]
-
-
 def measure_overlap(reference: str, prediction: str) -> tuple[float, float]:
     """Token F1, and the share of the reference's tokens that the prediction holds."""
     left, right = Counter(_list_tokens(reference)), Counter(_list_tokens(prediction))
@@ -40,6 +36,18 @@ def measure_overlap(reference: str, prediction: str) -> tuple[float, float]:
     if not shared:
         return 0.0, 0.0
     return 2 * shared / (left.total() + right.total()), shared / left.total()
+
+
+def _list_tokens(text: str) -> list[str]:
+    return [word for word in (word.lower() for word in WORD.findall(text[:_READ])) if word not in _ARTICLES]
+
+
+def judge_correct(given: JudgeIn) -> VerdictOut:
+    """Correct if token F1 is 0.6 or more, or the prediction has 3/4 of the reference's tokens.
+
+    Not correct if only one of the two is negated, unless token F1 is 0.9 or more.
+    """
+    return _judge(given.reference, given.prediction, CONTAINED)
 
 
 def _judge(reference: str, prediction: str, contained: float) -> VerdictOut:
@@ -52,14 +60,6 @@ def _judge(reference: str, prediction: str, contained: float) -> VerdictOut:
     return VerdictOut(
         correct=correct or same, explanation=f"{reason}, only one is negated" if one_is_negated else reason
     )
-
-
-def judge_correct(given: JudgeIn) -> VerdictOut:
-    """Correct if token F1 is 0.6 or more, or the prediction has 3/4 of the reference's tokens.
-
-    Not correct if only one of the two is negated, unless token F1 is 0.9 or more.
-    """
-    return _judge(given.reference, given.prediction, CONTAINED)
 
 
 def judge_entailed(given: JudgeIn) -> VerdictOut:

@@ -71,46 +71,6 @@ class _Word:
         return self.text.lower().replace("’", "'").removesuffix("'s")
 
 
-def _gap_joins(gap: str, before: _Word) -> bool:
-    """Whether two words with this gap can be one name: a space, a hyphen, the dot of an initial."""
-    if gap in {" ", "-", "\n", " & ", "’", "'"}:
-        return True
-    return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
-
-
-def _is_capitalised(word: _Word) -> bool:
-    return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
-
-
-def _opens_sentence(text: str, start: int) -> bool:
-    return bool(_OPENING.search(text, max(0, start - 8), start))
-
-
-def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
-    """Runs of capitalised words; small joining words stay inside ("University of Copenhagen")."""
-    runs: list[list[_Word]] = []
-    run: list[_Word] = []
-    pending: list[_Word] = []
-    for word in words:
-        before = pending or run
-        last = before[-1] if before else None
-        continues = last is not None and _gap_joins(text[last.end : word.start], last)
-        is_possessive = bool(run) and not pending and run[-1].text.endswith(("'s", "’s"))
-        if _is_capitalised(word):
-            if run and continues and not is_possessive:
-                run += [*pending, word]
-            else:
-                runs.append(run)
-                run = [word]
-            pending = []
-        elif run and continues and word.text in _JOINING and len(pending) < 2 and not is_possessive:
-            pending.append(word)
-        else:
-            runs.append(run)
-            run, pending = [], []
-    return [run for run in [*runs, run] if run]
-
-
 class _Reader:
     """Finds the names of one text. A word that the text also writes without a capital is less likely to be a name."""
 
@@ -162,6 +122,46 @@ class _Reader:
         return following is not None and (
             following.text in BEING or following.text in SAYING or following.text.endswith("ed")
         )
+
+
+def _opens_sentence(text: str, start: int) -> bool:
+    return bool(_OPENING.search(text, max(0, start - 8), start))
+
+
+def _list_runs(text: str, words: list[_Word]) -> list[list[_Word]]:
+    """Runs of capitalised words; small joining words stay inside ("University of Copenhagen")."""
+    runs: list[list[_Word]] = []
+    run: list[_Word] = []
+    pending: list[_Word] = []
+    for word in words:
+        before = pending or run
+        last = before[-1] if before else None
+        continues = last is not None and _gap_joins(text[last.end : word.start], last)
+        is_possessive = bool(run) and not pending and run[-1].text.endswith(("'s", "’s"))
+        if _is_capitalised(word):
+            if run and continues and not is_possessive:
+                run += [*pending, word]
+            else:
+                runs.append(run)
+                run = [word]
+            pending = []
+        elif run and continues and word.text in _JOINING and len(pending) < 2 and not is_possessive:
+            pending.append(word)
+        else:
+            runs.append(run)
+            run, pending = [], []
+    return [run for run in [*runs, run] if run]
+
+
+def _gap_joins(gap: str, before: _Word) -> bool:
+    """Whether two words with this gap can be one name: a space, a hyphen, the dot of an initial."""
+    if gap in {" ", "-", "\n", " & ", "’", "'"}:
+        return True
+    return gap in {". ", ".", ".\n"} and (len(before.text) == 1 or before.plain in HONORIFICS or before.plain == "st")
+
+
+def _is_capitalised(word: _Word) -> bool:
+    return word.text[0].isupper() and word.plain not in {"i", "i'm", "i'll", "i've", "i'd"}
 
 
 def find_mentions(text: str) -> list[Mention]:

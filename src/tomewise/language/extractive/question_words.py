@@ -75,16 +75,6 @@ class ParsedQuestion:
     speaker: frozenset[str]
 
 
-def _find_want(question: str, instructions: str) -> Want:
-    if _ASKS_SUMMARY.search(instructions) or _WANTS_SUMMARY.search(question):
-        return "summary"
-    if _WANTS_YES_OR_NO.search(question):
-        return "yes-no"
-    matches = [(match.start(), i) for i, (_, pattern) in enumerate(_WANTS) if (match := pattern.search(question))]
-    # The first question word decides ("When did the man who ..." asks for a date).
-    return _WANTS[min(matches)[1]][0] if matches else "clause"
-
-
 def read_question(question: str, instructions: str = "") -> ParsedQuestion:
     """Parse a question. Any text is a question; one that fits no pattern wants a clause."""
     text = question[:_READ]
@@ -94,6 +84,16 @@ def read_question(question: str, instructions: str = "") -> ParsedQuestion:
     return ParsedQuestion(
         text, _find_want(text, instructions[:_READ]), tuple(list_question_terms(text)), names, speaker
     )
+
+
+def _find_want(question: str, instructions: str) -> Want:
+    if _ASKS_SUMMARY.search(instructions) or _WANTS_SUMMARY.search(question):
+        return "summary"
+    if _WANTS_YES_OR_NO.search(question):
+        return "yes-no"
+    matches = [(match.start(), i) for i, (_, pattern) in enumerate(_WANTS) if (match := pattern.search(question))]
+    # The first question word decides ("When did the man who ..." asks for a date).
+    return _WANTS[min(matches)[1]][0] if matches else "clause"
 
 
 def is_about_all(question: ParsedQuestion) -> bool:

@@ -1,4 +1,4 @@
-"""Read a text in order: plan what to look for, take sentences from each part, join them, cross out what is settled."""
+"""Read a text in order: plan questions, note sentences of each part, join facts, drop questions that are answered."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def extract_notes(given: NotesIn, embedder: Embedder) -> NotesOut:
     ranked = rank(question.terms, lines, question.names)
     compare(question.text, ranked, embedder)
     chosen = set(_choose(ranked, _FOR_QUESTION, _LEAST))
-    for asked in given.questions[:_MOST_ASKED]:
-        chosen.update(_choose(rank(list_question_terms(asked[:_READ]), lines), _FOR_EACH, _LEAST_EACH))
+    for open_question in given.questions[:_MOST_ASKED]:
+        chosen.update(_choose(rank(list_question_terms(open_question[:_READ]), lines), _FOR_EACH, _LEAST_EACH))
     in_order = sorted(chosen, key=lambda i: (_read_number(lines[i].label), lines[i].sentence.start))
     texts = [(lines[i].label, lines[i].sentence.text) for i in in_order]
     return NotesOut(facts=[NotedFact(label=label, quote=text, fact=text) for label, text in texts])
@@ -98,17 +98,17 @@ def _join(earlier: Entry, later: Entry) -> DrawnInference:
 
 
 def refine_questions(given: RefineIn) -> RefineOut:
-    """Open questions whose words stand in one entry are answered; the nearest entry may raise a new name."""
+    """An open question is answered if one entry has almost all of its words; the nearest entry may give a new name."""
     entries = [entry for entry in (*given.facts, *given.inferences)[-_MOST_ENTRIES:] if entry.text.strip()]
     bags = [frozenset(list_terms(entry.text[:_READ])) for entry in entries]
     idf = rarity(bags)
     answered = [
         number
-        for number, asked in enumerate(given.questions, start=1)
-        if any(coverage(weigh(list_question_terms(asked[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
+        for number, open_question in enumerate(given.questions, start=1)
+        if any(coverage(weigh(list_question_terms(open_question[:_READ]), idf, 1.0), bag) >= _SETTLED for bag in bags)
     ]
     room = given.limit - len(given.questions) + len(answered)
-    asked_terms = {frozenset(list_terms(asked[:_READ])) for asked in given.questions}
+    asked_terms = {frozenset(list_terms(each[:_READ])) for each in given.questions}
     weights = weigh(list_question_terms(given.question[:_READ]), idf, 1.0)
     best = max(range(len(entries)), key=lambda i: (coverage(weights, bags[i]), -i), default=None)
     new = [] if best is None else _ask_for_names(entries[best], given.question, asked_terms)
@@ -133,6 +133,6 @@ def carry_note(given: CarryIn) -> CarryOut:
 
 
 def _write(lines: Sequence[Line]) -> str:
-    """The note's own sentences first, then those of the passages, both in the order of the text."""
+    """The sentences of the note first, then those of the passages, both in the order of the text."""
     ordered = sorted(lines, key=lambda line: (_read_number(line.label), line.sentence.start))
     return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in ordered))

@@ -29,7 +29,7 @@ _TELLING = 3  # different terms from which a repeated sentence is not a coincide
 class Line:
     """A sentence of evidence. `label` is empty for a sentence of a note, which cannot be quoted.
 
-    `running` is True if the sentence stands in running text. Sentences picked for a summary or a note do not.
+    `running` is True for a sentence of running text. Sentences picked for a summary or a note are none.
     """
 
     sentence: Sentence
@@ -166,6 +166,6 @@ def choose_varied(ranked: Ranked, among: Sequence[int], count: int, *, room: int
 def sort_as_told(ranked: Ranked, chosen: Iterable[int]) -> list[int]:
     """The chosen lines: pieces of evidence in the order of their best lines, each with its lines in text order."""
     first: dict[int, int] = {}
-    for place, i in enumerate(ranked.order):
-        first.setdefault(ranked.lines[i].sentence.source, place)
+    for position, i in enumerate(ranked.order):
+        first.setdefault(ranked.lines[i].sentence.source, position)
     return sorted(chosen, key=lambda i: (first[ranked.lines[i].sentence.source], i))

@@ -1,4 +1,4 @@
-"""Make a follow-up question stand alone, as far as patterns can."""
+"""Rephrase a follow-up question by patterns, so that it is understood alone."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def rephrase(given: RephraseIn) -> RephraseOut:
 
     Each pronoun becomes the latest name that can be meant: the last answer comes before its question; names after "the"
     and names in the new question do not count. A pronoun that no name fits stays, and so does "they". A question
-    without words of its own ("Why?") gets the last question behind it. It may name a wrong person, and does not know
+    of question words alone ("Why?") gets the last question behind it. It may name a wrong person, and does not know
     "that letter" or "there".
     """
     question = _strip_opening(flatten(given.question[:_READ]))
     if not given.turns:
         return RephraseOut(question=question)
-    own = frozenset(term for mention in find_mentions(question) for term in list_terms(mention.text))
-    names = [mention for mention in _list_names(given.turns) if own.isdisjoint(list_terms(mention.text))]
+    known = frozenset(term for mention in find_mentions(question) for term in list_terms(mention.text))
+    names = [mention for mention in _list_names(given.turns) if known.isdisjoint(list_terms(mention.text))]
     named = _replace_pronouns(question, names)
     if named == question and set(read_question(question).terms) <= ASKING_STEMS:
         named = f"{question.rstrip(' ?')}: {flatten(given.turns[-1].question[:_READ])}"
@@ -68,7 +68,7 @@ def _replace_pronouns(question: str, names: Sequence[Mention]) -> str:
 
 
 def _may_be(mention: Mention, pronoun: str) -> bool:
-    """Whether a pronoun can stand for a name, as far as its form shows."""
+    """Whether a pronoun can mean a name, judged by the form of the name."""
     sort = find_sort(mention.text)
     if pronoun == "it":
         return mention.kind == "title" or sort in ("place", "organization")

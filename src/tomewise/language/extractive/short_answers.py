@@ -49,17 +49,17 @@ def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int
     """Possible answers of the wanted kind, best first, without names that the question itself has."""
     kinds = _KINDS.get(question.want, ())
     inside = set(question.terms)
-    own = [frozenset(list_terms(name)) for name in question.names]
+    known_names = [frozenset(list_terms(name)) for name in question.names]
     found: dict[str, Candidate] = {}
     least = _CLOSE * max(ranked.scores, default=0.0)
-    for place, i in enumerate(ranked.order[:_SENTENCES]):
+    for number, i in enumerate(ranked.order[:_SENTENCES]):
         line = ranked.lines[i]
         text = line.sentence.text
         for mention in find_mentions(text):
             key = mention.text.casefold()
             bag = frozenset(list_terms(mention.text))
             # A longer form of a name in the question ("Professor Van Helsing") is not an answer either.
-            if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in own):
+            if mention.kind not in kinds or bag <= inside or any(name and name <= bag for name in known_names):
                 continue
             fit = _rate(question, text, mention)
             fits = ranked.scores[i] >= least and (
@@ -67,20 +67,10 @@ def find_candidates(question: ParsedQuestion, ranked: Ranked, steps: Mapping[int
             )  # any mention may be a name
             fit *= 0.4 if bag & steps.get(i, frozenset()) else 1.0
             weight = (
-                fit * (ranked.scores[i] ** 2 / (1 + 0.15 * place)) * _rate_nearness(question, ranked, text, mention)
+                fit * (ranked.scores[i] ** 2 / (1 + 0.15 * number)) * _rate_nearness(question, ranked, text, mention)
             )
             _add(found, key, Candidate(mention.text, weight, i, weight, fits))
     return sorted(found.values(), key=lambda c: -c.score)
-
-
-def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
-    known = found.get(key)
-    if known is None:
-        found[key] = new
-        return
-    known.score += 0.3 * new.score
-    if new.score > known.best_part:
-        known.best_part, known.line, known.fits = new.score, new.line, new.fits
 
 
 def _rate(question: ParsedQuestion, text: str, mention: Mention) -> float:
@@ -125,7 +115,7 @@ def _rate_number(question: ParsedQuestion, mention: Mention, after: list[str]) -
 
 
 def _rate_nearness(question: ParsedQuestion, ranked: Ranked, text: str, mention: Mention) -> float:
-    """Up to 2 if the question's words stand right beside the mention, 1 if none of them is near."""
+    """Up to 2 if the question's words are right beside the mention, 1 if none of them is near."""
     near = 0.0
     left, right = (
         WORD.findall(text[max(0, mention.start - 90) : mention.start]),
@@ -141,3 +131,13 @@ def _rate_nearness(question: ParsedQuestion, ranked: Ranked, text: str, mention:
             for step, term in {t: (s, t) for s, t in reversed(seen)}.values()
         )
     return 1.0 + min(near / total, 1.0)
+
+
+def _add(found: dict[str, Candidate], key: str, new: Candidate) -> None:
+    known = found.get(key)
+    if known is None:
+        found[key] = new
+        return
+    known.score += 0.3 * new.score
+    if new.score > known.best_part:
+        known.best_part, known.line, known.fits = new.score, new.line, new.fits

@@ -49,10 +49,10 @@ from tomewise.language.sentences import split_sentences
 from tomewise.language.stop_words import STOP
 from tomewise.types import Embedder
 
-_KEPT_FACTS = 4  # as many as HippoRAG 2's recognition keeps
+_MOST_FACTS = 4  # as many as the filter of HippoRAG 2 leaves
 _COMPARED_FACTS = 12
 _CUE_SENTENCES, _CUE_SHORTLIST = 3, 8
-_KEPT_NODES, _NODE_SENTENCES = 4, 24
+_MOST_NODES, _NODE_SENTENCES = 4, 24
 _FUSED_TOKENS, _FUSED_SENTENCES = 400, 8
 _CUE_READ = 60  # lines that a cue is chosen from
 # Words of any remark about missing evidence; they do not show what is missing.
@@ -94,8 +94,8 @@ def filter_facts(given: FilterIn, embedder: Embedder) -> FilterOut:
         vectors = embedder.embed([question.text[:400], *(facts[i][:200] for i in compared)])
         for i, cosine in zip(compared, vectors[1:] @ vectors[0], strict=True):
             scores[i] += float(cosine)
-    kept = [i for i in find_best(scores, _KEPT_FACTS) if scores[i] >= 0.45 and bags[i]]
-    return FilterOut(keep=[numbers[i] + 1 for i in kept])
+    chosen = [i for i in find_best(scores, _MOST_FACTS) if scores[i] >= 0.45 and bags[i]]
+    return FilterOut(keep=[numbers[i] + 1 for i in chosen])
 
 
 def select_nodes(given: SelectIn, embedder: Embedder) -> SelectOut:
@@ -106,7 +106,7 @@ def select_nodes(given: SelectIn, embedder: Embedder) -> SelectOut:
     compare(question, ranked, embedder, shortlist=_NODE_SENTENCES)
     least = max(RELEVANT, 0.6 * ranked.scores[ranked.order[0]]) if ranked.order else 0.0
     numbers = [int(ranked.lines[i].label) for i in ranked.order if ranked.scores[i] >= least and ranked.lines[i].bag]
-    return SelectOut(keep=list(dict.fromkeys(numbers))[:_KEPT_NODES])
+    return SelectOut(keep=list(dict.fromkeys(numbers))[:_MOST_NODES])
 
 
 def decompose(given: DecomposeIn) -> DecomposeOut:
@@ -115,16 +115,30 @@ def decompose(given: DecomposeIn) -> DecomposeOut:
     return DecomposeOut(subqueries=parts[: max(given.limit, 0)] if len(parts) > 1 else [])
 
 
+def _split_pair(question: str) -> list[str]:
+    match = _BOTH.search(question, _skip_question_word(question))
+    if match is None or not find_mentions(match["left"]) or not find_mentions(match["right"]):
+        return []
+    before, after = question[: match.start()], question[match.end() :]
+    return [flatten(f"{before}{match[side]}{after}") for side in ("left", "right")]
+
+
+def _skip_question_word(question: str) -> int:
+    """The offset after the question word, whose capital does not make it a name."""
+    first = WORD.match(question)
+    return first.end() if first and first[0].lower() in STOP else 0
+
+
 def follow_up(given: FollowUpIn) -> FollowUpOut:
-    """The first new name of the sentence nearest to the question in place of the question's words that stand there."""
+    """The question with the first new name of the nearest sentence, in place of the words that this sentence has."""
     question = flatten(given.question[:_READ])
     ranked = rank(read_question(question).terms, read_lines(given.evidence))
-    asked = set(list_terms(question))
+    question_terms = set(list_terms(question))
     for i in ranked.order[:_BRIDGE_LINES]:
         line = ranked.lines[i]
         new = [m.text for m in find_mentions(line.sentence.text) if m.kind in ("name", "title") and list_terms(m.text)]
-        bridge = next((name for name in new if not asked.intersection(list_terms(name))), "")
-        settled = asked.intersection(line.bag | line.around)
+        bridge = next((name for name in new if not question_terms.intersection(list_terms(name))), "")
+        settled = question_terms.intersection(line.bag | line.around)
         if bridge and settled:
             words = [word for word in WORD.findall(question) if not settled.intersection(list_terms(word))]
             return FollowUpOut(bridge=bridge, question=" ".join([*words, bridge]))
@@ -148,20 +162,6 @@ def _split_relative(question: str) -> list[str]:
         inner = f"Who {clause}?"
     outer = f"{question[: match.start()]}{head}{question[match.end() :]}".strip(" ?.") + "?"
     return [inner, outer]
-
-
-def _skip_question_word(question: str) -> int:
-    """The offset after the question word, whose capital does not make it a name."""
-    first = WORD.match(question)
-    return first.end() if first and first[0].lower() in STOP else 0
-
-
-def _split_pair(question: str) -> list[str]:
-    match = _BOTH.search(question, _skip_question_word(question))
-    if match is None or not find_mentions(match["left"]) or not find_mentions(match["right"]):
-        return []
-    before, after = question[: match.start()], question[match.end() :]
-    return [flatten(f"{before}{match[side]}{after}") for side in ("left", "right")]
 
 
 def _split_of(question: str) -> list[str]:
@@ -211,22 +211,22 @@ def _ask_for_missing(missing: str, question: ParsedQuestion) -> list[str]:
     return [" ".join([*names[:2], *words[:_QUERY_WORDS]])] if words else []
 
 
-def _list_ideas(own: list[str], new: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
-    """Queries from the question's own names, the new names of the cues, the words, and those that are missing."""
+def _list_ideas(names: list[str], new: list[str], words: list[str], missing: list[str]) -> Iterable[str]:
+    """Queries from the question's names, the new names of the cues, the words, and those that are missing."""
     key = " ".join((missing or words)[:5])
     if new:
         yield f"{new[0]} {key}"
-    for name in own:
+    for name in names:
         yield f"{name} {key}"
     for name in new[1:]:
         yield f"{name} {key}"
-    for left, right in zip(own + new, (own + new)[1:], strict=False):
+    for left, right in zip(names + new, (names + new)[1:], strict=False):
         yield f"{left} and {right}"
     yield " ".join(words)
-    for name in new + own:
+    for name in new + names:
         yield f"Who or what is {name}?"
     for word in missing or words:
-        yield f"{word} {' '.join(own[:1])}".strip()
+        yield f"{word} {' '.join(names[:1])}".strip()
 
 
 def _drop_used(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
@@ -237,17 +237,6 @@ def _drop_used(ideas: Iterable[str], used: set[frozenset[str]]) -> list[str]:
             used.add(bag)
             fresh.append(idea)
     return fresh
-
-
-def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
-    """The best lines that differ from one another, each with a score of at least `least`, in the order of the text."""
-    candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
-    chosen = choose_varied(ranked, candidates, count, room=_FUSED_TOKENS)
-    return [ranked.lines[i] for i in sort_as_told(ranked, chosen)]
-
-
-def _join(lines: Sequence[Line]) -> str:
-    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
 
 
 def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
@@ -263,6 +252,17 @@ def encode(given: EncodeIn, embedder: Embedder) -> EncodeOut:
     top = ranked.scores[fresh[0]] if fresh else 0.0
     lines = _choose_best(ranked, fresh, count=_CUE_SENTENCES, least=max(RELEVANT, 0.6 * top))
     return EncodeOut(cue=_join(lines), labels=list(dict.fromkeys(line.label for line in lines)))
+
+
+def _choose_best(ranked: Ranked, among: Sequence[int], *, count: int, least: float) -> list[Line]:
+    """The best lines that differ from one another, each with a score of at least `least`, in the order of the text."""
+    candidates = [i for i in among if ranked.scores[i] >= least and ranked.lines[i].bag]
+    chosen = choose_varied(ranked, candidates, count, room=_FUSED_TOKENS)
+    return [ranked.lines[i] for i in sort_as_told(ranked, chosen)]
+
+
+def _join(lines: Sequence[Line]) -> str:
+    return " ".join(dict.fromkeys(flatten(line.sentence.text) for line in lines))
 
 
 def fuse(given: FuseIn) -> CueOut:
@@ -295,12 +295,12 @@ def step(given: StepIn) -> StepOut:
     """
     question = flatten(given.question[:_READ])
     parts = split_nested(question) or [question]
-    place = len(given.asked)
-    if place >= len(parts):
+    number = len(given.asked)
+    if number >= len(parts):
         return StepOut(finished=True)
-    answer = given.findings[-1].removeprefix(given.asked[-1]).strip() if place and given.findings else ""
+    answer = given.findings[-1].removeprefix(given.asked[-1]).strip() if number and given.findings else ""
     leads_on = bool(answer) and not _split_pair(question)
-    return StepOut(subquestion=f"{parts[place]} ({answer[:_READ]})" if leads_on else parts[place])
+    return StepOut(subquestion=f"{parts[number]} ({answer[:_READ]})" if leads_on else parts[number])
 
 
 def look_up(given: LookUpIn, embedder: Embedder) -> LookUpOut:

@@ -18,16 +18,9 @@ def count_tokens(text: str) -> int:
     return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 
-def _choose(sentences: list[Sentence], room: int, *, opening: float) -> list[Sentence]:
-    """The sentences of a summary in document order. A larger `opening` favours the first sentences of every text."""
-    bags = [list_terms(sentence.text) for sentence in sentences]
-    idf = rarity(bags)
-    scores = [
-        (value + opening / (1 + sentence.position)) / (1 + opening) if len(bag) > 2 or value > 0 else 0.0
-        for value, bag, sentence in zip(centrality(bags, idf), bags, sentences, strict=True)
-    ]
-    lengths = [count_tokens(flatten(sentence.text)) + 1 for sentence in sentences]
-    return [sentences[i] for i in sorted(vary(scores, bags, lengths=lengths, room=room, count=_MOST))]
+def summarise(given: SummaryIn) -> SummaryOut:
+    """The sentences that are central to all the texts."""
+    return _summarise(given.texts, given.max_tokens, opening=0.15)
 
 
 def _summarise(texts: list[str], max_tokens: int, *, opening: float) -> SummaryOut:
@@ -41,9 +34,16 @@ def _summarise(texts: list[str], max_tokens: int, *, opening: float) -> SummaryO
     return SummaryOut(summary=summary or " ".join(whole)[: room * CHARACTERS_PER_TOKEN].strip() or "(empty)")
 
 
-def summarise(given: SummaryIn) -> SummaryOut:
-    """The sentences that are central to all the texts."""
-    return _summarise(given.texts, given.max_tokens, opening=0.15)
+def _choose(sentences: list[Sentence], room: int, *, opening: float) -> list[Sentence]:
+    """The sentences of a summary in document order. A larger `opening` favours the first sentences of every text."""
+    bags = [list_terms(sentence.text) for sentence in sentences]
+    idf = rarity(bags)
+    scores = [
+        (value + opening / (1 + sentence.position)) / (1 + opening) if len(bag) > 2 or value > 0 else 0.0
+        for value, bag, sentence in zip(centrality(bags, idf), bags, sentences, strict=True)
+    ]
+    lengths = [count_tokens(flatten(sentence.text)) + 1 for sentence in sentences]
+    return [sentences[i] for i in sorted(vary(scores, bags, lengths=lengths, room=room, count=_MOST))]
 
 
 def narrate(given: SummaryIn) -> SummaryOut:

@@ -9,7 +9,7 @@ from tomewise.language.stop_words import STOP
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 
-# Words with which questions are asked, beside the stop words. They do not show where the answer stands.
+# Words with which questions are asked, beside the stop words. They do not show where the answer is.
 ASKING = frozenset(
     """name tell explain describe happen happened happens kind sort type call called refer refers summarize summarise
     summary discussion discuss discussed discussing talking talk talked meeting whole mention mentioned think thought

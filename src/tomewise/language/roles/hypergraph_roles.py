@@ -15,7 +15,7 @@ def _lower_case(value: object) -> object:
 
 
 def _list_alone(value: object) -> object:
-    """A list, also from a single value that stands in place of one."""
+    """A list; a single value becomes a list of one, and null an empty list."""
     return [value] if isinstance(value, str | int) else [] if value is None else value
 
 

@@ -13,6 +13,10 @@ from tomewise.types import Role
 
 _WORDS_PER_TOKEN = 0.7
 _LEAST_WORDS = 30  # of a bound: less says nothing
+_BYTES = 20  # most bytes for a token of a summary: several times the usual, since models exceed their bound
+_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+Names = Annotated[list[object], WithJsonSchema(_STRINGS)]
+Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS})]
 
 
 def estimate_words(text: str) -> int:
@@ -26,7 +30,7 @@ def bound_words(text: str, share: float) -> int:
 
 
 class PassageIn(BaseModel):
-    """`before` is the end of what stands before the passage: it shows who is meant, and nothing is taken from it."""
+    """`before` is the end of the text before the passage: it shows who is meant, and nothing is taken from it."""
 
     text: str
     title: str = ""
@@ -57,11 +61,6 @@ class GistOut(BaseModel):
 
 class ExtractIn(PassageIn):
     entities: list[str] = []
-
-
-_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-Names = Annotated[list[object], WithJsonSchema(_STRINGS)]
-Triples = Annotated[list[object], WithJsonSchema({"type": "array", "items": _STRINGS})]
 
 
 class TriplesOut(BaseModel):
@@ -111,16 +110,13 @@ class SummaryIn(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def words(self) -> int:
-        """The most words of the summary: those of `max_tokens`, or half of what is given where that is less."""
-        given = sum(map(estimate_words, self.texts)) // 2
-        return max(_LEAST_WORDS, min(given, round(_WORDS_PER_TOKEN * self.max_tokens)))
+        """The most words of the summary: those of `max_tokens`, or half of those of the texts if these are fewer."""
+        half = sum(map(estimate_words, self.texts)) // 2
+        return max(_LEAST_WORDS, min(half, round(_WORDS_PER_TOKEN * self.max_tokens)))
 
 
 class SummaryOut(BaseModel):
     summary: Text = Field(min_length=1)
-
-
-_BYTES = 20  # most bytes for a token of a summary: several times the usual, since models exceed their bound
 
 
 def _find_gist_fault(given: GistIn, output: GistOut) -> str | None:

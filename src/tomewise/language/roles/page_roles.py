@@ -13,7 +13,7 @@ _SHARE = 0.2  # of the words of a page that its gist may have
 
 
 class ShortenIn(PassageIn):
-    """A page, and the end of what stands before it."""
+    """A page, and the end of the text before it."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
