@@ -136,9 +136,8 @@ class _Graph:
         return weight, self._add_tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
 
     def _add_norm(self, prefix: str) -> tuple[str, str]:
-        return self._add_tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"]), self._add_tensor(
-            f"{prefix}.bias", self._weights[f"{prefix}.bias"]
-        )
+        weight = self._add_tensor(f"{prefix}.weight", self._weights[f"{prefix}.weight"])
+        return weight, self._add_tensor(f"{prefix}.bias", self._weights[f"{prefix}.bias"])
 
     def _add_tensor(self, name: str, values: NDArray[np.float32]) -> str:
         self._tensors.append(_make_tensor(name, values))

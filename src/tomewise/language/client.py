@@ -82,13 +82,13 @@ class Client:
     test: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def request(self, request: ChatRequest, *, ahead: bool = False) -> Reply:
-        """Wait for one reply, with retries; with `ahead` before others that wait (see `CallSlots`).
+        """One reply, after retries if needed. With `ahead` the request waits before others (see `CallSlots`).
 
         The meters count every request that was sent, also if no reply came.
 
-        Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails. Only this
-        request fails if the model replied to another one since this one was first sent. If there was no other reply,
-        one short test request finds out: some prompts make a server hang or break, and such a prompt fails alone.
+        Raises `ModelUnavailable` if the model is down, and another `ModelError` if only this request fails, since some
+        prompts make a server hang or break. Only this request fails if the model replied to another one since this one
+        was first sent; if there was no other one, a short test request finds out.
         """
         started = self.clock()
         attempts = _Attempts(self, request)
@@ -98,13 +98,13 @@ class Client:
         finally:
             if (spent := attempts.spent).calls:
                 call = ModelCall(
-                    request.role,
-                    str(self.spec),
-                    started,
-                    self.clock(),
-                    spent.input_tokens,
-                    spent.output_tokens,
-                    spent.cost,
+                    role=request.role,
+                    model=str(self.spec),
+                    started=started,
+                    ended=self.clock(),
+                    input_tokens=spent.input_tokens,
+                    output_tokens=spent.output_tokens,
+                    cost=spent.cost,
                     requests=spent.calls,
                     cached_tokens=spent.cached_tokens,
                     reasoning_tokens=spent.reasoning_tokens,

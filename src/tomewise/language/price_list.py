@@ -1,4 +1,4 @@
-"""The providers of models: which keys are set, and what their models cost, from the price list of genai-prices."""
+"""Which providers have a key, and what their models cost by the price list of genai-prices."""
 
 from __future__ import annotations
 
@@ -60,13 +60,8 @@ def _read_price(name: str, prices: object) -> ModelPrice:
     return ModelPrice(name, read("input_mtok"), read("output_mtok"))
 
 
-def price(model_spec: str, input_tokens: int, output_tokens: int) -> float | None:
-    """Dollars for one call of `provider:model` with so many tokens, or None if the price is unknown."""
-    return find_price(ModelSpec.parse(model_spec), input_tokens, output_tokens)
-
-
 def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float | None:
-    """As `price`."""
+    """Dollars for one call of the model with so many tokens, or None if the price is unknown."""
     from genai_prices import Usage, calc_price
 
     if not _has_price(spec.provider, spec.model):
@@ -77,7 +72,7 @@ def find_price(spec: ModelSpec, input_tokens: int, output_tokens: int) -> float 
 
 @cache
 def _has_price(provider: str, model: str) -> bool:
-    """Whether the list has the model: to look for one that it does not have takes a walk through the whole list."""
+    """Whether the list has the model. Cached, since to find that it does not takes a pass over the whole list."""
     from genai_prices import Usage, calc_price
 
     try:

@@ -1,7 +1,7 @@
 """Ask about several neighbouring passages in one call; the reply holds one item for each passage, under its label.
 
-A batch has the name and the prompt of the role that it stands for, so that models and prompts chosen for the role hold
-for it too. A template sees `passages`, the inputs of the role, in place of their fields.
+The role of a batch has the name and the prompt of the role for one passage, so that the models and prompts chosen for
+that role are used for batches too. The template sees a list `passages` of inputs, in place of the fields of one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Batch(BaseModel):
 
 
 def _leave_out_shown(before: str, previous: PassageIn) -> str:
-    """`before` without the sentences that end the previous passage, and without a heading that stands there too."""
+    """`before` without the sentences that end the previous passage, and without a heading that it has too."""
     heading, _, last = before.partition("\n\n")
     if before in previous.text:
         return ""
@@ -58,7 +58,7 @@ class BatchOut(BaseModel):
 
 @runtime_checkable
 class KeepsReplies(Protocol):
-    """A language model that keeps replies, and gives access to them. Optional; see `language.cached`."""
+    """A language model with a cache of replies that can be read and written. Optional; see `language.cached`."""
 
     async def recall(self, role: Role[In, Out], given: In) -> Out | None: ...
 
@@ -72,10 +72,10 @@ async def ask_together(
 ) -> list[Out | ModelError]:
     """The outputs of `role` for neighbouring passages, in order; an error in place of an output that failed for good.
 
-    The passages whose output is not kept are asked about in one call, and one by one if the call fails. A passage whose
-    item is missing, doubled or malformed is asked about alone. Each output is kept under its own input and `together`.
-    So a build that was stopped, or passages that moved to another group, repeat no call. Raises ModelUnavailable and
-    BudgetExceeded.
+    The passages whose output is not cached are asked about in one call, and one by one if the call fails. A passage
+    whose item is missing, doubled or malformed is asked about alone. Each output is cached under its input and
+    `together`, so no call is repeated for a build that was stopped, or for passages that moved to another group. Raises
+    ModelUnavailable and BudgetExceeded.
     """
     if together == 1:
         return await gather_calls(catch_failure(model.ask(role, given)) for given in inputs)
@@ -90,16 +90,16 @@ async def ask_together(
     alone = [index for index in missing if outputs[index] is None]
     for _ in alone if len(missing) > 1 else ():
         record_fallback(ASKED_ALONE)
-    asked = await gather_calls(_ask_alone(model, role, inputs[index], together) for index in alone)
-    replies = dict(zip(alone, asked, strict=True))
+    alone_outputs = await gather_calls(_ask_alone(model, role, inputs[index], together) for index in alone)
+    replies = dict(zip(alone, alone_outputs, strict=True))
     return [replies[index] if output is None else output for index, output in enumerate(outputs)]
 
 
 async def _recall_output(model: LanguageModel, role: Role[In, Out], given: In, together: int) -> Out | None:
     if not isinstance(model, KeepsReplies):
         return None
-    kept = await model.recall(make_batch_role(role, 1), make_batch([given], together))
-    return None if kept is None else read_items(role, [given], kept)[0]
+    cached = await model.recall(make_batch_role(role, 1), make_batch([given], together))
+    return None if cached is None else read_items(role, [given], cached)[0]
 
 
 async def _ask_batch(
