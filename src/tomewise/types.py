@@ -494,10 +494,10 @@ class LanguageModel(Protocol):
 
 
 @runtime_checkable
-class MeasuresReplies(Protocol):
+class Rehearsing(Protocol):
     """A language model that can say how long a reply will be. Optional; only models that cost nothing can."""
 
-    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
+    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
         """Output tokens of the reply, or None where a wrapper's inner model cannot say. Reported to no meter."""
         ...
 

@@ -66,12 +66,12 @@ async def test_closing_a_wrapper_closes_the_model() -> None:
 
 async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
     class Free(ScriptedModel):
-        async def measure_reply(self, role: Any, given: Any) -> int:
+        async def rehearse(self, role: Any, given: Any) -> int:
             return 7
 
     for inside, tokens in ((Free({}), 7), (model(), None)):
         wrapped = Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls())
-        assert await wrapped.measure_reply(roles.FUSE, GIVEN) == tokens
+        assert await wrapped.rehearse(roles.FUSE, GIVEN) == tokens
 
 
 async def test_a_model_that_is_replayed_stays_open() -> None:

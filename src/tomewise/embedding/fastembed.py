@@ -49,7 +49,7 @@ class FastEmbed:
 
     @cached_property
     def max_tokens(self) -> int:
-        limit = self._own_tokenizer.truncation
+        limit = self._model_tokenizer.truncation
         return min(int(limit["max_length"]), LONGEST) if limit else LONGEST
 
     @cached_property
@@ -57,7 +57,7 @@ class FastEmbed:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         from tokenizers import Tokenizer
 
-        copy = Tokenizer.from_str(self._own_tokenizer.to_str())
+        copy = Tokenizer.from_str(self._model_tokenizer.to_str())
         copy.no_truncation()
         copy.no_padding()
         return copy
@@ -72,7 +72,7 @@ class FastEmbed:
         return vectors
 
     @property
-    def _own_tokenizer(self) -> Any:
+    def _model_tokenizer(self) -> Any:
         return self._model.model.tokenizer
 
     @cached_property

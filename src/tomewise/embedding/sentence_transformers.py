@@ -47,10 +47,10 @@ class SentenceTransformersEmbedder:
         """A copy of the model's tokenizer without truncation and padding, so that it counts all tokens of a text."""
         from tokenizers import Tokenizer
 
-        own = getattr(self._model.tokenizer, "backend_tokenizer", None)
-        if own is None:
+        backend = getattr(self._model.tokenizer, "backend_tokenizer", None)
+        if backend is None:
             raise ModelUnavailable(f"{self._model_name!r} has no fast tokenizer to count with: choose another embedder")
-        copy = Tokenizer.from_str(own.to_str())
+        copy = Tokenizer.from_str(backend.to_str())
         copy.no_truncation()
         copy.no_padding()
         return copy

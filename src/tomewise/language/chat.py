@@ -94,7 +94,7 @@ class ChatModel:
             return await self._ask_again(role, given, prompt, reply, problem)
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
-        """An estimate from the text that would be sent: each provider counts tokens in its own way."""
+        """An estimate from the text that would be sent, since each provider counts tokens differently."""
         return estimate_tokens(RULES + write_schema(role.output)) + estimate_tokens(self._prompts.render(role, given))
 
     def samples(self, role: Role[In, Out]) -> bool:
@@ -116,7 +116,7 @@ class ChatModel:
             turns = [f"{prompt}\n\nAn earlier reply was empty. Reply with the JSON object."]
         else:
             start = reply.text[: _QUOTED_PER_TOKEN * bound]  # the quoted part costs tokens again, so it is bounded
-            # The reason may quote the reply, and a reply may repeat an instruction that stands in the material.
+            # The reason may quote the reply, and a reply may repeat an instruction of the material.
             reason = fence(str(problem), "note")
             turns = [prompt, start, f"This could not be used:\n{reason}\nReply again, with the JSON object alone."]
         second = await self._request(role, turns, bound, ahead=True)

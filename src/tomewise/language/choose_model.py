@@ -1,4 +1,4 @@
-"""From the names of models to the model."""
+"""Choose a model by its name, or a model for each role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the specification of a model to a model of Pydantic AI, with our HTTP client."""
+"""Make the model of Pydantic AI that a specification names, with our HTTP client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def connect_model(spec: ModelSpec, api_key: str | None, limit: int) -> tuple[Mod
 
 
 def import_provider(name: str) -> None:
-    """Import the code of a provider, which takes a second. One that cannot be imported fails when it is asked."""
+    """Import the code of a provider before its first call: it takes a second. The call raises what fails here."""
     with suppress(ValueError, ImportError):
         infer_provider_class(name)
     if name == "openai":

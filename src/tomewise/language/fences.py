@@ -57,7 +57,7 @@ _READ_AS = {
 }
 _BEGINNINGS = frozenset(name[:end] for name in _NAMES | _MARKS | _BRACKETED for end in range(len(name) + 1))
 _TAG = re.compile("[a-z]+([_-][a-z]+)*")
-_own_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_own_tags", default=frozenset())
+_extra_tags: ContextVar[frozenset[str]] = ContextVar("tomewise_extra_tags", default=frozenset())
 _GLIMPSE = 3  # characters
 _INVISIBLE_SIGN = re.compile(f"[{INVISIBLE}]")
 _CONTROLS = dict.fromkeys((code for code in range(128) if _INVISIBLE_SIGN.match(chr(code))), "")
@@ -76,15 +76,15 @@ def use_tags(tags: Iterable[str]) -> Iterator[None]:
 
     Raises UsageError for a tag that is not made of small letters of ASCII, with single `_` or `-` between them.
     """
-    own_tags = frozenset(tags)
-    for tag in sorted(own_tags):
+    extra_tags = frozenset(tags)
+    for tag in sorted(extra_tags):
         if not _TAG.fullmatch(tag):
             raise UsageError(f"{tag!r} cannot be a tag: write small letters from a to z, as in 'field_note'")
-    token = _own_tags.set(own_tags)
+    token = _extra_tags.set(extra_tags)
     try:
         yield
     finally:
-        _own_tags.reset(token)
+        _extra_tags.reset(token)
 
 
 def neutralise(text: str) -> str:
@@ -111,8 +111,10 @@ def _keep_needed_joiner(sign: re.Match[str]) -> str:
 def _neutralise_sign(sign: re.Match[str]) -> str:
     text, start = sign.string, sign.end()
     bracket = sign[0] in BRACKETS
-    own_tags = _own_tags.get()
-    if _is_harmless(text[start : start + _GLIMPSE], bracket, own_tags) or not _opens(text, start, bracket, own_tags):
+    extra_tags = _extra_tags.get()
+    if _is_harmless(text[start : start + _GLIMPSE], bracket, extra_tags) or not _opens(
+        text, start, bracket, extra_tags
+    ):
         return sign[0]
     if bracket:
         return sign[0] if text[start].isspace() else f"{sign[0]} "
@@ -120,19 +122,19 @@ def _neutralise_sign(sign: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _is_harmless(beginning: str, bracket: bool, own_tags: frozenset[str]) -> bool:
+def _is_harmless(beginning: str, bracket: bool, extra_tags: frozenset[str]) -> bool:
     """Whether these few characters already rule out a name. Cached, since markup repeats itself."""
-    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket, own_tags) is False
+    return len(beginning) == _GLIMPSE and _opens(beginning, 0, bracket, extra_tags) is False
 
 
-def _opens(text: str, start: int, bracket: bool, own_tags: frozenset[str]) -> bool | None:
+def _opens(text: str, start: int, bracket: bool, extra_tags: frozenset[str]) -> bool | None:
     """Whether the text from `start` on spells a tag, or a mark with its closing sign. None if the text ends too early.
 
     Stops at the first sign that cannot continue a name. Blanks and slashes are skipped, but no further opening sign, so
     all opening signs of a text together take time linear in its length.
     """
-    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES | own_tags, _MARKS)
-    beginnings = _BEGINNINGS | _list_beginnings(own_tags) if own_tags else _BEGINNINGS
+    names, marks = (frozenset(), _BRACKETED) if bracket else (_NAMES | extra_tags, _MARKS)
+    beginnings = _BEGINNINGS | _list_beginnings(extra_tags) if extra_tags else _BEGINNINGS
     live = {""}
     for index in range(start, len(text)):
         sign, has_letters = text[index], live != {""}
@@ -177,8 +179,8 @@ def fence(text: str, tag: str, **attributes: object) -> str:
 
     Raises UsageError for a tag that is not in `TAGS` nor in `use_tags`: a text could close such a tag.
     """
-    if tag not in _NAMES and tag not in _own_tags.get():
-        known = ", ".join(sorted(_NAMES | _own_tags.get()))
+    if tag not in _NAMES and tag not in _extra_tags.get():
+        known = ", ".join(sorted(_NAMES | _extra_tags.get()))
         raise UsageError(f"{tag!r} is not a fence: name one of {known}, or add it to the `tags` of the role")
     shown = {name: value for name, value in attributes.items() if value not in ("", None)}
     opening = "".join(f' {name}="{_write_attribute(value)}"' for name, value in shown.items())
@@ -186,7 +188,7 @@ def fence(text: str, tag: str, **attributes: object) -> str:
 
 
 def _write_attribute(value: object) -> str:
-    # A sign that looks like the quotation mark could end the attribute, and so the title would stand in the open.
+    # A sign that looks like the quotation mark could end the attribute: the rest of a title would be outside of it.
     return oneline(str(value)).translate(_QUOTES).replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tomewise.language.per_role import find_name, find_window
-from tomewise.types import Closable, LanguageModel, MeasuresReplies, Sampling
+from tomewise.types import Closable, LanguageModel, Rehearsing, Sampling
 
 if TYPE_CHECKING:
     from tomewise.types import In, Out, Role
@@ -18,7 +18,7 @@ class Forwarding:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    def _find_model(self, role: Role[In, Out]) -> LanguageModel:
+    def _find(self, role: Role[In, Out]) -> LanguageModel:
         """The model that plays this role."""
         return self._model
 
@@ -32,24 +32,24 @@ class Forwarding:
 
     def reckon(self, role: Role[In, Out], given: In) -> int:
         """As the model."""
-        return self._find_model(role).reckon(role, given)
+        return self._find(role).reckon(role, given)
 
-    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
-        """As the model; None for a model that cannot say."""
-        model = self._find_model(role)
-        return await model.measure_reply(role, given) if isinstance(model, MeasuresReplies) else None
+    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
+        """As the model; None for a model that cannot rehearse."""
+        model = self._find(role)
+        return await model.rehearse(role, given) if isinstance(model, Rehearsing) else None
 
     def name_for(self, role: Role[In, Out]) -> str:
         """The name of the role's model."""
-        return find_name(self._find_model(role), role)
+        return find_name(self._find(role), role)
 
     def window_for(self, role: Role[In, Out]) -> int:
         """The window of the role's model, in tokens."""
-        return find_window(self._find_model(role), role)
+        return find_window(self._find(role), role)
 
     def samples(self, role: Role[In, Out]) -> bool:
         """As the model; False for a model that does not say."""
-        model = self._find_model(role)
+        model = self._find(role)
         return isinstance(model, Sampling) and model.samples(role)
 
     async def close(self) -> None:
@@ -59,14 +59,14 @@ class Forwarding:
 
 
 class SharedModel(Forwarding):
-    """A model that several tomes share: to close one of them does not close the model."""
+    """A model that several tomes share. It asks as the model does, and whoever made the model closes it."""
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the model."""
         return await self._model.ask(role, given)
 
     async def close(self) -> None:
-        """Do nothing: other tomes still use the model. Whoever made it closes it."""
+        """Do nothing: others still use the model."""
 
 
 class ModelPerRole(Forwarding):
@@ -80,7 +80,7 @@ class ModelPerRole(Forwarding):
         super().__init__(model)
         self._models = dict(models)
 
-    def _find_model(self, role: Role[In, Out]) -> LanguageModel:
+    def _find(self, role: Role[In, Out]) -> LanguageModel:
         return self._models.get(role.name, self._model)
 
     @property
@@ -93,7 +93,7 @@ class ModelPerRole(Forwarding):
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """As the role's model."""
-        return await self._find_model(role).ask(role, given)
+        return await self._find(role).ask(role, given)
 
     async def close(self) -> None:
         """Close every model that has something to close, once."""

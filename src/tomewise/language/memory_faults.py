@@ -1,8 +1,8 @@
-"""Check whether a reply may become memory of the texts that the model was shown.
+"""Find what makes a reply unfit to become memory of the texts that the model was shown.
 
 A reply may fit its type and still be useless: an excuse, the placeholder of the prompt, one letter for a megabyte. The
 checks are lenient, so that honest replies pass. A reply in another language or script than its texts is not compared
-with their words. Words that stand in the texts themselves never count as a fault.
+with their words. Words that the texts have too are never a fault.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def find_fault(text: str, sources: Sequence[str], longest: int = 0) -> str | Non
     if fault := _find_strange_signs(text, source) or _find_excuse(text, source):
         return fault
     if not _WORD.search(source):
-        return None  # the source has no words, so any text may stand for it
+        return None  # the source has no words, so any text may be its memory
     if _is_placeholder(text, source):
         return f"{text[:60]!r} is a placeholder: write what the texts say"
     if size < _SHORTEST and size < source_size / 10:
@@ -164,21 +164,21 @@ def _list_short_words(text: str) -> frozenset[str]:
 
 def find_fault_in_names(names: Iterable[str], sources: Sequence[str]) -> str | None:
     """What is wrong with names and phrases that were found in `sources`, or None. An empty list is not a fault."""
-    given_names = [name for name in names if name.strip()]
-    source, text = "\n".join(sources), "\n".join(given_names)
+    stated_names = [name for name in names if name.strip()]
+    source, text = "\n".join(sources), "\n".join(stated_names)
     if (size := _count_bytes(text)) > (bound := 12 * _count_bytes(source) + 4000):
         return f"it takes {size:,} bytes: write {bound:,} at most"
     if fault := _find_strange_signs(text, source):
         return fault
-    for name in given_names:
+    for name in stated_names:
         if fault := _find_excuse(name, source):
             return fault
-    if not given_names or _find_script(text) != _find_script(source) or _list_units(text) & _list_units(source):
+    if not stated_names or _find_script(text) != _find_script(source) or _list_units(text) & _list_units(source):
         return None
     plain_source = _normalise(source)
-    if any(_normalise(name) in plain_source for name in given_names):  # for example an acronym, too short for a unit
+    if any(_normalise(name) in plain_source for name in stated_names):  # for example an acronym, too short for a unit
         return None
-    return f"nothing that it names stands in the text: {', '.join(given_names)[:100]!r}"
+    return f"nothing that it names stands in the text: {', '.join(stated_names)[:100]!r}"
 
 
 def list_strings(value: object) -> list[str]:

@@ -1,6 +1,6 @@
 """The prompt of every role: one Jinja2 template each, in `prompts/<role>.md`.
 
-Text from documents or models stands between tags that it cannot close (the filter `fenced`), so that a model can
+Text from documents or models is put between tags that it cannot close (the filter `fenced`), so that a model can
 distinguish material from instructions. `templates` bounds what a template may do.
 """
 

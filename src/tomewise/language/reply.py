@@ -110,7 +110,7 @@ def _list_values(text: str) -> Iterator[Any]:
 
 def _find_values(text: str) -> Iterator[Any]:
     whole, is_json = _read(text)
-    if is_json:  # then a thinking tag can only stand inside a string
+    if is_json:  # then a thinking tag can only be inside a string
         yield whole
         return
     text = _drop_thoughts(text)
@@ -201,7 +201,7 @@ def _find_list(field: str, value: Any) -> list[Any] | None:
 
 
 def _drop_nulls(output: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields without null where a field has a default, which null stands for."""
+    """The fields without null where a field has a default, since null means the default."""
     known = output.model_fields
     return {
         name: value

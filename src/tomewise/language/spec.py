@@ -91,9 +91,9 @@ class ModelSpec:
         prefixes = [prefix for prefix in _WINDOWS if str(self).startswith(prefix)]
         return _WINDOWS[max(prefixes, key=len)] if prefixes else DEFAULT_WINDOW
 
-    def find_key(self, given: str | None) -> str | None:
-        """The given key, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
-        return read_key(*self._key_names, given=given)
+    def find_key(self, api_key: str | None) -> str | None:
+        """`api_key`, else the key of the environment. Raises `ModelUnavailable` for a garbled key."""
+        return read_key(*self._key_names, given=api_key)
 
     def require_key(self) -> None:
         """Raise `ModelUnavailable` if a key is needed and not set. A server at another address needs no key."""

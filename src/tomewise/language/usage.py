@@ -29,7 +29,7 @@ def report_call(call: ModelCall) -> None:
 
 
 def count_replies(*, repaired: int = 0, refused: int = 0, reused: int = 0) -> None:
-    """Tell every meter around it what came of replies, see `Meter`."""
+    """Add to the counts of replies of every meter around it, see `Meter`."""
     for each_meter in current_run().meters:
         each_meter.count_replies(repaired=repaired, refused=refused, reused=reused)
 

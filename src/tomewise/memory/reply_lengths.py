@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tomewise.language.per_role import find_name
 from tomewise.language.usage import estimate_tokens
-from tomewise.types import In, LanguageModel, MeasuresReplies, Out
+from tomewise.types import In, LanguageModel, Out, Rehearsing
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
@@ -56,7 +56,7 @@ def _read_text(role_input: BaseModel) -> str:
 async def rehearse_replies(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
     """Estimate the output tokens of one reply per input from a sample; None unless the model rehearses without cost."""
     sample = inputs[:: max(1, len(inputs) // _SAMPLE_SIZE)]
-    if not isinstance(model, MeasuresReplies) or not sample:
+    if not isinstance(model, Rehearsing) or not sample:
         return None
-    lengths = [length for role_input in sample if (length := await model.measure_reply(role, role_input)) is not None]
+    lengths = [length for role_input in sample if (length := await model.rehearse(role, role_input)) is not None]
     return round(sum(lengths) * len(inputs) / len(sample)) if len(lengths) == len(sample) else None

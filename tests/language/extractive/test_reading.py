@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tomewise.language.extractive.extracting import extract_entities, extract_relations, extract_triples
-from tomewise.language.extractive.gist import gist
+from tomewise.language.extractive.gist import write_gist
 from tomewise.language.roles import ExtractIn, PassageIn
 
 LISLE = "Matthew Lisle founded Tide House in 1843. Mrs. Moy worked for Matthew Lisle. The stair is steep."
@@ -47,7 +47,7 @@ def test_relations_describe_by_the_sentence_and_count_how_often():
 
 
 def test_a_gist_resolves_pronouns_and_short_names_and_says_so():
-    found = gist(PassageIn(text="Ebenezer Scrooge was cold. He sat down. Mrs. Moy saw Scrooge and took his hat."))
+    found = write_gist(PassageIn(text="Ebenezer Scrooge was cold. He sat down. Mrs. Moy saw Scrooge and took his hat."))
     assert found.memory == (
         "Ebenezer Scrooge was cold. Ebenezer Scrooge sat down. Mrs. Moy saw Ebenezer Scrooge and took his hat."
     )
@@ -55,10 +55,10 @@ def test_a_gist_resolves_pronouns_and_short_names_and_says_so():
 
 
 def test_a_gist_owns_with_possessives_and_leaves_speech_alone():
-    found = gist(PassageIn(text="Mrs. Moy came in. Her hat was wet. “She is late,” said the judge."))
+    found = write_gist(PassageIn(text="Mrs. Moy came in. Her hat was wet. “She is late,” said the judge."))
     assert found.memory == "Mrs. Moy came in. Mrs. Moy's hat was wet. “She is late,” said the judge."
 
 
 def test_a_gist_of_a_titled_passage_knows_what_it_is_about():
-    found = gist(PassageIn(text="It was built in 1843. It was clear that it leaked.", title="Tide House"))
+    found = write_gist(PassageIn(text="It was built in 1843. It was clear that it leaked.", title="Tide House"))
     assert found.memory == "Tide House was built in 1843. It was clear that it leaked."

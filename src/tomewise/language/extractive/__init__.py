@@ -34,7 +34,7 @@ Play = Callable[[Any], BaseModel]
 EmbeddingPlay = Callable[[Any, Embedder], BaseModel]
 
 PLAYS: Mapping[str, Play] = {
-    "gist": gist.gist,
+    "gist": gist.write_gist,
     "extract_triples": extracting.extract_triples,
     "extract_facts": extracting.extract_triples,
     "extract_entities": extracting.extract_entities,
@@ -105,7 +105,7 @@ class ExtractiveModel:
         """Four characters of the input count as one token, whatever the role."""
         return len(given.model_dump_json()) // 4
 
-    async def measure_reply(self, role: Role[In, Out], given: In) -> int:
+    async def rehearse(self, role: Role[In, Out], given: In) -> int:
         """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
         output = await self._play(role, given, len(given.model_dump_json()))
         return len(output.model_dump_json()) // 4

@@ -1,4 +1,4 @@
-"""Write a passage again with full names in place of pronouns and short names, and add nothing."""
+"""Rewrite a passage with full names in place of pronouns and short names, and add nothing."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _make_possessive(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
-def gist(given: PassageIn) -> GistOut:
+def write_gist(given: PassageIn) -> GistOut:
     """The passage with each short name replaced by the full name, once in a sentence.
 
     In each sentence, names also replace the first form of "he", the first form of "she", and an "it" or "its" at the
