@@ -40,7 +40,7 @@ def test_covered_is_the_measure_of_the_union(given_: list[tuple[float, float]]) 
 
 
 def report(role: str, started: float, ended: float, cost: float | None = 0.25) -> None:
-    report_call(role, model="m", started=started, ended=ended, input_tokens=10, output_tokens=2, cost=cost)
+    report_call(ModelCall(role, "m", started, ended, input_tokens=10, output_tokens=2, cost=cost))
 
 
 def clock_of(*times: float) -> Callable[[], float]:

@@ -1,4 +1,4 @@
-"""What every wrapper around a language model passes on to the model, and a model per role."""
+"""Wrappers around language models: the base of all of them, a shared model, and a model per role."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Forwarding:
             await self._model.close()
 
 
-class Lent(Forwarding):
+class SharedModel(Forwarding):
     """A model that several tomes share. It asks as the model does, and whoever made the model closes it."""
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:

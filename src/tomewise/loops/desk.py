@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 import re
 
-from tomewise.language.fences import letter
+from tomewise.language.fences import get_letter
 
 Arrange = Callable[[Sequence[Evidence]], Sequence[Evidence]]
 
@@ -237,7 +237,7 @@ def read_answer(
 
 def find_choice(reply: AnswerOut, question: Question) -> str | None:
     """The letter of the chosen option: as stated, else the option that the answer spells out."""
-    letters = [letter(index) for index in range(len(question.options))]
+    letters = [get_letter(index) for index in range(len(question.options))]
     folded = [_bare(option) for option in question.options]
     for wording in (reply.choice or "", reply.answer):
         bare = _bare(wording)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tomewise.calls import CallCount, read_calls
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.recall.ranking import take_turns
 from tomewise.types import Evidence, Retriever, Rewrite, Scope
 
@@ -112,7 +112,7 @@ def _find_choices(question: str) -> list[_Span]:
 
 def _find_names(question: str) -> list[_Span]:
     """Two names with a word between them that compares, each with what describes it: "the author of Emma"."""
-    names = [(name.start, name.end) for name in mentions(question) if name.kind in {"name", "title"}]
+    names = [(name.start, name.end) for name in find_mentions(question) if name.kind in {"name", "title"}]
     for joint in _JOINT.finditer(question):
         word = joint[1].lower()
         if (word == "and" and not _COMPARING.search(question)) or (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tomewise.language.extractive.names import mentions
+from tomewise.language.extractive.names import find_mentions
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.recall.mentions import select_named
 from tomewise.recall.rewriting import Lead, is_familiar, take_stems
@@ -83,4 +83,4 @@ class GraphLeads:
 
 def list_names(text: str) -> list[str]:
     """The names and quoted titles in a text, each once, in their order."""
-    return list(dict.fromkeys(mention.text for mention in mentions(text) if mention.kind in {"name", "title"}))
+    return list(dict.fromkeys(mention.text for mention in find_mentions(text) if mention.kind in {"name", "title"}))

@@ -145,7 +145,7 @@ def _check_system(value: str) -> None:
 
 def _check_model(value: str) -> None:
     from tomewise.language.choose_model import EXTRACTIVE, check_models
-    from tomewise.language.provider import find_provider_class
+    from tomewise.language.connect_model import find_provider_class
 
     check_models(value, {}, None)
     provider = value.partition(":")[0]

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from tomewise.brief import describe_object
-from tomewise.language.providers import price
+from tomewise.language.price_list import find_price
+from tomewise.language.spec import ModelSpec
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.passages import Outcome
 from tomewise.place import as_plain_data
@@ -206,12 +207,12 @@ def find_nearest(answer: Answer, store: Store) -> list[Passage]:
 def costs_json(estimates: Sequence[Estimate], variant: Variant, model: str) -> dict[str, Any]:
     """The object that `tome build --estimate --json` prints: calls, tokens and dollars by layer, and their sums."""
 
-    def find_price(estimate: Estimate) -> float | None:
+    def price_layer(estimate: Estimate) -> float | None:
         if not estimate.calls or estimate.model == "extractive":
             return 0.0
         if not estimate.model or "," in estimate.model:  # not known which of its calls are whose
             return None
-        return price(estimate.model, estimate.input_tokens, estimate.output_tokens)
+        return find_price(ModelSpec.parse(estimate.model), estimate.input_tokens, estimate.output_tokens)
 
     layers = [
         {
@@ -219,7 +220,7 @@ def costs_json(estimates: Sequence[Estimate], variant: Variant, model: str) -> d
             "calls": estimate.calls,
             "input_tokens": estimate.input_tokens,
             "output_tokens": estimate.output_tokens,
-            "cost": find_price(estimate),
+            "cost": price_layer(estimate),
         }
         for estimate in estimates
     ]

@@ -134,10 +134,12 @@ class Tome(Drawings):
         together.
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import check_settings, choose_model
+        from tomewise.language.choose_model import check_model_settings, choose_model
 
         named = signature(cls.open).parameters.values()
-        check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
+        check_model_settings(
+            model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY]
+        )
         templates, bounds = check_arguments(
             model=model,
             models=models,
