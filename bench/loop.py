@@ -41,8 +41,7 @@ from tomewise.run import meter
 from tomewise.sample import STORY, SampleQuestion, questions
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import parse_variants
+from tomewise.systems.registry import assemble, parse_variants
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Embedder, In, LanguageModel, Out, Passage, Question, Role, content_id
 

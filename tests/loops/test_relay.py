@@ -19,8 +19,7 @@ from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.systems.answer import answer_question
 from tomewise.systems.cosmir import chain_of_agents, relay
 from tomewise.systems.kit import Kit, Recall
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import assemble, parse_variant
 from tomewise.testing import check_loop
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Question, Scope

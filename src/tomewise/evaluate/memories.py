@@ -17,8 +17,7 @@ from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedSt
 from tomewise.loops.notes import BETWEEN_QUOTES, EXTRACTS
 from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant, assemble
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, PassageId, Report
 

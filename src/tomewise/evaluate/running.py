@@ -30,7 +30,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.run import meter, open_run
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import System
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant
 from tomewise.tome.open_store import open_store
 from tomewise.types import Document, LanguageModel, Progress
 
