@@ -104,8 +104,8 @@ class ReadyModel:
         )
         return self.replies[key]
 
-    def reckon(self, role: Any, given: Any) -> int:
-        return self._model.reckon(role, given)
+    def count_input_tokens(self, role: Any, given: Any) -> int:
+        return self._model.count_input_tokens(role, given)
 
 
 def ignore_progress(_: Progress) -> None:

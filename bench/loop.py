@@ -68,8 +68,8 @@ class ReplayModel:
         self.counts[role.name, "recorded" if reply else "extractive"] += 1
         return role.output.model_validate(reply) if reply else await self._fallback.ask(role, given)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        return self._fallback.reckon(role, given)
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        return self._fallback.count_input_tokens(role, given)
 
 
 class DecliningModel:
@@ -89,8 +89,8 @@ class DecliningModel:
                 return cast("Out", AnswerOut(answer=FAILURE))
         return reply
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        return self._model.reckon(role, given)
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        return self._model.count_input_tokens(role, given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,7 +372,7 @@ async def test_a_ledger_that_exceeds_the_window_shows_what_fits(store):
     answer = await ask(wire(store, model, chunk=4_000))
     given = inputs(model, "answer")[0]
     assert 0 < len(given.evidence) < 100
-    assert model.window >= model.reckon(None, given) + 768  # type: ignore[arg-type]
+    assert model.window >= model.count_input_tokens(None, given) + 768  # type: ignore[arg-type]
     assert events(answer, "answered")[0].detail["cut"] == 100 - len(given.evidence)
     assert len(answer.evidence) == len(given.evidence)
 

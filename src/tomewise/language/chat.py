@@ -93,7 +93,7 @@ class ChatModel:
         except BadReply as problem:
             return await self._ask_again(role, given, prompt, reply, problem)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """An estimate from the text that would be sent: each provider counts tokens in its own way."""
         return estimate_tokens(RULES + schema_text(role.output)) + estimate_tokens(self._prompts.render(role, given))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tomewise.errors import StoreError, TomewiseError, UnknownName, UsageError, suggest
 from tomewise.language.budget import Budget
-from tomewise.language.forwarding import Lent
+from tomewise.language.forwarding import SharedModel
 from tomewise.memory.building import find_lag
 from tomewise.run import change_run
 from tomewise.server.serve_options import Bounds
@@ -211,7 +211,7 @@ class Library:
             sizes = {"passage_tokens": None, "overlap": None}  # those of the tome
         with self._making:
             shared = self._embedders.setdefault(_identify_embedder(chosen), chosen)
-            model = Lent(self._share_model(shared))
+            model = SharedModel(self._share_model(shared))
         return Tome.from_settings(
             settings,
             create=create,

@@ -242,7 +242,7 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
     ]
     skipped = Skipped()
     asked = model.ask(REPHRASE, RephraseIn(question=question, turns=shown))
-    text = (await skipped.usable(asked, RephraseOut())).question or question
+    text = (await skipped.try_call(asked, RephraseOut())).question or question
     if len(text) > len(question) + _LONGER:
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question

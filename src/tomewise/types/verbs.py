@@ -91,17 +91,17 @@ class LanguageModel(Protocol):
         """Play `role` on `given`. Raises a `ModelError`; an error never becomes text."""
         ...
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
-        """How many input tokens that call would use, as the model counts them. Calls nothing."""
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
+        """The input tokens that this call would use, as the model counts them. Calls nothing."""
         ...
 
 
 @runtime_checkable
-class Rehearsing(Protocol):
-    """A language model that can say how long a reply will be. Optional; only models that cost nothing can."""
+class MeasuresReplies(Protocol):
+    """A language model that can say how long a reply will be. Optional: only models that cost nothing can."""
 
-    async def rehearse(self, role: Role[In, Out], given: In) -> int | None:
-        """Output tokens of the reply, or None where a wrapper's inner model cannot say. Reported to no meter."""
+    async def measure_reply(self, role: Role[In, Out], given: In) -> int | None:
+        """The output tokens of the reply; None if a wrapper's inner model cannot say. No meter sees this."""
         ...
 
 
