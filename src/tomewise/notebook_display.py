@@ -51,7 +51,7 @@ class _Bars:
     """A bar for each label, drawn anew at most ten times a second."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
-        self._handle = display(_html("<small>…</small>"), display_id=True)
+        self._handle = display(_make_html("<small>…</small>"), display_id=True)
         self._progress: dict[str, Progress] = {}
         self._began: dict[str, float] = {}
         self._drawn = 0.0
@@ -67,11 +67,11 @@ class _Bars:
         if now - self._drawn >= _PAUSE or progress.done == progress.total:
             self._drawn = now
             bars = "".join(self._write(each, now) for each in self._progress.values())
-            self._handle.update(_html(f"{bars}<small>{escape(self._note)}</small>"))
+            self._handle.update(_make_html(f"{bars}<small>{escape(self._note)}</small>"))
 
     def close(self) -> None:
         """Take the bars away."""
-        self._handle.update(_html(""))
+        self._handle.update(_make_html(""))
 
     def _write(self, progress: Progress, now: float) -> str:
         count = f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
@@ -93,5 +93,5 @@ def _find_display() -> Callable[..., Any] | None:
     return display
 
 
-def _html(text: str) -> Any:
+def _make_html(text: str) -> Any:
     return import_module("IPython.display").HTML(text)

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
 from tomewise.evaluate.design import DEPTH, Design, check
 from tomewise.evaluate.digests import documents_digest, prompts_digest
@@ -174,7 +174,7 @@ class _Run:
         self._done = sum(task.row is not None and not task.judges for task in tasks)
         self._report_done()
         try:
-            async with side_by_side() as under_way:
+            async with run_side_by_side() as under_way:
                 for group in groups:
                     await self._group(group, under_way)
         finally:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.errors import BadReply
 from tomewise.language.call_slots import Places
 from tomewise.language.fences import fence
@@ -66,7 +66,7 @@ class ChatModel:
     ) -> None:
         self._spec = ModelSpec.parse(spec, base_url)
         self._api_key = api_key
-        know_credentials(api_key, self._spec.address)
+        remember_credentials(api_key, self._spec.address)
         self._limit = limit
         self._timeout = timeout
         self._window = window

@@ -146,7 +146,7 @@ class LedgerNotes:
             yield event
         await self._forget_oldest()
         if self.ledger.facts or self.ledger.inferences:
-            await self._reason()
+            await self._infer_and_refine()
             async for event in self._conclude_step():
                 yield event
         async for event in self._read_waves(chunks):
@@ -159,7 +159,7 @@ class LedgerNotes:
                 yield event
 
     def collect(self) -> Findings:
-        """Quotes of facts, and of facts behind inferences, by passage; as notes the inferences, and facts in other words."""
+        """Quotes of facts, also of those behind inferences, by passage; inferences and other facts as notes."""
         inferences = self.ledger.inferences
         grounds = chain.from_iterable(inference.grounds for inference in inferences)
         quoted: dict[PassageId, dict[str, None]] = {}
@@ -205,11 +205,11 @@ class LedgerNotes:
             yield self._report_chunk(chunk, facts)
             self.ledger = add_facts(replace(self.ledger, budget=None), facts or (), self._desk.count)
         if self.ledger.made > made:
-            await self._reason()
+            await self._infer_and_refine()
         async for event in self._conclude_step():
             yield event
 
-    async def _reason(self) -> None:
+    async def _infer_and_refine(self) -> None:
         if self._cycle.infers:
             await self._infer()
         if self._cycle.refines:

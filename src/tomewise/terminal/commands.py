@@ -236,7 +236,7 @@ def trust(
         raise UsageError("--list and --forget exclude each other: give one of them")
     folder = folder.resolve()
     if list_all:
-        for name in configuration.load_trusted_folders().all():
+        for name in configuration.load_trusted_folders().read_all():
             typer.echo(name)
     elif forget:
         configuration.load_trusted_folders().forget(folder)
