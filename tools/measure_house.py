@@ -16,18 +16,19 @@ import json
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
 from typing import Any
+
+from check_rooms import find_circles, read_imports
 
 import tomewise
 from tomewise import Document, Tome
 from tomewise.testing import HashEmbedder
 
 ROOT = Path(tomewise.__file__).parent
-PACKAGE = "tomewise"
 TEXT = "Ada keeps the lighthouse at Skagen.\nHer brother Ole mends nets.\nIn winter Ole rows to the lighthouse."
 LONG = 40  # lines of a function
 
@@ -122,7 +123,7 @@ def read_source() -> dict[str, Any]:
     lines: dict[str, list[int]] = {}
     for path in trees:
         lines.setdefault(find_room(str(path)), []).append(len(path.read_text(encoding="utf-8").splitlines()))
-    circles = find_circles(read_imports(trees))
+    circles = find_circles(read_imports(trees, ROOT))
     return {
         "context variables": len(variables),
         "constructor parameters, median": median(parameters),
@@ -142,60 +143,6 @@ def count_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     return sum(each is not None for each in every) - 1
-
-
-def read_imports(trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
-    """The modules of the package that each module imports anywhere: inside functions and by name too."""
-    names = {name_module(path): tree for path, tree in trees.items()}
-    imports: dict[str, set[str]] = {}
-    for name, tree in names.items():
-        found = {target for node in ast.walk(tree) for target in list_targets(node)}
-        imports[name] = {target for target in found if target in names and target != name}
-    return imports
-
-
-def list_targets(node: ast.AST) -> Iterator[str]:
-    """What one statement or call imports: a module, or a name that may be a module."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        yield node.module
-        yield from (f"{node.module}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-        yield from (each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str))
-
-
-def name_module(path: Path) -> str:
-    """The dotted name of a file's module."""
-    parts = path.relative_to(ROOT.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def find_circles(imports: dict[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that import each other, directly or not (strongly connected components, Tarjan 1972)."""
-    order: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    path: list[str] = []
-    circles: list[list[str]] = []
-
-    def visit(module: str) -> None:
-        order[module] = lowest[module] = len(order)
-        path.append(module)
-        for target in sorted(imports[module]):
-            if target not in order:
-                visit(target)
-            if target in path:
-                lowest[module] = min(lowest[module], lowest[target])
-        if lowest[module] == order[module]:
-            place = path.index(module)
-            circle, path[place:] = path[place:], []
-            if len(circle) > 1:
-                circles.append(sorted(circle))
-
-    for module in sorted(imports):
-        if module not in order:
-            visit(module)
-    return sorted(circles)
 
 
 if __name__ == "__main__":
