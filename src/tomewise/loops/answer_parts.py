@@ -5,7 +5,7 @@ Whoever runs a loop says who gets the parts (`Run.on_part`). A loop asks the ans
 no parts. No trace stores them, since the answer holds the whole text.
 
 An answer that was shown is never declined later. While declining is allowed, the first part is held back until the
-reply has said that evidence supports the answer, and each part while the answer may still become the failure signal.
+reply states that evidence supports the answer, and each part while the answer may still become the failure signal.
 In the end all parts together are the text of the answer, or nothing.
 """
 
@@ -120,7 +120,7 @@ class PartialReply:
             self._length += len(piece)
 
     def read(self) -> dict[str, Any]:
-        """The fields so far; empty before the JSON begins, if the text is no JSON, or if too little text is new."""
+        """The fields so far; empty before the JSON begins, if the text is not JSON, or if too little text is new."""
         if self._length > _LONGEST or self._length - self._read_length <= self._read_length // _GROWTH:
             return {}
         self._read_length = self._length

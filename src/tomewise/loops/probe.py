@@ -9,8 +9,8 @@ Where paper and released code differ, the paper is followed; where the paper lea
   is new (equation 3).
 - Evidence counts as seen once a model has read it: what had no room in its layer's share can be found again later. If
   all evidence of a search was read for another search of the same step, no call makes a cue for it.
-- A reply that stays unusable after its repair is skipped and reported: then there is no probe, no cue, or the attempt
-  failed. Only a forced answer whose reply is unusable is an error.
+- A reply that stays unusable after its repair is skipped and reported: it gives no probe, no cue, or a failed attempt.
+  Only a forced answer whose reply is unusable is an error.
 - A first answer that the evidence supports only partly is kept, and the loop goes on as if it had been declined: it is
   the answer in the end if all later attempts are declined. From the first cycle on such an answer ends the loop.
 - After the last cycle the question is declined, with what is missing; or, where a guess was asked for, the model is
