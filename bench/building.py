@@ -97,8 +97,8 @@ class ReadyModel:
         report_call(ModelCall(role.name, self.name, start, time.perf_counter(), 0, 0, cost=0.0))
         return self.replies[key]
 
-    def reckon(self, role: Any, given: Any) -> int:
-        return self._model.reckon(role, given)
+    def count_input_tokens(self, role: Any, given: Any) -> int:
+        return self._model.count_input_tokens(role, given)
 
 
 def ignore_progress(_: Progress) -> None:

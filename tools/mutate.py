@@ -72,7 +72,7 @@ MUTATIONS = (
     Mutation(
         "declining: the first answer that is supported only partly stays while the loop goes on",
         "loops/probe.py",
-        "self.answer if self.answer and self.answer.resolved else self.kept or self.answer",
+        "self.answer if self.answer and self.answer.resolved else self.partial_answer or self.answer",
         "self.answer",
         ("tests/loops/test_probe.py",),
     ),
@@ -156,8 +156,8 @@ MUTATIONS = (
     Mutation(
         "selecting: what cues rest on comes first",
         "loops/selection.py",
-        "best = take_turns([support, pool.first_found(layer)])",
-        "best = take_turns([pool.first_found(layer)])",
+        "best = take_turns([support, pool.list_first_results(layer)])",
+        "best = take_turns([pool.list_first_results(layer)])",
         ("tests/loops/test_selection.py", "tests/loops/test_probe.py"),
     ),
     Mutation(

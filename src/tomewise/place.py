@@ -1,18 +1,38 @@
-"""Places in documents: how they are written for people, and as plain data."""
+"""Places in documents, how they are written for people, and as plain data."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
-
-from tomewise.types import Passage, Place
 
 _NUMBERED = re.compile(
     r"(?i:(?:chapter|section)\s+)?(?:(\d{1,3}(?:\.\d{1,3})+)\b|(\d{1,3}|[IVXLC]+)(?=[.:)]|\s*$|\s+[—–-]\s))"
 )  # a year does not number a chapter
 _LONGEST = 60  # characters of a heading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a text stands in its document, as far as the source says; `describe_place` writes it for people.
+
+    `chapter` are the headings above it, from the outermost to the innermost. Pages, slides, rows and cells of a
+    notebook count from 1; `last_page` and `last_row` are set only for a text that goes on after `page` or `row`. `time`
+    is a time in a recording, as "12:04", or a date.
+    """
+
+    chapter: tuple[str, ...] = ()
+    page: int | None = None
+    last_page: int | None = None
+    slide: int | None = None
+    row: int | None = None
+    last_row: int | None = None
+    cell: int | None = None
+    time: str = ""
+    speaker: str = ""
+
+
 _FIELDS = frozenset(field.name for field in fields(Place))
 
 
@@ -53,10 +73,10 @@ def read_plain_data(data: Mapping[str, Any]) -> Place:
     return Place(**known)
 
 
-def write_places(passage: Passage) -> dict[str, Any]:
-    """The place and the marks of a passage, as far as it has them, as JSON can hold them."""
-    marks = [[offset, as_plain_data(place)] for offset, place in passage.marks]
-    return {name: value for name, value in (("place", as_plain_data(passage.place)), ("marks", marks)) if value}
+def write_places(place: Place, marks: Iterable[tuple[int, Place]]) -> dict[str, Any]:
+    """The place and the marks of a passage, if it has any, as JSON can hold them."""
+    pairs = [[offset, as_plain_data(mark)] for offset, mark in marks]
+    return {name: value for name, value in (("place", as_plain_data(place)), ("marks", pairs)) if value}
 
 
 def read_marks(marks: Iterable[Sequence[Any]]) -> tuple[tuple[int, Place], ...]:

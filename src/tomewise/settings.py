@@ -1,8 +1,8 @@
 """The only reader of environment variables and configuration files. `setting_files` writes the files.
 
-A value comes from the first of these places that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
-`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A place that names the model
-and no models per role replaces the models per role of later places too: so `--model extractive` asks nothing else.
+A value comes from the first of these sources that has one: the command line, the environment (`TOMEWISE_MODEL`, ...),
+`tomewise.toml` in the current folder, `tomewise.toml` in the user's configuration folder. A source that names the model
+and no models per role replaces the models per role of later sources too: so `--model extractive` asks nothing else.
 
 Keys come from the environment only (`read_key`). The current folder may be anybody's work: its file may set what is in
 `_FREE`; any other setting needs `tome trust` first.
@@ -19,7 +19,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.errors import ModelUnavailable, UsageError, suggest
 from tomewise.trust import TrustedFolders, refuse_embedder
 
@@ -73,8 +73,8 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Settings that stand in one place: in the file at `path`, or in the environment."""
+class SettingsSource:
+    """One source of settings: the file at `path`, or the environment."""
 
     values: Mapping[str, Any]
     path: Path | None = None
@@ -86,29 +86,31 @@ def load(environment: Mapping[str, str] | None = None, folders: tuple[Path, Path
     Raises UsageError that names the file or variable with a bad value, or the settings that need `tome trust` first.
     """
     values: dict[str, Any] = {}
-    for place in find_places(environment, folders):
-        values = _overlay(values, place.values)
+    for source in find_sources(environment, folders):
+        values = _overlay(values, source.values)
     return Settings(**values)
 
 
-def find_places(
+def find_sources(
     environment: Mapping[str, str] | None = None,
     folders: tuple[Path, Path] | None = None,
     *,
     refused: list[str] | None = None,
-) -> list[Place]:
-    """The places that have settings, the nearest last: the user's file, that of the current folder, the environment.
+) -> list[SettingsSource]:
+    """The sources that have settings, the nearest last: the user's file, that of the current folder, the environment.
 
     Raises what `load` raises. With a list `refused`, the reason why the file of the current folder may not be used goes
     into it, and the file is left out.
     """
     environment = os.environ if environment is None else environment
-    own, current = folders or (find_user_folder(environment), Path.cwd())
-    places = [Place(parse_values(read_file(own / FILE), own / FILE), own / FILE)]
-    if current.resolve() != own.resolve():
+    user_folder, current = folders or (find_user_folder(environment), Path.cwd())
+    user_file = user_folder / FILE
+    sources = [SettingsSource(parse_values(read_file(user_file), user_file), user_file)]
+    if current.resolve() != user_folder.resolve():
         try:
-            values = load_project(current / FILE, read_file(current / FILE), TrustedFolders(own), places[0].values)
-            places.append(Place(values, current / FILE))
+            trusted = TrustedFolders(user_folder)
+            values = load_project(current / FILE, read_file(current / FILE), trusted, sources[0].values)
+            sources.append(SettingsSource(values, current / FILE))
         except UsageError as error:
             if refused is None:
                 raise
@@ -117,7 +119,7 @@ def find_places(
     for setting in fields(Settings):
         if text := environment.get(variable := name_variable(setting.name)):
             nearest[setting.name] = check_value(setting.name, text, variable)
-    return [*places, Place(nearest)]
+    return [*sources, SettingsSource(nearest)]
 
 
 def name_variable(setting: str) -> str:
@@ -144,7 +146,7 @@ def with_models(settings: Settings, words: Sequence[str]) -> Settings:
 
 
 def _overlay(values: Mapping[str, Any], nearer: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a nearer place over others. The model replaces the models per role, and these are joined by role."""
+    """Values of a nearer source over others. The model replaces the models per role, and these are joined by role."""
     models = {} if "model" in nearer else values.get("models", {})
     return {**values, **nearer, "models": {**models, **nearer.get("models", {})}}
 
@@ -163,16 +165,12 @@ def trust(folder: Path) -> Mapping[str, Any]:
 
 def load_trusted_folders() -> TrustedFolders:
     """The folders that this user has confirmed."""
-    return TrustedFolders(find_own_folder())
+    return TrustedFolders(find_user_folder())
 
 
-def find_own_folder() -> Path:
-    """The configuration folder of this user, see `find_user_folder`."""
-    return find_user_folder(os.environ)
-
-
-def find_user_folder(environment: Mapping[str, str]) -> Path:
+def find_user_folder(environment: Mapping[str, str] | None = None) -> Path:
     """The user's configuration folder: `tomewise` in `XDG_CONFIG_HOME`, else in `~/.config`."""
+    environment = os.environ if environment is None else environment
     return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tomewise"
 
 
@@ -186,44 +184,44 @@ def read_key(*names: str, given: str | None = None) -> str | None:
 
     From then on, messages hide this key. Raises ModelUnavailable for a key that an HTTP header cannot carry.
     """
-    for place, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
+    for name, value in (("the key that was given", given), *((name, os.environ.get(name)) for name in names)):
         if stripped := (value or "").strip():
             if not (stripped.isascii() and stripped.isprintable() and " " not in stripped):
                 raise ModelUnavailable(
-                    f"{place} holds a blank, a control character or a letter that is not ASCII, which a key never has: "
+                    f"{name} holds a blank, a control character or a letter that is not ASCII, which a key never has: "
                     "copy the key again (this message does not show it)"
                 )
-            know_credentials(stripped)
+            remember_credentials(stripped)
             return stripped
     return None
 
 
 def find_cache_folder() -> Path:
     """`TOMEWISE_CACHE`, or `tomewise` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`)."""
-    if own := read_variable("TOMEWISE_CACHE"):
-        return Path(own)
+    if folder := read_variable("TOMEWISE_CACHE"):
+        return Path(folder)
     return Path(read_variable("XDG_CACHE_HOME") or Path.home() / ".cache") / "tomewise"
 
 
-def load_project(path: Path, raw: bytes, trusted: TrustedFolders, own: Mapping[str, Any]) -> dict[str, Any]:
+def load_project(path: Path, raw: bytes, trusted: TrustedFolders, user_values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a folder's file with the content `raw`, if it may make them.
 
-    It may lower the user's limits (`own`), not raise them. Raises UsageError for settings that need `tome trust` first.
+    It may lower the limits of `user_values`, not raise them. Raises UsageError for settings that need `tome trust`.
     """
     values = parse_values(raw, path)
     refuse_unsafe(values, path)
-    waiting = find_waiting(values, own)
-    if waiting and not trusted.holds(path.parent, raw):
+    unconfirmed = find_unconfirmed(values, user_values)
+    if unconfirmed and not trusted.is_confirmed(path.parent, raw):
         raise UsageError(
-            f"{path} sets {', '.join(waiting)}, and you have not confirmed it as it is now: "
+            f"{path} sets {', '.join(unconfirmed)}, and you have not confirmed it as it is now: "
             f"read it, then run `tome trust {quote(str(path.parent))}`, or delete these lines"
         )
     return values
 
 
-def find_waiting(values: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """The settings of a folder's file that need `tome trust`, beside the user's `own`."""
-    limits = {name: own.get(name, getattr(Settings(), name)) for name in values if name.startswith("max_")}
+def find_unconfirmed(values: Mapping[str, Any], user_values: Mapping[str, Any]) -> list[str]:
+    """The settings of a folder's file that need `tome trust`, where the user's own file has `user_values`."""
+    limits = {name: user_values.get(name, getattr(Settings(), name)) for name in values if name.startswith("max_")}
     raised = {name for name, limit in limits.items() if limit is not None and values[name] > limit}
     return sorted(raised | values.keys() - _FREE)
 
@@ -265,41 +263,41 @@ def parse_values(raw: bytes, path: Path) -> dict[str, Any]:
     return {name: check_value(name, value, str(path)) for name, value in table.items()}
 
 
-def check_value(name: str, value: Any, place: str) -> Any:
-    """The value of a setting in its type; numbers may be texts. Raises UsageError, which names the `place`."""
+def check_value(name: str, value: Any, source: str) -> Any:
+    """The value of a setting in its type; numbers may be texts. Raises UsageError, which names the `source`."""
     kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(Settings)}
     if name not in kinds:
         hint = suggest(name, kinds)
-        raise UsageError(f"{place}: {name!r} is not a setting: {hint}known are {', '.join(sorted(kinds))}")
+        raise UsageError(f"{source}: {name!r} is not a setting: {hint}known are {', '.join(sorted(kinds))}")
     kind = kinds[name]
     if name == "models":
-        return _check_models(value, place)
+        return _check_models(value, source)
     if kind == "str":
         if not isinstance(value, str):
-            raise UsageError(f"{place}: {name} must be a text in quotation marks, not {value!r}")
+            raise UsageError(f"{source}: {name} must be a text in quotation marks, not {value!r}")
         return value
     number = _parse_number(value, whole=kind == "int")
     minimum = _MINIMUMS.get(name, 0)
     if number is None or not minimum <= number < float("inf"):
         wanted = "a whole number" if kind == "int" else "a number"
-        raise UsageError(f"{place}: {name} must be {wanted} from {minimum} up, not {value!r}")
+        raise UsageError(f"{source}: {name} must be {wanted} from {minimum} up, not {value!r}")
     return number
 
 
-def _check_models(value: Any, place: str) -> dict[str, str]:
+def _check_models(value: Any, source: str) -> dict[str, str]:
     """Models by role: a table, or a text of words `ROLE=NAME`."""
     if isinstance(value, str):
         words = [_ROLE_MODEL.fullmatch(word) for word in value.split()]
         pairs = {word[1]: word[2] for word in words if word}
-        return _refuse_models(value, place) if None in words else pairs
+        return _refuse_models(value, source) if None in words else pairs
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value.values()):
-        return _refuse_models(value, place)
+        return _refuse_models(value, source)
     return dict(value)
 
 
-def _refuse_models(value: Any, place: str) -> NoReturn:
+def _refuse_models(value: Any, source: str) -> NoReturn:
     raise UsageError(
-        f'{place}: models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
+        f'{source}: models must be a table of roles and names of models, such as answer = "openai:gpt-4o" below '
         f"[models], or words such as answer=openai:gpt-4o, not {value!r}"
     )
 

@@ -64,7 +64,6 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
         "loops/once.py",
         "memory/building.py",
         "prompts/answer.md",
-        "systems/variants.py",
         "terminal/commands.py",
     ):
         for text in ("one", "two"):

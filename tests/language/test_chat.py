@@ -411,7 +411,7 @@ async def test_uncounted_tokens_are_estimated(server: OpenAIServer) -> None:
         with meter() as m:
             await model.ask(roles.FUSE, GIVEN)
         total = m.usage().total
-        assert total.input_tokens == model.reckon(roles.FUSE, GIVEN) > 200
+        assert total.input_tokens == model.count_input_tokens(roles.FUSE, GIVEN) > 200
     assert total.output_tokens == 6  # 23 bytes
     assert total.cost is None
 

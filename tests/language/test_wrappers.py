@@ -48,7 +48,7 @@ def test_every_wrapper_is_a_model_like_the_one_inside() -> None:
     for wrapper in (Cached(inside, Prompts(), Calls()), Budgeted(inside), StopAtFailures(inside, 20)):
         assert isinstance(wrapper, LanguageModel)
         assert (wrapper.name, wrapper.window) == ("m", 99)
-        assert wrapper.reckon(roles.FUSE, GIVEN) == inside.reckon(roles.FUSE, GIVEN)
+        assert wrapper.count_input_tokens(roles.FUSE, GIVEN) == inside.count_input_tokens(roles.FUSE, GIVEN)
 
 
 async def test_closing_a_wrapper_closes_the_model() -> None:
@@ -64,14 +64,14 @@ async def test_closing_a_wrapper_closes_the_model() -> None:
     assert inside.closed == 1
 
 
-async def test_a_wrapper_rehearses_as_the_model_does_or_not_at_all() -> None:
+async def test_a_wrapper_measures_replies_as_the_model_does_or_not_at_all() -> None:
     class Free(ScriptedModel):
-        async def rehearse(self, role: Any, given: Any) -> int:
+        async def measure_reply(self, role: Any, given: Any) -> int:
             return 7
 
     for inside, tokens in ((Free({}), 7), (model(), None)):
         wrapped = Cached(Budgeted(StopAtFailures(inside, 20)), Prompts(), Calls())
-        assert await wrapped.rehearse(roles.FUSE, GIVEN) == tokens
+        assert await wrapped.measure_reply(roles.FUSE, GIVEN) == tokens
 
 
 async def test_a_model_that_is_replayed_stays_open() -> None:
@@ -204,7 +204,7 @@ async def test_a_call_that_fails_counts_as_one_that_was_sent() -> None:
 
 async def test_tokens_are_limited() -> None:
     inside = model()
-    prompt = inside.reckon(roles.FUSE, GIVEN)
+    prompt = inside.count_input_tokens(roles.FUSE, GIVEN)
     with pytest.raises(BudgetExceeded, match=rf"0 of {prompt - 1} tokens .* needs {prompt}"):
         await Budgeted(inside, tokens=prompt - 1).ask(roles.FUSE, GIVEN)
     budgeted = Budgeted(inside, tokens=prompt)

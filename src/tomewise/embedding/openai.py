@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.embedding.unit_rows import embed_as_unit_rows
 from tomewise.errors import BadReply, MissingDependency, ModelError, ModelUnavailable, UsageError
 from tomewise.language.spec import check_address
@@ -57,7 +57,7 @@ class OpenAIEmbedder:
             raise UsageError(f"an embedder cannot have {dimensions} dimensions: give 1 or more")
         if address := base_url or read_variable("OPENAI_BASE_URL"):
             check_address(address)
-        know_credentials(api_key, address)
+        remember_credentials(api_key, address)
         self._model = model
         self._base_url = base_url
         self._api_key = api_key

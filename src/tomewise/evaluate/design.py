@@ -20,7 +20,7 @@ from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
 from tomewise.evaluate.metrics import Metric, remember_metric
 from tomewise.language.failures import MOST_FAILURES
-from tomewise.systems.variants import Variant, choose_variants
+from tomewise.systems.registry import Variant, choose_variants
 from tomewise.tome.scopes import scope_json
 from tomewise.types import Embedder, LanguageModel
 

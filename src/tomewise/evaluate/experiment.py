@@ -25,7 +25,7 @@ from tomewise.language.choose_model import check_model_settings, choose_model
 from tomewise.language.failures import MOST_FAILURES
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
-from tomewise.systems.variants import Choice, choose_variant, choose_variants
+from tomewise.systems.registry import Choice, choose_variant, choose_variants
 from tomewise.tome.sync import LoopThread
 from tomewise.types import Closable, Embedder, Progress
 

@@ -26,8 +26,7 @@ from tomewise.memory.neighbours import describe_sizes
 from tomewise.run import open_run
 from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
-from tomewise.systems.registry import assemble
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant, assemble
 from tomewise.tome.tome import Tome
 from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Report
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from tomewise.credentials import know_credentials
+from tomewise.credentials import remember_credentials
 from tomewise.errors import BadReply
 from tomewise.language.call_slots import CallSlots
 from tomewise.language.fences import fence
@@ -66,7 +66,7 @@ class ChatModel:
     ) -> None:
         self._spec = ModelSpec.parse(spec, base_url)
         self._api_key = api_key
-        know_credentials(api_key, self._spec.address)
+        remember_credentials(api_key, self._spec.address)
         self._limit = limit
         self._timeout = timeout
         self._window = window
@@ -93,7 +93,7 @@ class ChatModel:
         except BadReply as problem:
             return await self._ask_again(role, given, prompt, reply, problem)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """An estimate from the text that would be sent, since each provider counts tokens differently."""
         return estimate_tokens(RULES + write_schema(role.output)) + estimate_tokens(self._prompts.render(role, given))
 

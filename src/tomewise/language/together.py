@@ -142,11 +142,11 @@ async def catch_failure(call: Awaitable[T]) -> T | ModelError:
         return error
 
 
-def reckon_together(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int) -> int:
+def count_tokens_together(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In], together: int) -> int:
     """The input tokens of asking about these passages in one call."""
     if len(inputs) == 1:
-        return model.reckon(role, inputs[0])
-    return model.reckon(make_batch_role(role, len(inputs)), make_batch(inputs, together))
+        return model.count_input_tokens(role, inputs[0])
+    return model.count_input_tokens(make_batch_role(role, len(inputs)), make_batch(inputs, together))
 
 
 @lru_cache(maxsize=128)

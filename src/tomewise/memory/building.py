@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tomewise.concurrency import run_in_thread, side_by_side
+from tomewise.concurrency import run_in_thread, run_side_by_side
 from tomewise.errors import BudgetExceeded, UsageError
 from tomewise.events import Waiting
 from tomewise.extras import require_extra
@@ -62,7 +62,7 @@ async def build(
         return _join_reports(provided, built) if provided else built
 
     with continue_run(), watch_steps(report), change_run(on_wait=partial(_report_wait, report)):
-        async with side_by_side() as group:
+        async with run_side_by_side() as group:
             for layer in order.values():
                 tasks[layer.name] = group.create_task(build_one(layer))
     if budget_errors:

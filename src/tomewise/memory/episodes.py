@@ -13,7 +13,7 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import NARRATE, SummaryIn, SummaryOut
 from tomewise.memory.ask_each import Replies
 from tomewise.memory.mapped import Ask, DocumentLayer, Plan, Taken, Window
-from tomewise.memory.reply_lengths import rehearse_replies
+from tomewise.memory.reply_lengths import measure_replies
 from tomewise.types import Change, DocumentId, Embedder, LanguageModel, NodeId, Passage, Report, content_id
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         """One call a window; a summary is as long as its limit, or as half of its texts where that is less."""
         calls, input_tokens, _ = await super().estimate_calls(groups)
         inputs = [given for group in groups for given in group]
-        rehearsed = await rehearse_replies(self._model, NARRATE, inputs)
-        return calls, input_tokens, rehearsed or sum(map(_estimate_reply_tokens, inputs))
+        measured = await measure_replies(self._model, NARRATE, inputs)
+        return calls, input_tokens, measured or sum(map(_estimate_reply_tokens, inputs))
 
     def make_record(self, outcome: Taken[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
         """With the settings, and the number of all passages that were taken in."""

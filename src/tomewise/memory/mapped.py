@@ -17,7 +17,7 @@ from tomewise.errors import ModelError, UsageError
 from tomewise.fallbacks import count_fallbacks, write_notes
 from tomewise.language.per_role import join_names
 from tomewise.language.roles import PassageIn
-from tomewise.language.together import ask_together, catch_failure, reckon_together
+from tomewise.language.together import ask_together, catch_failure, count_tokens_together
 from tomewise.memory.ask_each import Replies, run_groups
 from tomewise.memory.grounds import find_grounds
 from tomewise.memory.neighbours import Groups, Position, add_size, check_size, group_neighbours
@@ -269,7 +269,9 @@ class MappedLayer(Generic[S, In, R]):
         reply = await estimate_reply_tokens(
             self._store, self._model, role, typical or Typical(role.output_tokens, 0), inputs
         )
-        return await sum_tokens(groups, lambda group: reckon_together(self._model, role, group, self.together)), reply
+        return await sum_tokens(
+            groups, lambda group: count_tokens_together(self._model, role, group, self.together)
+        ), reply
 
     def _stand_in(self, need: str) -> list[Node]:
         """A node with the text of each passage from which a layer below has made none yet."""

@@ -35,12 +35,12 @@ def report_step(label: str, done: int, total: int) -> None:
     current_run().on_progress(Progress(label=label, done=done, total=total))
 
 
-async def sum_tokens(inputs: Sequence[T], reckon: Callable[[T], int]) -> int:
-    """The input tokens of all calls; `reckon` counts those of one. Other work of the event loop goes on meanwhile."""
+async def sum_tokens(inputs: Sequence[T], count: Callable[[T], int]) -> int:
+    """The input tokens of all calls; `count` counts those of one. Other work of the event loop goes on meanwhile."""
     total = 0
     for start in range(0, len(inputs), _AT_ONCE):
         report_step("calls estimated", start, len(inputs))
-        total += sum(map(reckon, inputs[start : start + _AT_ONCE]))
+        total += sum(map(count, inputs[start : start + _AT_ONCE]))
         await asyncio.sleep(0)
     report_step("calls estimated", len(inputs), len(inputs))
     return total

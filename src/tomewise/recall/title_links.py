@@ -80,7 +80,7 @@ class TitleLinks:
         weights: dict[tuple[str, int], float] = {}
         for document, title in titles.items():
             words = normalise_name(title).split()
-            wholes = {" ".join(words), normalise_name(bare_title(title))}
+            wholes = {" ".join(words), normalise_name(strip_title(title))}
             for start in range(len(words)):
                 for end in range(start + 1, min(len(words), start + LONGEST) + 1):
                     name = " ".join(words[start:end])
@@ -89,7 +89,7 @@ class TitleLinks:
         return {(keys[node] << 32) | document: weight for (node, document), weight in weights.items() if node in keys}
 
 
-def bare_title(title: str) -> str:
+def strip_title(title: str) -> str:
     """The title without the parenthesis at its end that tells it from others."""
     return _NOTE.sub("", title).rstrip() or title
 

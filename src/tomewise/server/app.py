@@ -117,8 +117,7 @@ async def _show_info(request: Request, service: Wanted, systems: bool = True) ->
 
 @cache
 def _summarise_systems() -> list[dict[str, Any]]:
-    from tomewise.systems.registry import list_systems
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import list_systems, parse_variant
     from tomewise.tome.system_summary import summarise_system
 
     summaries = []

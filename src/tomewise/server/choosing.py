@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.systems.variants import Variant, choose_variant, parse_variant
+from tomewise.systems.registry import Variant, choose_variant, parse_variant
 
 # What multiplies the calls of one question, or the evidence of one search.
 _MOST: Mapping[str, float] = {

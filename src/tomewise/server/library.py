@@ -20,8 +20,7 @@ from tomewise.memory.building import find_lag
 from tomewise.run import change_run
 from tomewise.server.serve_options import Bounds
 from tomewise.settings import Settings
-from tomewise.systems.registry import list_systems
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import list_systems, parse_variant
 from tomewise.tome.arguments import check_settings
 from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome

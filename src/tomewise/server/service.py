@@ -18,7 +18,7 @@ from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
 from tomewise.server.serve_options import ServerOptions
-from tomewise.systems.variants import Variant
+from tomewise.systems.registry import Variant
 from tomewise.tome.reports import as_json, costs_json, find_nearest, nearest_json
 from tomewise.tome.scopes import scope_json
 from tomewise.tome.session_record import Turn

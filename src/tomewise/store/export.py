@@ -46,7 +46,12 @@ def export(store: Store) -> Iterator[str]:
 
 def _list_nodes(whole: Snapshot) -> Iterator[dict[str, Any]]:
     for passage in whole.passages():
-        yield {**_pick(passage, _PASSAGE), "layer": PASSAGES, "level": 0, "data": write_places(passage)}
+        yield {
+            **_pick(passage, _PASSAGE),
+            "layer": PASSAGES,
+            "level": 0,
+            "data": write_places(passage.place, passage.marks),
+        }
     for node in whole.nodes():
         yield {**_pick(node, _NODE), "document": None, "start": None, "end": None}
 

@@ -100,7 +100,7 @@ def build(
     system = system or find_system()
     promise_to_resume()
     with show_work(f"{'estimating' if estimate else 'building'} {system}") as work:
-        from tomewise.systems.variants import parse_variant
+        from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
         from tomewise.terminal.estimates import estimate_costs
         from tomewise.tome import reports
@@ -154,7 +154,7 @@ def ask(
     text = read_question(question)
     with show_work(" ".join(filter(None, ("asking", session or system)))) as work:
         from tomewise.loops.answer_parts import answer_whole
-        from tomewise.systems.variants import parse_variant
+        from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
         from tomewise.tome import reports, scopes
 
@@ -236,7 +236,7 @@ def trust(
         raise UsageError("--list and --forget exclude each other: give one of them")
     folder = folder.resolve()
     if list_all:
-        for name in configuration.load_trusted_folders().all():
+        for name in configuration.load_trusted_folders().read_all():
             typer.echo(name)
     elif forget:
         configuration.load_trusted_folders().forget(folder)

@@ -138,7 +138,7 @@ def check_meaning(name: str, value: Any) -> None:
 
 
 def _check_system(value: str) -> None:
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
 
     parse_variant(value)
 

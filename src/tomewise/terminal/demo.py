@@ -49,7 +49,7 @@ def demo(
     models: ModelOptions = UNSTATED,
 ) -> None:
     """Add the bundled story, build a system, ask two questions. It costs nothing unless you name a model."""
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
 
     parse_variant(system)
     asked = {question.id: question for question in read_questions()}
@@ -89,7 +89,7 @@ def _add_story(book: Tome) -> None:
 
 
 def _build(book: Tome, system: str) -> Spent:
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
     from tomewise.terminal import render
     from tomewise.tome.reports import costs_json
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tomewise.errors import UsageError
 from tomewise.systems import registry
 from tomewise.systems.recipe_settings import list_settings
-from tomewise.systems.variants import Variant, choose_variant
+from tomewise.systems.registry import Variant, choose_variant
 from tomewise.tome.reports import costs_json
 
 if TYPE_CHECKING:

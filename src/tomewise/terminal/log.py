@@ -64,7 +64,7 @@ def log(
 
 
 def _ask_again(book: Tome, trace: Trace, as_json: bool) -> None:
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
     from tomewise.terminal import render
     from tomewise.tome.reports import find_nearest
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tomewise.systems.variants import Variant
+    from tomewise.systems.registry import Variant
     from tomewise.tome.reports import BuildReport
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.traces import Trace

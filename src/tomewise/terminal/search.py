@@ -34,7 +34,7 @@ def search(
     """Show the evidence that a system finds, without an answer. No model is asked to answer."""
     system = system or find_system()
     with show_work(f"searching with {system}"):
-        from tomewise.systems.variants import parse_variant
+        from tomewise.systems.registry import parse_variant
         from tomewise.terminal import render
         from tomewise.tome.reports import evidence_json
         from tomewise.tome.scopes import find_scope

@@ -24,7 +24,7 @@ from tomewise.terminal.screen import console, print_json, print_message
 from tomewise.terminal.work import show_work
 
 if TYPE_CHECKING:
-    from tomewise.systems.variants import Variant
+    from tomewise.systems.registry import Variant
     from tomewise.tome.session import Session
     from tomewise.tome.session_record import SessionRecord
     from tomewise.tome.tome import Tome
@@ -50,7 +50,7 @@ def chat(
     as_json: Json = False,
 ) -> None:
     """Ask one question after another: a line each, until the end of the input (Ctrl-D)."""
-    from tomewise.systems.variants import parse_variant
+    from tomewise.systems.registry import parse_variant
     from tomewise.tome.scopes import find_scope
 
     variant = parse_variant(system) if system else None

@@ -64,7 +64,7 @@ class ScriptedModel:
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """The next reply of the role. Raises `ModelError` if no reply is left, `BadReply` if the reply does not fit."""
         started = self._clock()
-        tokens = self.reckon(role, given)
+        tokens = self.count_input_tokens(role, given)
         bill = Bill(Spent())
         try:
             async with (
@@ -90,7 +90,7 @@ class ScriptedModel:
             ModelCall(role, self.name, started, self._clock(), spent.input_tokens, spent.output_tokens, cost=0.0)
         )
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """The input tokens that `ask` would report."""
         return estimate_tokens(given.model_dump_json())
 

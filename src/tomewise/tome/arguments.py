@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tomewise.language.failures import check_max_failures
 from tomewise.language.prompts import Prompts
 from tomewise.reading.bounds import Bounds
-from tomewise.systems.variants import parse_variant
+from tomewise.systems.registry import parse_variant
 from tomewise.tome.session_record import check_session_limit
 from tomewise.tome.traces import check_trace_bytes
 

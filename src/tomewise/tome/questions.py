@@ -20,8 +20,7 @@ from tomewise.run import open_run
 from tomewise.store.contract import Store
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.kit import Kit, System, find_recall
-from tomewise.systems.registry import DEFAULT
-from tomewise.systems.variants import Choice, Variant
+from tomewise.systems.registry import DEFAULT, Choice, Variant
 from tomewise.tome.damaged import names_damage, skip_damaged
 from tomewise.tome.inputs import check_question, make_question
 from tomewise.tome.ready_systems import ReadySystems, choose_system

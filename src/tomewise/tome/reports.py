@@ -19,7 +19,7 @@ from tomewise.types import Answer, Estimate, Event, Evidence, FromSession, Layer
 if TYPE_CHECKING:
     from tomewise.memory.passages import TakenDocument
     from tomewise.store.contract import Store
-    from tomewise.systems.variants import Variant
+    from tomewise.systems.registry import Variant
     from tomewise.tome.tome import Tome
 
 _MOST_NEAREST = 3  # passages that are shown when a question is declined

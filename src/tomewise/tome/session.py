@@ -13,7 +13,7 @@ from tomewise.events import AnsweredFromNotes, Attempted, Resumed, SessionUsed
 from tomewise.loops.notes import EXTRACTS
 from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
-from tomewise.systems.variants import Choice, Variant, choose_variant, parse_variant
+from tomewise.systems.registry import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage
 from tomewise.tome.inputs import make_question
 from tomewise.tome.ready_systems import ReadySystems
@@ -242,7 +242,7 @@ async def rephrase(model: LanguageModel, question: str, turns: Sequence[Turn]) -
     ]
     skipped = Skipped()
     asked = model.ask(REPHRASE, RephraseIn(question=question, turns=shown))
-    text = (await skipped.usable(asked, RephraseOut())).question or question
+    text = (await skipped.try_call(asked, RephraseOut())).question or question
     if len(text) > len(question) + _LONGER:
         skipped.drop(f"a question of {len(text):,} characters in place of one of {len(question):,}")
         text = question

@@ -28,8 +28,7 @@ from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.layers import make_layers
-from tomewise.systems.registry import DEFAULT
-from tomewise.systems.variants import Choice, choose_variant
+from tomewise.systems.registry import DEFAULT, Choice, choose_variant
 from tomewise.tome.arguments import check_arguments
 from tomewise.tome.damaged import explain_damage, names_damage
 from tomewise.tome.drawings import Drawings

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any
 
-from tomewise.concurrency import side_by_side
+from tomewise.concurrency import run_side_by_side
 from tomewise.errors import UsageError
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.systems.answer import OnEvent
@@ -48,7 +48,7 @@ async def answer_many(
         finally:
             release()
 
-    async with side_by_side() as group:
+    async with run_side_by_side() as group:
         tasks = [group.create_task(ask_in_turn(question)) for question in questions]
     return [task.result() for task in tasks]
 

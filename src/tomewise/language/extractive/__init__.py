@@ -101,11 +101,11 @@ class ExtractiveModel:
         report_call(ModelCall(role.name, self.name, started, perf_counter(), size // 4, output_tokens, cost=0.0))
         return cast("Out", output)
 
-    def reckon(self, role: Role[In, Out], given: In) -> int:
+    def count_input_tokens(self, role: Role[In, Out], given: In) -> int:
         """Four characters of the input count as one token, whatever the role."""
         return len(given.model_dump_json()) // 4
 
-    async def rehearse(self, role: Role[In, Out], given: In) -> int:
+    async def measure_reply(self, role: Role[In, Out], given: In) -> int:
         """Output tokens of the reply. Asking costs nothing, so an estimate may ask. Reported to no meter."""
         output = await self._play(role, given, len(given.model_dump_json()))
         return len(output.model_dump_json()) // 4

@@ -151,7 +151,7 @@ class SchemataLayer:
             layer=self.name,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
+            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
             output_tokens=int(_REPLY_SHARE * sum(given.max_tokens for given in inputs)),
         )
 

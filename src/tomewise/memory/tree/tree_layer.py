@@ -153,7 +153,7 @@ class TreeLayer:
             layer=NAME,
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
-            input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
+            input_tokens=await sum_tokens(inputs, partial(self._model.count_input_tokens, SUMMARISE)),
             output_tokens=sum(_estimate_characters(summary_input) // _CHARACTERS_PER_TOKEN for summary_input in inputs),
         )
 

@@ -59,7 +59,7 @@ class Write(BuildRecords):
         assert added is not None
         columns = ("id", "position", "start", "end", "text")
         own = {"layer": PASSAGES, "level": 0, "document": added[0]}
-        places = [write_places(passage) for passage in passages]
+        places = [write_places(passage.place, passage.marks) for passage in passages]
         rows = [
             {**{name: getattr(passage, name) for name in columns}, **own, "data": encode_json(place)}
             for passage, place in zip(passages, places, strict=True)
