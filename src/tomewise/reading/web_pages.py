@@ -1,4 +1,4 @@
-"""Read HTML as Markdown-like text."""
+"""Read HTML as Markdown-like text, without the frame of a page: its navigation, notices and footers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,29 @@ _PADDING = re.compile(r"(?<![ \t])[ \t]{1000,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*\n")
 _DECLARED = re.compile(rb"<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 
+# What is known of the frame of a page.
+_FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
+_SITE_TAGS = frozenset({"header", "footer", "aside"})  # of the site, unless they are within the text
+_TEXT_TAGS = frozenset({"main", "article", "section", "blockquote", "figure"})
+_FRAME_ROLES = frozenset(
+    {"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "complementary"}
+)
+_NOTICE = re.compile(
+    r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
+    r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
+)
+# Names that also stand for text, such as the menu of a restaurant: they are navigation if they are mostly links.
+_LISTING = re.compile(
+    r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
+    r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
+)
+_LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
+_KEPT = frozenset({"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"})
+_LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
+
 
 def read_html(path: Path) -> tuple[Document]:
-    """The page in an HTML file without its frame, see `page_frame`. Raises `ReadingError` if it cannot be parsed."""
+    """The page in an HTML file without its frame, see `remove_frame`. Raises `ReadingError` if it cannot be parsed."""
     raw = path.read_bytes()
     html = decode_text(raw, str(path), find_charset(raw))
     title, text = convert_html(html, str(path), prepare=remove_frame)
@@ -81,26 +101,6 @@ def _escape_unclosed(html: str) -> str:
 def _escape_after(html: str, opening: str, closing: str) -> str:
     closed = html.rfind(closing) + 1
     return html[:closed] + html[closed:].replace(opening, "&lt;" + opening[1:])
-
-
-_FRAME_TAGS = frozenset({"nav", "dialog", "button", "select", "menu"})
-_SITE_TAGS = frozenset({"header", "footer", "aside"})  # of the site, unless they are within the text
-_TEXT_TAGS = frozenset({"main", "article", "section", "blockquote", "figure"})
-_FRAME_ROLES = frozenset(
-    {"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "complementary"}
-)
-_NOTICE = re.compile(
-    r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
-    r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
-)
-# Names that also stand for text, such as the menu of a restaurant: they are navigation if they are mostly links.
-_LISTING = re.compile(
-    r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
-    r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
-)
-_LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
-_KEPT = frozenset({"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"})
-_LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
 
 
 def remove_frame(soup: BeautifulSoup) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,21 +13,13 @@ from tomewise.language.roles import Relationship, RelationsOut, TypedEntity
 from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import Extraction
 from tomewise.memory.graph.relations import clean_relations
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Texts
-
-
-from bisect import bisect_left
-from typing import TYPE_CHECKING
-
 from tomewise.types import Document, Passage
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Texts
 
-
 _SEPARATOR = "<SEP>"
+_HALF = 0.5
 _FIELDS: Mapping[str, tuple[tuple[str, type | tuple[type, ...]], ...]] = {
     "passage": (("index", int), ("text", str)),
     "entity": (("name", str), ("type", str), ("description", str), ("passages", list)),
@@ -142,9 +135,6 @@ def _compute_strength(row: Mapping[str, Any]) -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         return 1.0
     return min(max(weight / max(1, len(row["passages"])), 0.0), 10.0)
-
-
-_HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-from collections.abc import Mapping, Sequence
-from itertools import zip_longest
-from typing import Any
 
 _BLOCK = 4096  # vertices on each side of one matrix product: 64 MB of cosines
 _SHARE_LINKED = 0.9  # of the passages that have a link where the threshold is chosen from their similarities

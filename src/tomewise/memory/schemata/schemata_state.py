@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from tomewise.store.write_contract import Write
 
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
     """The passages in the network, in document order, by key, and the links among those that were there before."""
@@ -87,6 +81,27 @@ def load_shared(store: Store, entities: str, keys: NDArray[np.int64], most: int)
     return Links.from_pairs(a, b, np.zeros(len(a)))
 
 
+def pair_passages(
+    entities: NDArray[np.int64], passages: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
+
+    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
+    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
+    """
+    order = np.lexsort((passages, entities))
+    entities, passages = entities[order], passages[order]
+    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
+    is_rare = sizes[groups] <= most
+    groups, passages = groups[is_rare], passages[is_rare]
+    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for gap in range(1, most):
+        is_pair = groups[gap:] == groups[:-gap]
+        firsts.append(passages[:-gap][is_pair])
+        seconds.append(passages[gap:][is_pair])
+    return np.concatenate(firsts), np.concatenate(seconds)
+
+
 def write_levels(
     change: Write, store: Store, names: SchemataNames, levels: list[Level], before: int, keys: Mapping[int, int]
 ) -> None:
@@ -134,24 +149,3 @@ def _replace(values: NDArray[np.int64], keys: Mapping[int, int]) -> NDArray[np.i
     known, places = np.unique(values[is_label], return_inverse=True)
     replaced[is_label] = np.array([keys[label] for label in known.tolist()], np.int64)[places]
     return replaced
-
-
-def pair_passages(
-    entities: NDArray[np.int64], passages: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of passages that see the same entity, for entities that 2 to `most` passages see.
-
-    `entities` and `passages` (n,) say which passage sees which entity; no pair of these comes twice. An entity of more
-    passages says little of each of them. (The paper does not state its rule.) A pair may be found more than once.
-    """
-    order = np.lexsort((passages, entities))
-    entities, passages = entities[order], passages[order]
-    _, groups, sizes = np.unique(entities, return_inverse=True, return_counts=True)
-    is_rare = sizes[groups] <= most
-    groups, passages = groups[is_rare], passages[is_rare]
-    firsts, seconds = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for gap in range(1, most):
-        is_pair = groups[gap:] == groups[:-gap]
-        firsts.append(passages[:-gap][is_pair])
-        seconds.append(passages[gap:][is_pair])
-    return np.concatenate(firsts), np.concatenate(seconds)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from math import isqrt
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,11 +24,6 @@ from tomewise.memory.tree.mixture import find_best_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from threading import Lock
 
 Vectors: TypeAlias = "NDArray[np.floating[Any]]"
 Cluster: TypeAlias = tuple[int, ...]  # positions, ascending
@@ -40,6 +37,7 @@ _POSTERIOR = 0.1
 _SEED = 224
 _MEGABYTES = 64  # of the distances that are held at a time; without a limit 1 GB
 _DEEPEST = 5  # how often a cluster that is too long is clustered again
+_NUMBA_LOCK = Lock()  # Numba's workqueue layer aborts if two threads enter it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
     if not np.ptp(rows, axis=0).any():
         return np.zeros((len(rows), dimensions))  # equal vectors have no principal components
     nearest = find_nearest(rows, neighbours)
-    with numba_lock, warnings.catch_warnings():  # in this order: who waits must not see these filters
+    with _NUMBA_LOCK, warnings.catch_warnings():  # in this order: who waits must not see these filters
         library = _import_umap()
         warnings.filterwarnings("ignore", "precomputed_knn")  # it warns that new rows could not be reduced later
         reduced = library.UMAP(
@@ -215,9 +213,6 @@ def cut_cluster(cluster: Cluster, tokens: Sequence[int], max_tokens: int) -> lis
     return [tuple(run) for run in runs]
 
 
-numba_lock = Lock()  # Numba's workqueue layer aborts if two threads enter it
-
-
 class _SharedLimit:
     """Holds BLAS to one thread from the first `enter` to the last `leave`."""
 
@@ -246,7 +241,7 @@ class _SharedLimit:
                 self._stack.close()
 
 
-_blas_limit = _SharedLimit()
+_BLAS_LIMIT = _SharedLimit()
 
 
 @contextmanager
@@ -255,8 +250,8 @@ def use_one_blas_thread() -> Iterator[None]:
 
     Small matrices are many times slower on several threads (measured: 59 s instead of 3 s on two cores).
     """
-    _blas_limit.enter()
+    _BLAS_LIMIT.enter()
     try:
         yield
     finally:
-        _blas_limit.leave()
+        _BLAS_LIMIT.leave()

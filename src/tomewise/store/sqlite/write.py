@@ -18,14 +18,12 @@ from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
 from tomewise.store.sqlite.arrays import edges_after, version_of
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
-from tomewise.store.sqlite.edge_pairs import find_edges, set_weights
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
-from tomewise.store.sqlite.moves import find_moved_ids
 from tomewise.store.sqlite.node_rows import join_indexed_text
 from tomewise.store.sqlite.removals import log_removals
 from tomewise.store.sqlite.row_values import Misfit, stack_vectors
 from tomewise.store.sqlite.schema import documents, edges, intake, nodes, spaces, vectors
-from tomewise.types import Document, DocumentId, Node, Passage
+from tomewise.types import Document, DocumentId, Node, Passage, content_id
 
 _NODE = ("key", "id", "layer", "level", "position", "document", "start", "end", "text", "data")
 _BATCH = 10_000  # vectors written at a time
@@ -33,9 +31,15 @@ _NODES = (
     'INSERT INTO nodes (key, id, layer, level, position, document, start, "end", text, data) '
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+# CROSS JOIN: the pairs come first, each with one look-up in the index. SQLite cannot know how few they are.
+_EDGES = """
+SELECT edges.key, pair.key FROM json_each(?) AS pair
+CROSS JOIN edges INDEXED BY edges_forward ON edges.space = ? AND edges.a = json_extract(pair.value, '$[0]')
+  AND edges.b = json_extract(pair.value, '$[1]')
+"""
 
 
-def among(values: Iterable[Any]) -> Select[tuple[Any]]:
+def select_values(values: Iterable[Any]) -> Select[tuple[Any]]:
     """Keys or ids for an IN clause. They are one parameter of the statement, however many they are."""
     return select(func.json_each(json.dumps(list(values), default=int)).table_valued("value").c.value)
 
@@ -96,11 +100,11 @@ class Write(BuildRecords):
         self._connection.execute(update(documents).where(documents.c.key == row.key).values(**values))
         if former == document.id:
             return
-        ids = find_moved_ids(self._connection, row.key, document.id)
+        ids = _find_moved_ids(self._connection, row.key, document.id)
         self._rename_nodes(ids)
         names_document = func.json_extract(nodes.c.data, "$.document") == former
         renamed_data = func.json_set(nodes.c.data, "$.document", document.id)
-        change = update(nodes).where(nodes.c.key.in_(among(ids)), names_document)
+        change = update(nodes).where(nodes.c.key.in_(select_values(ids)), names_document)
         self._connection.execute(change.values(data=renamed_data))
 
     def _rename_nodes(self, ids: Mapping[int, str]) -> None:
@@ -109,7 +113,7 @@ class Write(BuildRecords):
             return
         renaming = update(nodes).where(nodes.c.key == bindparam("at")).values(id=bindparam("new"))
         self._connection.execute(renaming, [{"at": key, "new": name} for key, name in ids.items()])
-        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(among(ids)))
+        stored = select(vectors.c.space, vectors.c.key, vectors.c.vector).where(vectors.c.key.in_(select_values(ids)))
         by_space: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
         for space, key, vector in self._connection.execute(stored.order_by(vectors.c.key)):
             by_space[space].append((key, vector))
@@ -173,7 +177,11 @@ class Write(BuildRecords):
         keys = self._find_keys_of(changed)
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
-        texts = dict(self._connection.execute(select(nodes.c.key, nodes.c.text).where(_within(keys.values()))).all())
+        texts = dict(
+            self._connection.execute(
+                select(nodes.c.key, nodes.c.text).where(nodes.c.key.in_(select_values(keys.values())))
+            ).all()
+        )
         rows = [
             {"at": keys[n.id], "t": n.text, "l": n.level, "p": n.position, "d": encode_json(n.data)} for n in changed
         ]
@@ -193,7 +201,7 @@ class Write(BuildRecords):
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
         for layer in {node.layer for node in changed}:
-            own = among(keys[node.id] for node in changed if node.layer == layer)
+            own = select_values(keys[node.id] for node in changed if node.layer == layer)
             for space in list_source_spaces(layer):
                 query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(own))
                 found = {(row.a, row.b) for row in self._connection.execute(query)}
@@ -208,7 +216,7 @@ class Write(BuildRecords):
         own_spaces = [space for layer in own for space in list_source_spaces(layer)]
         self.remove_nodes(self._find_orphans(keys, own_spaces))
         seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(own_spaces))
-        self._drop_edges(and_(edges.c.b.in_(among(keys)), seen))
+        self._drop_edges(and_(edges.c.b.in_(select_values(keys)), seen))
         self._forget_intake(keys)
 
     def _pair_sources(
@@ -235,24 +243,24 @@ class Write(BuildRecords):
         front = sorted(set(keys))
         while front:
             orphans = self._find_orphans(front)
-            self._drop_edges(edges.c.a.in_(among(front)))
-            self._drop_edges(edges.c.b.in_(among(front)))
-            self._drop_vectors(vectors.c.key.in_(among(front)))
+            self._drop_edges(edges.c.a.in_(select_values(front)))
+            self._drop_edges(edges.c.b.in_(select_values(front)))
+            self._drop_vectors(vectors.c.key.in_(select_values(front)))
             self._forget_intake(front)
-            self._connection.execute(delete(nodes).where(nodes.c.key.in_(among(front))))
+            self._connection.execute(delete(nodes).where(nodes.c.key.in_(select_values(front))))
             gone += front
             front = sorted(orphans.difference(gone))
         return gone
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         log_removals(self._connection, keys)
-        self._connection.execute(delete(intake).where(intake.c.node.in_(among(keys))))
+        self._connection.execute(delete(intake).where(intake.c.node.in_(select_values(keys))))
 
     def _find_orphans(self, keys: Sequence[int], spared: Sequence[str] = ()) -> set[int]:
         """Nodes to remove with these, by their lifetimes; links of the spaces `spared` do not count."""
         orphans: set[int] = set()
         seen: dict[str, set[int]] = defaultdict(set)
-        query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(among(keys)), edges.c.space.not_in(spared))
+        query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(select_values(keys)), edges.c.space.not_in(spared))
         for a, space in self._connection.execute(query):
             if space.startswith("made-of:"):
                 orphans.add(a)
@@ -261,7 +269,7 @@ class Write(BuildRecords):
         for space, candidates in seen.items():
             at = func.json_each(json.dumps(sorted(candidates))).table_valued("value").c.value
             # EXISTS, since one source that stays is enough, and a common name has thousands of sources.
-            stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(among(keys)))
+            stays = exists().where(edges.c.a == at, edges.c.space == space, edges.c.b.not_in(select_values(keys)))
             orphans.update(self._connection.scalars(select(at).where(~stays)))
         return orphans
 
@@ -276,7 +284,7 @@ class Write(BuildRecords):
 
     def _find_keys_of(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
-        query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(among(layers)))
+        query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(select_values(layers)))
         found: dict[str, int] = {}
         for node, key, layer in self._connection.execute(query):
             if layer != layers[node]:
@@ -287,7 +295,7 @@ class Write(BuildRecords):
         return found
 
     def _keys_of(self, ids: Iterable[str]) -> dict[str, int]:
-        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(among(ids)))
+        query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(select_values(ids)))
         return {row[0]: row[1] for row in self._connection.execute(query)}
 
     def _last_key(self, table: str) -> int:
@@ -317,7 +325,7 @@ class Write(BuildRecords):
 
     def remove_vectors(self, space: str, keys: Sequence[int]) -> None:
         """Remove the vectors of these nodes from one space."""
-        self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(among(keys))))
+        self._drop_vectors(and_(vectors.c.space == space, vectors.c.key.in_(select_values(keys))))
 
     def replace_vectors(self, space: str, keys: Sequence[int], rows: Rows) -> None:
         """Give these nodes other vectors (n, dimensions) in one space, or their first ones."""
@@ -340,13 +348,13 @@ class Write(BuildRecords):
         """
         rows = dict(zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True))
         table = np.array(list(rows), np.int64).reshape(-1, 2)
-        keys, places = find_edges(self._connection, space, table)
+        keys, places = _find_edges(self._connection, space, table)
         if len(keys) < len(table):
             a, b = table[np.setdiff1d(np.arange(len(table)), places)[0]].tolist()
             raise ValueError(f"{space!r} has no edge from {a} to {b}: add it with put_edges")
         order = np.argsort(keys)
         keys, table, new = keys[order], table[places[order]], np.array(list(rows.values()), np.float64)[places[order]]
-        set_weights(self._connection, keys, new)
+        _set_weights(self._connection, keys, new)
         self._changes[f"edges/{space}"].remove(keys.tolist())
         self._changes[f"edges/{space}"].add(keys, np.column_stack((table, new)))
 
@@ -358,8 +366,8 @@ class Write(BuildRecords):
         if pairs is None:
             self._drop_edges(edges.c.space == space)
         else:
-            keys, _ = find_edges(self._connection, space, pairs)
-            self._drop_edges(edges.c.key.in_(among(keys.tolist())))
+            keys, _ = _find_edges(self._connection, space, pairs)
+            self._drop_edges(edges.c.key.in_(select_values(keys.tolist())))
 
     def _drop_edges(self, condition: ColumnElement[bool]) -> None:
         self._record_removed(
@@ -398,5 +406,39 @@ class Write(BuildRecords):
         return deltas
 
 
-def _within(keys: Iterable[int]) -> ColumnElement[bool]:
-    return nodes.c.key.in_(among(keys))
+def _find_moved_ids(connection: Connection, key: int, name: DocumentId) -> dict[int, str]:
+    """The new ids, by node key, of the passages of a document that is now called `name`, and of what they made."""
+    columns = (nodes.c.key, nodes.c.start, nodes.c.end, nodes.c.text)
+    passages = connection.execute(select(*columns).where(nodes.c.document == key)).all()
+    ids = {row.key: content_id("p", name, row.start, row.end, row.text) for row in passages}
+    query = select(nodes.c.key, nodes.c.id).where(nodes.c.key.in_(select_values(_find_made_of(connection, ids))))
+    return ids | {row.key: content_id(row.id[:1], "moved", name, row.id) for row in connection.execute(query)}
+
+
+def _find_made_of(connection: Connection, keys: Iterable[int]) -> set[int]:
+    """The nodes that were made from these, directly or not, by links of the spaces `made-of`."""
+    found: set[int] = set()
+    front = set(keys)
+    while front:
+        links = edges.c.space.startswith("made-of:", autoescape=True)
+        made = connection.scalars(select(edges.c.a).where(edges.c.b.in_(select_values(front)), links))
+        front = set(made) - found
+        found |= front
+    return found
+
+
+def _find_edges(connection: Connection, space: str, pairs: Keys) -> tuple[Keys, Keys]:
+    """The keys of the edges between these pairs of node keys (n, 2), and for each of them the row of its pair.
+
+    A pair without an edge is left out.
+    """
+    values = json.dumps(np.asarray(pairs, np.int64).reshape(-1, 2).tolist())
+    found = connection.exec_driver_sql(_EDGES, (values, space)).all()
+    table = np.array([tuple(row) for row in found], np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _set_weights(connection: Connection, keys: Keys, weights: Rows) -> None:
+    rows = list(zip(weights.tolist(), keys.tolist(), strict=True))
+    if rows:
+        connection.exec_driver_sql("UPDATE edges SET weight = ? WHERE key = ?", rows)
