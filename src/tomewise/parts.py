@@ -11,6 +11,8 @@ layer that asks about passages or nodes is a `MappedLayer`. A metric or a judge 
 
 from __future__ import annotations
 
+import warnings
+
 from tomewise.calls import CallCount, read_calls, sum_calls
 from tomewise.evaluate.items import Dataset, Item, Outcome
 from tomewise.evaluate.judges import Judge, Judgement
@@ -26,7 +28,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, Taken, Window
+from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, PlanResult, Window
 from tomewise.memory.reply_lengths import Typical
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -102,6 +104,7 @@ __all__ = [
     "Passage",
     "PassageIn",
     "Plan",
+    "PlanResult",
     "Prepared",
     "Question",
     "Recall",
@@ -116,7 +119,6 @@ __all__ = [
     "Stopped",
     "SummariesLayer",
     "System",
-    "Taken",
     "TreeLayer",
     "TreeTraversal",
     "Typical",
@@ -133,3 +135,16 @@ __all__ = [
     "sum_calls",
     "take_steps",
 ]
+
+# The names that this module had before, the parts, and what to use now.
+_OLD_NAMES = {
+    "Taken": (PlanResult, "use `PlanResult`"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    part, remedy = _OLD_NAMES[name]
+    warnings.warn(f"`tomewise.parts.{name}` is deprecated: {remedy}", DeprecationWarning, stacklevel=2)
+    return part

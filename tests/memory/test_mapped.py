@@ -63,7 +63,7 @@ class Abstracts(DocumentLayer[TextsIn, AbstractOut]):
     name = "abstracts"
     role = Role("condense", TextsIn, AbstractOut, prompt="{{ texts }}")
 
-    def cut(self, document: str, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, TextsIn]]:
+    def make_windows(self, document: str, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, TextsIn]]:
         ids = tuple(passage.id for passage in passages.values())
         node = content_id(self.name, *ids)
         yield (

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
+from tomewise.memory.imports.given_triples import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes
 from tomewise.run import open_run
 from tomewise.types import Layer, LayerReport
@@ -216,7 +216,7 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
     """Whether a graph asks the model although extractions are given: they are of passages and its source is not."""
-    return openie is not None and isinstance(layer, TakesExtractions) and layer.source != PASSAGES
+    return openie is not None and isinstance(layer, ImportsExtractions) and layer.source != PASSAGES
 
 
 def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
@@ -237,10 +237,10 @@ def _provide(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:
-        if not isinstance(layer, TakesExtractions) or _asks_model_anyway(layer, openie):
+        if not isinstance(layer, ImportsExtractions) or _asks_model_anyway(layer, openie):
             return None
         extractions = await asyncio.to_thread(read_extractions, openie, store)
-        return await layer.take(extractions, report) if layer.style == extractions.style else None
+        return await layer.import_extractions(extractions, report) if layer.style == extractions.style else None
 
     return provide
 

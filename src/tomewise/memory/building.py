@@ -192,13 +192,13 @@ def _sort_layers(layers: Sequence[Layer]) -> dict[str, Layer]:
     """Sort layers so that each comes once, after the layers that it needs. Raises UsageError for a circle of needs."""
     order: dict[str, Layer] = {}
 
-    def place(layer: Layer, above: tuple[str, ...]) -> None:
+    def visit(layer: Layer, above: tuple[str, ...]) -> None:
         if layer.name in above:
             raise UsageError(f"layers need each other: {' needs '.join((*above, layer.name))}; remove one of the needs")
         for below in _find_providers(layer, layers):
-            place(below, (*above, layer.name))
+            visit(below, (*above, layer.name))
         order.setdefault(layer.name, layer)
 
     for layer in layers:
-        place(layer, ())
+        visit(layer, ())
     return order

@@ -14,7 +14,7 @@ from tomewise.language.roles import GIST, GistIn, GistOut
 from tomewise.language.together import ask_together, catch_failure
 from tomewise.memory.inventions import find_unsupported
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import MappedLayer, Taken
+from tomewise.memory.mapped import MappedLayer, PlanResult
 from tomewise.memory.reply_lengths import Typical
 from tomewise.types import Node, Passage
 
@@ -61,7 +61,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
         """One gist."""
         return [self.make_node(source, reply.memory, **reply.data)]
 
-    async def answer(self, inputs: Sequence[GistIn]) -> list[_Gist | ModelError]:
+    async def ask_group(self, inputs: Sequence[GistIn]) -> list[_Gist | ModelError]:
         """The gists of neighbours, each checked."""
         replies = await ask_together(self._model, GIST, inputs, self.together)
         pairs = zip(inputs, replies, strict=True)
@@ -75,23 +75,23 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
             GIST_REPLACED: sum("fallback" in gist.data for gist in gists),
         }
 
-    def make_record(self, outcome: Taken[Passage, GistIn, _Gist]) -> dict[str, Any]:
+    def make_record(self, result: PlanResult[Passage, GistIn, _Gist]) -> dict[str, Any]:
         """With the fallbacks of all builds; a removal does not lower the counts."""
         before = self._store.builds().get(NAME, {}).get("fallbacks", {})
-        fallbacks = outcome.fallbacks
+        fallbacks = result.fallbacks
         counts = {kind: before.get(kind, 0) + fallbacks.get(kind, 0) for kind in (*before, *fallbacks)}
-        return {**super().make_record(outcome), "fallbacks": counts}
+        return {**super().make_record(result), "fallbacks": counts}
 
-    async def _check_gist(self, given: GistIn, reply: GistOut | ModelError) -> _Gist:
+    async def _check_gist(self, role_input: GistIn, reply: GistOut | ModelError) -> _Gist:
         if isinstance(reply, ModelError):
             raise reply
-        ground = "\n".join(filter(None, given.grounds))
+        ground = "\n".join(filter(None, role_input.grounds))
         inventions = await run_in_thread(find_unsupported, reply.memory, ground)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
-        reply = await self._model.ask(GIST, given.model_copy(update={"avoid": inventions}))
+        reply = await self._model.ask(GIST, role_input.model_copy(update={"avoid": inventions}))
         remaining = await run_in_thread(find_unsupported, reply.memory, ground)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
-        return _Gist(given.text, {"notes": "", "unsupported": remaining, "fallback": True})
+        return _Gist(role_input.text, {"notes": "", "unsupported": remaining, "fallback": True})

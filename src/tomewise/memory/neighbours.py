@@ -30,11 +30,11 @@ class Groups(Generic[K]):
         """The replies of all keys in this order: a copy has the reply or the failure of the other key."""
         shared: Replies[K, R] = Replies()
         for key in order:
-            asked = self.copies.get(key, key)
-            if asked in replies:
-                shared[key] = replies[asked]
+            first = self.copies.get(key, key)
+            if first in replies:
+                shared[key] = replies[first]
             else:
-                shared.failed[key] = replies.failed[asked]
+                shared.failed[key] = replies.failed[first]
         return shared
 
 

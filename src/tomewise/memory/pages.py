@@ -16,7 +16,7 @@ from tomewise.language.per_role import join_names
 from tomewise.language.roles import SHORTEN, ShortenIn, ShortenOut
 from tomewise.language.roles.memory_roles import estimate_words
 from tomewise.memory.leading import find_leads
-from tomewise.memory.mapped import DocumentLayer, Taken, Window
+from tomewise.memory.mapped import DocumentLayer, PlanResult, Window
 from tomewise.memory.reply_lengths import Typical
 from tomewise.types import DocumentId, Embedder, LanguageModel, Passage, content_id
 
@@ -87,7 +87,7 @@ class PagesLayer(DocumentLayer[ShortenIn, ShortenOut]):
         super().__init__(store, model, embedder)
         self._words = words
 
-    def cut(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, ShortenIn]]:
+    def make_windows(self, document: DocumentId, passages: Mapping[int, Passage]) -> Iterator[tuple[Window, ShortenIn]]:
         """The pages of a document."""
         keys, pieces = list(passages), list(passages.values())
         text = self._store.document(document).text
@@ -95,17 +95,17 @@ class PagesLayer(DocumentLayer[ShortenIn, ShortenOut]):
         leads = find_leads(self._store, [pieces[cut.start] for cut in cuts])
         for position, cut in enumerate(cuts):
             page = pieces[cut.start : cut.stop]
-            given = ShortenIn(text=join_page(page), title=page[0].title, before=leads[page[0].id])
+            role_input = ShortenIn(text=join_page(page), title=page[0].title, before=leads[page[0].id])
             ids = tuple(passage.id for passage in page)
-            node = content_id("pg", self.name, *given.grounds, *ids)
+            node = content_id("pg", self.name, *role_input.grounds, *ids)
             covered = tuple(keys[cut.start : cut.stop])
-            yield Window(node=node, document=document, position=position, sources=ids, keys=covered), given
+            yield Window(node=node, document=document, position=position, sources=ids, keys=covered), role_input
 
     def read_text(self, reply: ShortenOut) -> str:
         """The gist of a page."""
         return reply.gist
 
-    def make_record(self, outcome: Taken[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
+    def make_record(self, result: PlanResult[Window, ShortenIn, ShortenOut]) -> dict[str, Any]:
         """With the size of the pages."""
         return {"model": join_names(self._model, self.roles), "words": self._words}
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
 
-def take_back(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
+def forget_memory(wanted: Iterable[str], layers: Sequence[Layer], store: Store) -> None:
     """Forget the layers with these names, and all memory that rests on the passages with these ids.
 
     Marks the layers, so that their next build does not use cached replies from before. The mark lasts until the layer

@@ -68,8 +68,8 @@ def read_captions(path: Path) -> tuple[Document]:
     start, shown = 0, ""
     for cue, before in zip(cues, [None, *cues], strict=False):
         turns.begin_cue()
-        for voice, line in cue.lines[_rolls(cue, before) :]:
-            speaker, words = turns.take(voice, line)
+        for voice, line in cue.lines[_repeats_line(cue, before) :]:
+            speaker, words = turns.read_line(voice, line)
             is_named = bool(speaker) and (bool(voice) or words != line)
             written = f"{speaker}: {words}" if is_named and speaker != shown else words
             shown = speaker
@@ -93,7 +93,7 @@ class _Turns:
     def begin_cue(self) -> None:
         self._is_first = True
 
-    def take(self, voice: str, line: str) -> tuple[str, str]:
+    def read_line(self, voice: str, line: str) -> tuple[str, str]:
         """Who speaks this line, if that is known, and its words without the name."""
         is_first, self._is_first = self._is_first, False
         found = _NAME.match(line)
@@ -164,7 +164,7 @@ def _list_lines(words: str) -> Iterator[tuple[str, str]]:
                 yield name, text
 
 
-def _rolls(cue: _Cue, before: _Cue | None) -> bool:
+def _repeats_line(cue: _Cue, before: _Cue | None) -> bool:
     """Whether the first line of a caption is the last one of the caption before, moved up. A repeated word is not."""
     if before is None or not (cue.lines and before.lines):
         return False

@@ -26,7 +26,7 @@ def select_plain(fields: Mapping[Any, Any]) -> dict[str, Scalar | list[Scalar]]:
     """The fields that can be metadata: strings, numbers of 64 bits, booleans, lists of these; dates become strings."""
     plain: dict[str, Scalar | list[Scalar]] = {}
     for name, value in fields.items():
-        values = [_as_scalar(item) for item in (value if isinstance(value, list | tuple) else [value])]
+        values = [_convert_scalar(item) for item in (value if isinstance(value, list | tuple) else [value])]
         scalars = [item for item in values if item is not None]
         if isinstance(name, str) and len(scalars) == len(values):
             plain[name] = scalars if isinstance(value, list | tuple) else scalars[0]
@@ -99,7 +99,7 @@ def _read_plain(word: str) -> Scalar | None:
     return float(word) if _DECIMAL.fullmatch(word) else word
 
 
-def _as_scalar(value: object) -> Scalar | None:
+def _convert_scalar(value: object) -> Scalar | None:
     if isinstance(value, date):  # a datetime is a date too
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):

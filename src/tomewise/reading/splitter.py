@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MIN_TOKENS = 16  # a passage with fewer tokens of text says too little
 _TITLE_TOKENS = 32  # of the title, at most, in each passage
-_SCRAP = 0.15  # of the room for text: a passage with less joins its neighbour
+_SMALL_SHARE = 0.15  # of the room for text: a passage with less joins its neighbour
 
 
 class PassageSplitter:
@@ -96,7 +96,7 @@ class PassageSplitter:
         for _, section in groupby(units, key=lambda unit: bisect_right(sections, unit.start)):
             waiting: list[Unit] = []  # the passage before, for a scrap behind it to join
             for window, shared in self._fill_windows(section, capacity):
-                *done, waiting = self._join_scrap(waiting, window, shared, capacity)
+                *done, waiting = self._join_small_group(waiting, window, shared, capacity)
                 yield from done
             yield waiting
 
@@ -111,18 +111,20 @@ class PassageSplitter:
                     continue
                 cut = len(window) if window[-1].behind is Break.HARD else _find_best_cut(window, shared)
                 yield window[:cut], shared
-                overlap = self._take_overlap(window[:cut])
+                overlap = self._find_overlap(window[:cut])
                 window, shared = overlap + window[cut:], len(overlap)
             window.append(unit)
         if len(window) > shared:
             yield window, shared
 
-    def _join_scrap(self, waiting: list[Unit], window: list[Unit], shared: int, capacity: int) -> list[list[Unit]]:
+    def _join_small_group(
+        self, waiting: list[Unit], window: list[Unit], shared: int, capacity: int
+    ) -> list[list[Unit]]:
         """The two groups, as one if the second is a scrap and both fit together, or cut anew in another place."""
         fresh = window[shared:]
         if not waiting:
             return [window]
-        least = int(_SCRAP * capacity)
+        least = int(_SMALL_SHARE * capacity)
         if sum(unit.tokens for unit in fresh) >= least or waiting[-1].behind is Break.HARD:
             return [waiting, window]
         joined = waiting + fresh
@@ -132,12 +134,12 @@ class PassageSplitter:
         left, right = joined[:cut], joined[cut:]
         if not (right and _fits(left, capacity) and _fits(right, capacity)):
             return [waiting, window]
-        overlap = self._take_overlap(left)
+        overlap = self._find_overlap(left)
         while not _fits(overlap + right, capacity):
             overlap = overlap[1:]
         return [left, overlap + right]
 
-    def _take_overlap(self, group: list[Unit]) -> list[Unit]:
+    def _find_overlap(self, group: list[Unit]) -> list[Unit]:
         """The units at the end of a passage with which the next passage begins."""
         if not self._overlap:
             return []

@@ -41,7 +41,9 @@ _LISTING = re.compile(
     r"footer|header|pager|pagination|tags)(?:$|[-_\s])"
 )
 _LINK_SHARE = 0.5  # of the characters of navigation that are in links, at least
-_KEPT = frozenset({"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"})
+_NEVER_FRAME = frozenset(
+    {"html", "body", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "code", "table"}
+)
 _LEAST_SHARE = 0.25  # of a page without <main> that is left: with less, the names mislead, and the page stays whole
 
 
@@ -108,9 +110,9 @@ def remove_frame(soup: BeautifulSoup) -> None:
 
     The page stays whole if nothing would be left, or, without a `<main>`, less than a quarter.
     """
-    whole = _count(soup)
+    whole = _count_characters(soup)
     frame = list(_find_frame(soup))
-    left = whole - sum(map(_count, frame))
+    left = whole - sum(map(_count_characters, frame))
     if left > (0 if soup.find("main") else _LEAST_SHARE * whole):
         for element in frame:
             element.decompose()
@@ -131,7 +133,7 @@ def _find_frame(soup: BeautifulSoup) -> Iterator[Tag]:
 
 
 def _is_frame(element: Tag, is_text: bool) -> bool:
-    if element.name in _KEPT:
+    if element.name in _NEVER_FRAME:
         return False
     role = str(element.get("role") or "").lower()
     if element.name in _FRAME_TAGS or (not is_text and (element.name in _SITE_TAGS or role in _FRAME_ROLES)):
@@ -144,10 +146,10 @@ def _is_frame(element: Tag, is_text: bool) -> bool:
 
 
 def _is_mostly_links(element: Tag) -> bool:
-    linked = sum(_count(link) for link in element.find_all("a"))
-    return linked > _LINK_SHARE * _count(element)
+    linked = sum(_count_characters(link) for link in element.find_all("a"))
+    return linked > _LINK_SHARE * _count_characters(element)
 
 
-def _count(element: Tag) -> int:
+def _count_characters(element: Tag) -> int:
     """The characters of an element that are not white space."""
     return sum(len("".join(text.split())) for text in element.strings)

@@ -108,25 +108,25 @@ def _read(reader: Reader, request: Request) -> tuple[Document, ...]:
 def _clean_document(document: Document) -> Document:
     """The document with a text that a store can hold, and its marks at the same places in that text."""
     starts = [start for start, _ in document.marks]
-    pieces = [_clean(document.text[a:b]) for a, b in pairwise([0, *starts, len(document.text)])]
+    pieces = [_clean_text(document.text[a:b]) for a, b in pairwise([0, *starts, len(document.text)])]
     lengths = accumulate(map(len, pieces))
     marks = tuple((start, _clean_place(place)) for start, (_, place) in zip(lengths, document.marks, strict=False))
-    metadata = {_clean(name): _clean_value(value) for name, value in document.metadata.items()}
-    return replace(document, text="".join(pieces), title=_clean(document.title), metadata=metadata, marks=marks)
+    metadata = {_clean_text(name): _clean_value(value) for name, value in document.metadata.items()}
+    return replace(document, text="".join(pieces), title=_clean_text(document.title), metadata=metadata, marks=marks)
 
 
 def _clean_value(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
     if isinstance(value, list | tuple):
-        return [_clean(item) if isinstance(item, str) else item for item in value]
-    return _clean(value) if isinstance(value, str) else value
+        return [_clean_text(item) if isinstance(item, str) else item for item in value]
+    return _clean_text(value) if isinstance(value, str) else value
 
 
 def _clean_place(place: Place) -> Place:
-    chapter = tuple(map(_clean, place.chapter))
-    return replace(place, chapter=chapter, time=_clean(place.time), speaker=_clean(place.speaker))
+    chapter = tuple(map(_clean_text, place.chapter))
+    return replace(place, chapter=chapter, time=_clean_text(place.time), speaker=_clean_text(place.speaker))
 
 
-def _clean(text: str) -> str:
+def _clean_text(text: str) -> str:
     # Fonts without a proper character map give NUL and half surrogate pairs, which a store cannot hold.
     return unify_newlines(text.replace("\0", "")).encode("utf-8", "replace").decode()
 

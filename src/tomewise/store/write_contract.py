@@ -114,7 +114,7 @@ class Write(Protocol):
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
         """Record the last build of a layer. It has followed all removals, so their log is emptied.
 
-        What `count_replies` and `record_writes` recorded is kept, and so are the other models of earlier builds, as
+        What `count_replies` and `record_writes` recorded stays, and so are the other models of earlier builds, as
         `former_models`; a mark to ask for replies again is removed, since that is done. A layer that commits once a
         batch calls it with the first batch that follows the removals.
         """

@@ -16,7 +16,7 @@ from tomewise.place import as_plain_data
 from tomewise.types import Answer, Estimate, Event, Evidence, FromSession, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
-    from tomewise.memory.passages import TakenDocument
+    from tomewise.memory.passages import DocumentOutcome
     from tomewise.store.contract import Store
     from tomewise.systems.variants import Variant
     from tomewise.tome.tome import Tome
@@ -49,7 +49,7 @@ class AddReport:
     @classmethod
     def of(
         cls,
-        taken: Sequence[TakenDocument],
+        taken: Sequence[DocumentOutcome],
         skipped: Mapping[str, str],
         moved: Sequence[str] = (),
         failed: Mapping[str, str] | None = None,

@@ -135,7 +135,7 @@ async def test_an_import_follows_removals_too(tmp_path: Path) -> None:
         change.remove_document("d3")
     (key,) = put_document(store, EMBEDDER, document_of("new", "Tom / person / rows"))
     tom = clean_relations(RelationsOut.model_validate({"entities": [{"name": "Tom", "description": "rows"}]}))
-    await layer.take(Imported("relations", {key: tom}, passages=4, rows=1, unmatched=0), quiet)
+    await layer.import_extractions(Imported("relations", {key: tom}, passages=4, rows=1, unmatched=0), quiet)
     assert describe(store, "ada")[2] == "Ada, described in 3 ways"
 
 
@@ -179,7 +179,7 @@ def test_dirty_replies_are_cleaned_and_counted() -> None:
     (mention,) = found.mentions
     assert (mention.name, mention.type, mention.description) == ("Ada", "person", "a b\n" + "c" * 2000)
     assert [fact.text for fact in found.facts] == ["a, b: ada, zoe"]
-    assert found.dirt == {
+    assert found.faults == {
         "empty names": 2,
         "names over 200 characters": 1,
         "relationships of a thing with itself": 1,

@@ -348,7 +348,7 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
                 removed = sorted(keys & set(truth))
                 changes.remove(removed)
                 truth = {key: kept_value for key, kept_value in truth.items() if key not in removed}
-        assert files.follow(changes.delta(), version, version + 1)
+        assert files.apply(changes.make_delta(), version, version + 1)
     columns = files.read(len(history) + 1)
     assert columns is not None
     assert dict(zip(columns.keys.tolist(), columns.rows[:, 0].tolist(), strict=True)) == truth
@@ -358,11 +358,11 @@ def test_a_mirror_holds_what_a_dictionary_would(tmp_path_factory: pytest.TempPat
 def test_a_mirror_follows_only_from_what_it_holds(tmp_path: Path) -> None:
     files = Mirror(folder_in(tmp_path), "vectors/x", "tome", np.dtype(np.float32))
     delta = Delta(np.array([1]), np.ones((1, 2)), np.empty(0, np.int64))
-    assert not files.follow(delta, 3, 4)
+    assert not files.apply(delta, 3, 4)
     files.write(3, np.array([0]), np.zeros((1, 2)))
-    assert not files.follow(delta, 4, 5)
-    assert not files.follow(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
-    assert files.follow(delta, 3, 4)
+    assert not files.apply(delta, 4, 5)
+    assert not files.apply(Delta(np.array([1]), np.ones((1, 3)), np.empty(0, np.int64)), 3, 4), "another width"
+    assert files.apply(delta, 3, 4)
     assert Mirror(folder_in(tmp_path), "vectors/x", "other", np.dtype(np.float32)).read(4) is None
 
 

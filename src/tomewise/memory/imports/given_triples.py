@@ -46,7 +46,7 @@ class Imported:
 
 
 @runtime_checkable
-class TakesExtractions(Protocol):
+class ImportsExtractions(Protocol):
     """A layer that is made from extractions of the texts of `source`, a node layer, in one style."""
 
     @property
@@ -54,10 +54,10 @@ class TakesExtractions(Protocol):
     @property
     def style(self) -> Style: ...
 
-    def check_takes(self, imported: Imported) -> None:
+    def check_import(self, imported: Imported) -> None:
         """Raise UsageError if the layer cannot take these extractions."""
 
-    async def take(self, imported: Imported, report: Report) -> LayerReport:
+    async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
         """Take in the extractions; texts that were taken in before do not change. Raises UsageError."""
 
 
@@ -154,7 +154,7 @@ def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, 
         passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
         listed = [name for name, keys in names.items() if key in keys]
         listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
-        found[key] = Extraction(drop_repeats(listed), passage_facts, dirt=whole.dirt if place == 0 else {})
+        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if place == 0 else {})
     return found
 
 

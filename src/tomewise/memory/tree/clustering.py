@@ -79,7 +79,7 @@ def reduce_by_umap(vectors: Vectors, neighbours: int, dimensions: int) -> Vector
             metric="cosine",
             init="pca",
             precomputed_knn=nearest,
-            disconnection_distance=np.inf,  # opposite vectors have a place too
+            disconnection_distance=np.inf,  # opposite vectors have neighbours too
             random_state=_SEED,
             n_jobs=1,
         ).fit_transform(rows)
@@ -110,10 +110,9 @@ def find_nearest(vectors: Vectors, count: int) -> tuple[NDArray[np.int32], NDArr
 
     with config_context(working_memory=_MEGABYTES):
         distances, indices = NearestNeighbors(n_neighbors=count - 1, metric="cosine").fit(vectors).kneighbors()
-    places = np.arange(len(vectors))
-    return np.column_stack((places, indices)).astype(np.int32), np.column_stack((0 * places, distances)).astype(
-        np.float32
-    )
+    rows = np.arange(len(vectors))
+    nearest, lengths = np.column_stack((rows, indices)), np.column_stack((0 * rows, distances))
+    return nearest.astype(np.int32), lengths.astype(np.float32)
 
 
 def reduce_by_pca(vectors: Vectors, neighbours: int, dimensions: int) -> Vectors:
@@ -163,7 +162,7 @@ def cluster_in_two_stages(vectors: Vectors, reduction: Reduction, watch: Watch =
             found.add(members)
             continue
         local = reduction.reduce(vectors[list(members)], _NEIGHBOURS, DIMENSIONS)
-        found.update(tuple(members[place] for place in cluster) for cluster in cluster_by_mixture(local))
+        found.update(tuple(members[index] for index in cluster) for cluster in cluster_by_mixture(local))
     watch(_MOST_CLUSTERS + len(groups), _MOST_CLUSTERS + len(groups))
     return sorted(found)
 
@@ -190,8 +189,8 @@ def _find_short_clusters(
     depth: int,
     watch: Watch = lambda *_: None,
 ) -> Iterator[Cluster]:
-    for places in cluster_in_two_stages(vectors[list(members)], reduction, watch):
-        cluster = tuple(members[place] for place in places)
+    for indices in cluster_in_two_stages(vectors[list(members)], reduction, watch):
+        cluster = tuple(members[index] for index in indices)
         if len(cluster) == 1 or sum(tokens[member] for member in cluster) <= max_tokens:
             yield cluster
         elif len(cluster) in (2, len(members)) or depth == _DEEPEST:

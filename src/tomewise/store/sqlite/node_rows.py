@@ -12,7 +12,7 @@ from tomewise.types import Node, Passage, Place
 _NOWHERE = Place()
 
 
-def read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
+def _read_passage_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a passage from its column `data`, which is empty in tomes from before passages had places.
 
     Raises Misfit.
@@ -31,7 +31,7 @@ def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     It depends on nothing but the rows of the passage and of its document, since the index forgets a passage only if it
     gets the same text again (see `lexical.forget`). Headings that stand in the text are not repeated.
     """
-    place: Place = read_passage_data(data).get("place", _NOWHERE)
+    place: Place = _read_passage_data(data).get("place", _NOWHERE)
     headings = [words for words in (*place.chapter, place.speaker) if words and words != title and words not in text]
     return "\n".join([*([title] if title else []), *headings, text])
 
@@ -40,7 +40,7 @@ def make_passage(row: dict[str, Any]) -> Passage:
     """The passage of a row, which is used up. Raises Misfit for one without a place in its document."""
     if row["start"] is None or row["end"] is None:
         raise Misfit("nodes", "a passage without a place in its document")
-    return Passage(**read_passage_data(row.pop("data")), **row)
+    return Passage(**_read_passage_data(row.pop("data")), **row)
 
 
 def make_node(row: dict[str, Any]) -> Node:

@@ -64,7 +64,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         path = Path(path).absolute()
         engine = connect(path, create=create, read_only=read_only)
         try:
-            return cls(path, engine, _identity(engine, path), read_only=read_only)
+            return cls(path, engine, _read_identity(engine, path), read_only=read_only)
         except BaseException:
             engine.dispose()
             raise
@@ -75,7 +75,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         with self._begin_write() as connection:
             change = Write(connection)
             yield change
-            self._arrays.follow(connection, change.finish())
+            self._arrays.apply_deltas(connection, change.finish())
 
     @contextmanager
     def snapshot(self) -> Iterator[StoredSnapshot]:
@@ -105,7 +105,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
             )
             if found:
                 return describe_damage(self.path, found)
-            is_stale = self._arrays.find_strange(connection)
+            is_stale = self._arrays.find_mismatch(connection)
         if not is_stale:
             return ""
         with suppress(StoreError, OSError):
@@ -122,7 +122,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
         self.calls.close()
 
 
-def _identity(engine: Engine, path: Path) -> str:
+def _read_identity(engine: Engine, path: Path) -> str:
     """A random id: distinguishes this tome from another one that is later stored under the same path.
 
     The settings that are numbers are checked too. Raises StoreError for a damaged one.

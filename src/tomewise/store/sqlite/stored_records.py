@@ -105,7 +105,7 @@ class StoredRecords(Session):
         """The trace with this number, None where it does not exist."""
         with self.read() as connection:
             row = connection.execute(select(traces).where(traces.c.key == number)).mappings().first()
-            return None if row is None else _trace(row)
+            return None if row is None else _make_trace(row)
 
     def delete_trace(self, number: int) -> bool:
         """Delete a trace, and return whether it existed. Its number is not used again."""
@@ -113,6 +113,6 @@ class StoredRecords(Session):
             return bool(connection.execute(delete(traces).where(traces.c.key == number)).rowcount)
 
 
-def _trace(row: Mapping[Any, Any]) -> dict[str, Any]:
-    own = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
-    return {**own, **row["record"]}
+def _make_trace(row: Mapping[Any, Any]) -> dict[str, Any]:
+    fields = {"number": row["key"], "asked": row["asked"], "question": row["question"]}
+    return {**fields, **row["record"]}

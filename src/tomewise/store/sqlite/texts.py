@@ -64,7 +64,7 @@ class StoredTexts(Session):
         with self.read() as connection:
             row = connection.execute(query.where(documents.c.id == document)).mappings().one_or_none()
         if row is None:
-            raise self._refuse(document)
+            raise self._make_unknown_error(document)
         return Document(**row)
 
     def record(self, document: DocumentId) -> DocumentRecord:
@@ -72,7 +72,7 @@ class StoredTexts(Session):
         with self.read() as connection:
             row = connection.execute(_RECORDS.where(documents.c.id == document)).one_or_none()
         if row is None:
-            raise self._refuse(document)
+            raise self._make_unknown_error(document)
         return _make_record(*row)
 
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
@@ -82,10 +82,10 @@ class StoredTexts(Session):
         with self.read() as connection:
             text: str | None = connection.scalar(select(piece).where(documents.c.id == document))
         if text is None:
-            raise self._refuse(document)
+            raise self._make_unknown_error(document)
         return text
 
-    def _refuse(self, document: DocumentId) -> UnknownName:
+    def _make_unknown_error(self, document: DocumentId) -> UnknownName:
         return UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
@@ -94,7 +94,7 @@ class StoredTexts(Session):
         query = select(*columns, nodes.c.end, nodes.c.text, nodes.c.data, documents.c.title).join(
             documents, documents.c.key == nodes.c.document
         )
-        return self._by_key(query, keys, (documents.c.id, nodes.c.position), make_passage)
+        return self._read_by_key(query, keys, (documents.c.id, nodes.c.position), make_passage)
 
     def passages_of(self, wanted: Iterable[DocumentId]) -> dict[int, Passage]:
         """All passages of the documents `wanted`, in document order."""
@@ -118,7 +118,7 @@ class StoredTexts(Session):
             nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
         )
         order = (nodes.c.level, nodes.c.position, nodes.c.id)
-        return self._by_key(query.where(nodes.c.layer == layer), None, order, make_node)
+        return self._read_by_key(query.where(nodes.c.layer == layer), None, order, make_node)
 
     def node_field(self, layer: str, field: str) -> dict[int, str]:
         """One text of the data of all nodes of a layer, by key; empty for a node without this field."""
@@ -136,7 +136,7 @@ class StoredTexts(Session):
         query = select(
             nodes.c.key, nodes.c.id, nodes.c.layer, nodes.c.level, nodes.c.position, nodes.c.text, nodes.c.data
         )
-        return self._by_key(query, keys, (), make_node)
+        return self._read_by_key(query, keys, (), make_node)
 
     def node_keys(self, layer: str) -> list[int]:
         """Keys of the nodes of a layer; passages in document order, others by level, position and id."""
@@ -216,7 +216,7 @@ class StoredTexts(Session):
                 found[b].append(a)
         return found
 
-    def _by_key(
+    def _read_by_key(
         self, query: Any, keys: Iterable[int] | None, order: Sequence[Any], make: Callable[[dict[str, Any]], T]
     ) -> dict[int, T]:
         wanted = None if keys is None else list(dict.fromkeys(map(int, keys)))

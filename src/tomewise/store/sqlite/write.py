@@ -16,7 +16,7 @@ from tomewise.place import write_places
 from tomewise.store.lifetimes import Lifetime, list_source_spaces, name_source_space
 from tomewise.store.records import PASSAGES
 from tomewise.store.sqlite import lexical
-from tomewise.store.sqlite.arrays import edges_after, version_of
+from tomewise.store.sqlite.arrays import load_edges, read_space_version
 from tomewise.store.sqlite.build_records import BuildRecords, encode_json
 from tomewise.store.sqlite.mirror import Changes, Delta, Keys, Rows
 from tomewise.store.sqlite.node_rows import join_indexed_text
@@ -62,10 +62,10 @@ class Write(BuildRecords):
         added = self._connection.execute(statement).inserted_primary_key
         assert added is not None
         columns = ("id", "position", "start", "end", "text")
-        own = {"layer": PASSAGES, "level": 0, "document": added[0]}
+        shared = {"layer": PASSAGES, "level": 0, "document": added[0]}
         places = [write_places(passage) for passage in passages]
         rows = [
-            {**{name: getattr(passage, name) for name in columns}, **own, "data": encode_json(place)}
+            {**{name: getattr(passage, name) for name in columns}, **shared, "data": encode_json(place)}
             for passage, place in zip(passages, places, strict=True)
         ]
         keys = self._insert_nodes(rows)
@@ -83,9 +83,9 @@ class Write(BuildRecords):
         columns = (nodes.c.key, nodes.c.data, nodes.c.text)
         found = self._connection.execute(select(*columns).where(nodes.c.document == row.key)).all()
         lexical.forget(self._connection, [(key, join_indexed_text(row.title, data, text)) for key, data, text in found])
-        gone = self.remove_nodes([key for key, _, _ in found])
+        removed = self.remove_nodes([key for key, _, _ in found])
         self._connection.execute(delete(documents).where(documents.c.key == row.key))
-        return gone
+        return removed
 
     def move_document(self, former: DocumentId, document: Document, digest: str) -> None:
         """Give a document another id and source; title, text and metadata must be the same.
@@ -148,7 +148,7 @@ class Write(BuildRecords):
         `seen-in:LAYER` or `drawn-from:LAYER`; give a node the same lifetime each time. Ids are unique over all layers.
         Returns keys by id.
         """
-        keys = self._find_keys_of(made)
+        keys = self._find_keys_of_nodes(made)
         fresh = list({node.id: node for node in made if node.id not in keys}.values())
         rows = [
             {
@@ -174,7 +174,7 @@ class Write(BuildRecords):
         are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
         not exist. Returns keys by id.
         """
-        keys = self._find_keys_of(changed)
+        keys = self._find_keys_of_nodes(changed)
         if missing := [node.id for node in changed if node.id not in keys]:
             raise ValueError(f"{missing[0]!r} is the id of no node: add it with put_nodes")
         texts = dict(
@@ -195,27 +195,27 @@ class Write(BuildRecords):
             self._connection.execute(update(nodes).where(nodes.c.key == bindparam("at")).values(**values), rows)
         self._replace_sources(changed, keys, lifetime)
         reworded = [node for node in changed if texts[keys[node.id]] != node.text]
-        self._renew_above([keys[node.id] for node in reworded], {node.layer for node in reworded})
+        self._remove_derived([keys[node.id] for node in reworded], {node.layer for node in reworded})
         return keys
 
     def _replace_sources(self, changed: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime) -> None:
         wanted = self._pair_sources(changed, keys, lifetime)
         for layer in {node.layer for node in changed}:
-            own = select_values(keys[node.id] for node in changed if node.layer == layer)
+            nodes_of_layer = select_values(keys[node.id] for node in changed if node.layer == layer)
             for space in list_source_spaces(layer):
-                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(own))
+                query = select(edges.c.a, edges.c.b).where(edges.c.space == space, edges.c.a.in_(nodes_of_layer))
                 found = {(row.a, row.b) for row in self._connection.execute(query)}
                 self.remove_edges(space, np.array(sorted(found - wanted.get(space, {}).keys()), np.int64))
         for space, pairs in wanted.items():
             self._put_pairs(space, pairs)
 
-    def _renew_above(self, keys: Sequence[int], own: set[str]) -> None:
-        """Undo what node layers other than `own` made from these nodes and took in, as if the nodes were removed."""
+    def _remove_derived(self, keys: Sequence[int], layers: set[str]) -> None:
+        """Remove what other node layers than `layers` made from these nodes, as if the nodes were removed."""
         if not keys:
             return
-        own_spaces = [space for layer in own for space in list_source_spaces(layer)]
-        self.remove_nodes(self._find_orphans(keys, own_spaces))
-        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(own_spaces))
+        layer_spaces = [space for layer in layers for space in list_source_spaces(layer)]
+        self.remove_nodes(self._find_orphans(keys, layer_spaces))
+        seen = and_(edges.c.space.startswith("seen-in:", autoescape=True), edges.c.space.not_in(layer_spaces))
         self._drop_edges(and_(edges.c.b.in_(select_values(keys)), seen))
         self._forget_intake(keys)
 
@@ -223,7 +223,7 @@ class Write(BuildRecords):
         self, made: Sequence[Node], keys: Mapping[str, int], lifetime: Lifetime
     ) -> dict[str, dict[tuple[int, int], None]]:
         """The keys of each node and each of its sources, by space."""
-        source_keys = self._keys_of({source for node in made for source in node.sources})
+        source_keys = self._find_keys({source for node in made for source in node.sources})
         pairs: dict[str, dict[tuple[int, int], None]] = defaultdict(dict)
         for node in made:
             space = name_source_space(node.layer, lifetime)
@@ -239,7 +239,7 @@ class Write(BuildRecords):
 
         The removal is logged for the layers that had taken the nodes in. Returns the keys of all removed.
         """
-        gone: list[int] = []
+        removed: list[int] = []
         front = sorted(set(keys))
         while front:
             orphans = self._find_orphans(front)
@@ -248,19 +248,21 @@ class Write(BuildRecords):
             self._drop_vectors(vectors.c.key.in_(select_values(front)))
             self._forget_intake(front)
             self._connection.execute(delete(nodes).where(nodes.c.key.in_(select_values(front))))
-            gone += front
-            front = sorted(orphans.difference(gone))
-        return gone
+            removed += front
+            front = sorted(orphans.difference(removed))
+        return removed
 
     def _forget_intake(self, keys: Sequence[int]) -> None:
         log_removals(self._connection, keys)
         self._connection.execute(delete(intake).where(intake.c.node.in_(select_values(keys))))
 
-    def _find_orphans(self, keys: Sequence[int], spared: Sequence[str] = ()) -> set[int]:
-        """Nodes to remove with these, by their lifetimes; links of the spaces `spared` do not count."""
+    def _find_orphans(self, keys: Sequence[int], except_spaces: Sequence[str] = ()) -> set[int]:
+        """Nodes to remove with these, by their lifetimes; links of the spaces `except_spaces` do not count."""
         orphans: set[int] = set()
         seen: dict[str, set[int]] = defaultdict(set)
-        query = select(edges.c.a, edges.c.space).where(edges.c.b.in_(select_values(keys)), edges.c.space.not_in(spared))
+        query = select(edges.c.a, edges.c.space).where(
+            edges.c.b.in_(select_values(keys)), edges.c.space.not_in(except_spaces)
+        )
         for a, space in self._connection.execute(query):
             if space.startswith("made-of:"):
                 orphans.add(a)
@@ -274,7 +276,7 @@ class Write(BuildRecords):
         return orphans
 
     def _insert_nodes(self, rows: Sequence[Mapping[str, Any]]) -> list[int]:
-        last = self._last_key("nodes")
+        last = self._read_last_key("nodes")
         keys = list(range(last + 1, last + 1 + len(rows)))
         if rows:
             blank = {"document": None, "start": None, "end": None}
@@ -282,7 +284,7 @@ class Write(BuildRecords):
             self._connection.exec_driver_sql(_NODES, [tuple(row[name] for name in _NODE) for row in full])
         return keys
 
-    def _find_keys_of(self, made: Sequence[Node]) -> dict[str, int]:
+    def _find_keys_of_nodes(self, made: Sequence[Node]) -> dict[str, int]:
         layers = {node.id: node.layer for node in made}
         query = select(nodes.c.id, nodes.c.key, nodes.c.layer).where(nodes.c.id.in_(select_values(layers)))
         found: dict[str, int] = {}
@@ -294,11 +296,11 @@ class Write(BuildRecords):
             found[node] = key
         return found
 
-    def _keys_of(self, ids: Iterable[str]) -> dict[str, int]:
+    def _find_keys(self, ids: Iterable[str]) -> dict[str, int]:
         query = select(nodes.c.id, nodes.c.key).where(nodes.c.id.in_(select_values(ids)))
         return {row[0]: row[1] for row in self._connection.execute(query)}
 
-    def _last_key(self, table: str) -> int:
+    def _read_last_key(self, table: str) -> int:
         # The sequence does not go back after deletions, so a key is never used twice.
         query = "SELECT seq FROM sqlite_sequence WHERE name = ?"
         last = self._connection.exec_driver_sql(query, (table,)).scalar() or 0
@@ -337,9 +339,9 @@ class Write(BuildRecords):
         rows = [(space, x, y, w) for x, y, w in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True)]
         if not rows:
             return
-        last = self._last_key("edges")
+        last = self._read_last_key("edges")
         self._connection.exec_driver_sql("INSERT OR IGNORE INTO edges (space, a, b, weight) VALUES (?, ?, ?, ?)", rows)
-        self._changes[f"edges/{space}"].add(*edges_after(self._connection, space, last))
+        self._changes[f"edges/{space}"].add(*load_edges(self._connection, space, last))
 
     def reweight_edges(self, space: str, pairs: Keys, weights: Rows) -> None:
         """Give the edges between these pairs of node keys (n, 2) other weights (n,).
@@ -395,14 +397,14 @@ class Write(BuildRecords):
         for space, changes in sorted(self._changes.items()):
             if not changes:
                 continue
-            before = version_of(self._connection, space)
+            before = read_space_version(self._connection, space)
             # A random number: a counter would repeat numbers after a tome is restored from a copy.
             after = secrets.randbits(62) + 1
             row = {"space": space, "version": after}
             self._connection.execute(
                 insert(spaces).values(row).on_conflict_do_update(index_elements=["space"], set_=row)
             )
-            deltas[space] = (before, after, changes.delta())
+            deltas[space] = (before, after, changes.make_delta())
         return deltas
 
 
