@@ -26,7 +26,7 @@ from tomewise.embedding.hash import HashEmbedder
 from tomewise.memory.building import build
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.given_triples import read_extractions
+from tomewise.memory.imports.extraction_file import read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sqlite.sqlite_store import SqliteStore

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.evaluate.usages import as_usage, sum_usages
 from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.imports.given_triples import ImportsExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.neighbours import describe_sizes
 from tomewise.run import open_run
 from tomewise.types import Layer, LayerReport

@@ -49,7 +49,7 @@ def cut_windows(count: int, size: int, stride: int) -> list[range]:
 class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
     """Summaries of windows in document order; `levels` above 1 summarise the summaries in the same way.
 
-    `stride` counts passages. It is at most the window size, so that no passage is left out; 0 stands for the window
+    `stride` counts passages. It is at most the window size, so that no passage is left out; 0 means the window
     size, so that windows touch and do not overlap, as in the released code. The window size depends on the document
     alone, so that other documents do not change it. A document of one passage has no windows. The next build asks again
     for a window whose call failed; until then the windows above it are missing too. Layers with different settings can
@@ -144,7 +144,7 @@ class EpisodesLayer(DocumentLayer[SummaryIn, SummaryOut]):
         return calls, input_tokens, sampled or sum(map(_estimate_reply_tokens, inputs))
 
     def make_record(self, result: PlanResult[Window, SummaryIn, SummaryOut]) -> dict[str, Any]:
-        """With the settings, and the number of all passages that were taken in."""
+        """The record has the settings too, and `taken`, the number of all passages that were processed."""
         taken = (self._store.intake(self.name).done | set(result.taken)) - result.failed.keys()
         return {
             "taken": len(taken),

@@ -28,9 +28,9 @@ class _Gist:
 
 
 class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
-    """One gist per passage, checked against the passage and what stands before it; a pure function of its documents.
+    """One gist per passage, checked against the passage and the text before it; a pure function of its documents.
 
-    The paper's reply has two fields: the memory is the gist, and the notes are kept in `data`. When the memory names
+    The paper's reply has two fields: the memory is the gist, and the notes are in `data`. When the memory names
     something that these do not support (`inventions.find_unsupported`), the model is asked once more and gets
     the list of what to leave out. When the second memory still names such things, the text of the passage becomes the
     gist, with `fallback` in `data`. The unsupported names are in `data` under `unsupported`. Deviation: the paper does
@@ -53,7 +53,7 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
         return CallCount(f"1 for {self.together} passages, 1 a passage whose part of it is unusable, and {again}", 2.5)
 
     def make_inputs(self, sources: Sequence[Passage]) -> list[GistIn]:
-        """Each passage with what stands before it."""
+        """Each passage with the text before it."""
         leads = find_leads(self._store, sources)
         return [GistIn(text=passage.text, title=passage.title, before=leads[passage.id]) for passage in sources]
 

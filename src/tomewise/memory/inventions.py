@@ -108,7 +108,7 @@ def _is_name(word: _Word, lower: set[str]) -> bool:
 
 
 def _find_runs(text: str, words: list[_Word]) -> Iterator[list[_Word]]:
-    """Yield runs of capitalised words that stand together, with the small words between them."""
+    """Yield runs of neighbouring capitalised words, with the small words between them."""
     run: list[_Word] = []
     for word in words:
         if not any(char.isupper() for char in word.text):
@@ -145,8 +145,8 @@ def _join_initials(run: Iterable[_Word]) -> str:
 def _fold(text: str) -> str:
     """Normalise compatibility forms; remove accents, soft hyphens and other invisible characters."""
     decomposed = unicodedata.normalize("NFKD", text)
-    kept = (char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
-    return unicodedata.normalize("NFC", "".join(kept))
+    visible = (char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
+    return unicodedata.normalize("NFC", "".join(visible))
 
 
 def _is_german(word_counts: Counter[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What stands before a passage in its document: it shows a model who is meant, and where the scene is."""
+"""The text before a passage in its document: it shows a model who is meant, and where the scene is."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _join_lead(heading: str, text: str) -> str:
 
 
 def _find_last_heading(text: str, heading: str) -> tuple[str, str]:
-    """The heading in force at the end of a text, and the text since then."""
+    """The last heading of a text, and the text behind it; `heading` and the whole text where it has none."""
     found = list(_HEADING.finditer(text))
     return (found[-1][1].strip(), text[found[-1].end() :]) if found else (heading, text)
 

@@ -1,7 +1,7 @@
 """The driver of layers that map nodes to nodes: a layer declares what it asks about, and which nodes a reply makes.
 
 The driver loads what is new, asks about several inputs in one call where the layer says so, estimates the calls, and
-commits the nodes together with what was taken in, what failed, and the record of the build.
+commits the nodes together with the keys that were processed, those that failed, and the record of the build.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ask(Generic[S, In]):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[S, In]):
-    """What an update asks about. `keys` are the nodes below that it takes in.
+    """What an update asks about. `keys` are the nodes below that it processes.
 
     `existing` are earlier nodes by key: those that no ask names are out of date.
     """
@@ -90,13 +90,13 @@ class PlanResult(Generic[S, In, R]):
 
     @property
     def failed(self) -> dict[int, str]:
-        """The reasons by the keys of the nodes below that could not be taken in."""
+        """The reasons by the keys of the nodes below that could not be processed."""
         asks = self.plan.asks
         return {key: reason for index, reason in self.replies.failed.items() for key in asks[index].keys}
 
     @property
     def taken(self) -> list[int]:
-        """The keys of the nodes below that were taken in."""
+        """The keys of the nodes below that were processed."""
         failed = self.failed
         return [key for key in self.plan.keys if key not in failed]
 
@@ -190,7 +190,7 @@ class MappedLayer(Generic[S, In, R]):
         return Plan(asks, list(sources))
 
     def foresee(self, change: Change) -> Iterable[Ask[S, In]]:
-        """What a build would ask about, for estimates; it foresees one node for each passage that has none below."""
+        """What a build would ask about, for estimates. A passage without a node in the layer below counts as one."""
         asks = [*self.plan(change).due.values()]
         if self.needs == (PASSAGES,):
             return asks
@@ -217,7 +217,7 @@ class MappedLayer(Generic[S, In, R]):
         return {}
 
     async def commit(self, result: PlanResult[S, In, R], report: Report) -> LayerReport:
-        """Write what came of an update in one transaction."""
+        """Write the result of an update in one transaction."""
         return await run_in_thread(self._write_nodes, result)
 
     def make_record(self, result: PlanResult[S, In, R]) -> dict[str, Any]:
@@ -330,7 +330,7 @@ class Window:
 
 
 class DocumentLayer(MappedLayer[Window, In, R]):
-    """Makes nodes of windows, anew for each document that has passages to take in.
+    """Makes a node of each window, and divides a document again when it has new passages.
 
     A layer declares `make_windows` in place of `make_input`, and `read_text` in place of `make_nodes`.
     """
@@ -361,10 +361,10 @@ class DocumentLayer(MappedLayer[Window, In, R]):
         ]
 
     def plan(self, change: Change) -> Plan[Window, In]:
-        """Cut every document that has passages to take in, the lowest windows first; those that exist stay."""
+        """Divide every document that has new passages, the lowest windows first; nodes that exist stay."""
         touched = {passage.document for passage in self._store.passages(change.added).values()}
         found = self._store.passages_of(sorted(touched))
-        # In document order, so each document is cut once.
+        # In document order, so each document is divided once.
         by_document = groupby(found.items(), key=lambda item: item[1].document)
         windows = [pair for document, passages in by_document for pair in self.make_windows(document, dict(passages))]
         windows.sort(key=lambda pair: pair[0].level)

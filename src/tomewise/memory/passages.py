@@ -56,7 +56,7 @@ class DocumentOutcome:
 
 @dataclass(slots=True)
 class _Batch:
-    """Documents to take in together (`fresh`), and before them the unchanged (`known`) and the lost ones."""
+    """Documents to add together (`fresh`), and before them the unchanged (`known`) and the lost ones."""
 
     known: list[DocumentOutcome] = field(default_factory=list)
     lost: list[DocumentId] = field(default_factory=list)
@@ -69,10 +69,10 @@ class _Batch:
 
 
 class PassagesLayer:
-    """Takes in documents; each is committed whole or not at all.
+    """Adds documents to the store; each is committed whole or not at all.
 
-    It is the layer at the ground: `needs` is empty, because what it takes in comes from outside of the store, as the
-    `documents` that `update` takes in. `taken` says what happened to each of them.
+    It is the lowest layer: `needs` is empty, because it reads no nodes, but the `documents` that come from outside.
+    `outcomes` says what happened to each of them.
     """
 
     name = SPACE
@@ -93,7 +93,7 @@ class PassagesLayer:
         self._splitter = splitter
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Take in the documents; see `add`. `change` is always empty. The report counts passages and documents."""
+        """Add the documents; see `add`. `change` is always empty. The report counts passages and documents."""
         async for outcome in self.add(self._documents):
             if isinstance(outcome, DocumentOutcome):
                 self.outcomes.append(outcome)
@@ -110,9 +110,9 @@ class PassagesLayer:
         return Estimate(layer=self.name)
 
     async def add(self, documents: Iterable[Document | LostDocuments]) -> AsyncIterator[DocumentOutcome | Progress]:
-        """Take in documents: add new ones, replace changed ones, skip unchanged ones.
+        """Add new documents, replace changed ones, skip unchanged ones.
 
-        Lost documents are removed, together with all memory that rests on them.
+        Lost documents are removed, together with all memory that was made from them.
         """
         batches = self._make_batches(documents)
         done = 0

@@ -27,7 +27,7 @@ _SPOKEN = frozenset(
 _SENTENCE_STARTS = frozenset(
     "at in on to for about if when what why how who where because but so then here there as with like".split()
 )
-# Nouns that stand before a colon and are no speakers.
+# Nouns before a colon that are no speakers.
 _LABELS = frozenset(
     "note notes warning caution attention remember reminder example question answer ps nb tip hint step chapter part "
     "episode scene act section point rule fact lesson result conclusion summary source sources reference date time "
@@ -107,7 +107,7 @@ class _Turns:
 
 
 def _is_label(name: str) -> bool:
-    """Whether what stands before several colons, or in capitals, is not a name all the same; "Me" and "You" are."""
+    """Whether words before several colons, or in capitals, are still not a name; "Me" and "You" are."""
     words = name.split()
     return words[0].strip(".").lower() in _LABELS or (len(words) > 1 and _is_spoken(words))
 
@@ -120,7 +120,7 @@ def _is_spoken(words: list[str]) -> bool:
 
 
 def _judge_label(label: str, known: frozenset[str], *, is_first: bool) -> Literal["speaker", "unclear", "words"]:
-    """What stands before a colon: a speaker, words that are spoken, or what may be either.
+    """Whether the words before a colon are a speaker, spoken words, or may be either.
 
     A name is a few capitalised words, or in small letters where the known names are; not where those are in capitals,
     which all names then are. "Remember this" is spoken. "Note" is spoken by who speaks in the same caption; a caption

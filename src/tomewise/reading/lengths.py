@@ -1,4 +1,4 @@
-"""The lengths to which is cut what a source says of a document: its title, headings, speakers, times and metadata.
+"""The greatest lengths of what a source says of a document: title, headings, speakers, times and metadata.
 
 They are stored with every passage or shown with every answer, so a file must not decide how long they are.
 """
@@ -40,7 +40,7 @@ def cut_place(place: Place) -> Place:
 
 
 def cut_metadata(fields: Metadata) -> dict[str, Scalar | list[Scalar]]:
-    """The fields in their order, as far as they fit: long strings are cut, and a list keeps its first items."""
+    """The first fields that fit, in their order: long strings are cut, and a list keeps its first items."""
     cut_fields: dict[str, Scalar | list[Scalar]] = {}
     left = METADATA
     for name, value in fields.items():

@@ -48,7 +48,7 @@ Check = Callable[[Source], None]
 class NamedFile:
     """A file that is to be read under another name than its path, such as an upload.
 
-    The name stands where else the path would: in the ids of documents and as their source.
+    The name replaces the path: in the ids of documents and as their source.
     """
 
     path: Path
@@ -157,7 +157,7 @@ class SourceReader:
                 raise ReadingError(f"{path} is empty: give a source with text, or leave it out")
         full_path = _resolve_name(path)
         converted = self._process.read(Path(full_path), format)
-        # A file owns its documents, whatever its reader calls their source.
+        # The source of a document is its file, whatever its reader says.
         documents = tuple(
             replace(document, id=name + document.id[len(full_path) :], source=name)
             if document.id.startswith(full_path)

@@ -33,9 +33,9 @@ class PassageSplitter:
     Why not semantic-text-splitter: on a novel of 472 kB its search tokenizes the text many times and takes 2.3 s. This
     class counts paragraphs in batches, packs them in one pass, and takes 0.12 s.
 
-    Where the document is marked with headings, each heading begins a passage, unless nothing but another heading stands
-    below it. A passage does not end inside of a quotation if a better end is near. A passage that would have less than
-    15 % of `max_tokens` is joined with its neighbour in the same section, or gets a part of it.
+    Where the document is marked with headings, each heading begins a passage, unless nothing but another heading
+    follows it. A passage does not end inside of a quotation if a better end is near. A passage that would have less
+    than 15 % of `max_tokens` is joined with its neighbour in the same section, or gets a part of it.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int, overlap: int = 0) -> None:
@@ -94,14 +94,14 @@ class PassageSplitter:
     def _pack(self, units: Iterable[Unit], sections: Sequence[int], capacity: int) -> Iterator[list[Unit]]:
         """The units of each passage."""
         for _, section in groupby(units, key=lambda unit: bisect_right(sections, unit.start)):
-            waiting: list[Unit] = []  # the passage before, for a scrap behind it to join
+            waiting: list[Unit] = []  # the passage before, which a small group behind it may join
             for window, shared in self._fill_windows(section, capacity):
                 *done, waiting = self._join_small_group(waiting, window, shared, capacity)
                 yield from done
             yield waiting
 
     def _fill_windows(self, units: Iterable[Unit], capacity: int) -> Iterator[tuple[list[Unit], int]]:
-        """As many units as fit, again and again, and how many of them the group before has too."""
+        """Groups of as many units as fit, each with the number of units that the group before has too."""
         window: list[Unit] = []
         shared = 0
         for unit in units:
@@ -120,7 +120,7 @@ class PassageSplitter:
     def _join_small_group(
         self, waiting: list[Unit], window: list[Unit], shared: int, capacity: int
     ) -> list[list[Unit]]:
-        """The two groups, as one if the second is a scrap and both fit together, or cut anew in another place."""
+        """The two groups; if the second is small, joined if both fit together, else divided at a better break."""
         fresh = window[shared:]
         if not waiting:
             return [window]

@@ -35,7 +35,7 @@ _NOTICE = re.compile(
     r"(?i)\b(?:cookie[-_]?(?:s[-_]?)?(?:banner|bar|box|consent|dialog|law|message|modal|notice|overlay|policy|popup|"
     r"settings|warning|wall)|gdpr|consent|onetrust|cybotcookiebot\w*|skip[-_]?(?:link|to[-_]?content|nav))"
 )
-# Names that also stand for text, such as the menu of a restaurant: they are navigation if they are mostly links.
+# Names that may also mean text, such as the menu of a restaurant: they are navigation if they are mostly links.
 _LISTING = re.compile(
     r"(?i)(?:^|[-_\s])(?:nav|nav[-_]?bar|navigation|menu|submenu|breadcrumbs?|side[-_]?bar|toc|share|social|related|"
     r"footer|header|pager|pagination|tags)(?:$|[-_\s])"

@@ -28,7 +28,7 @@ from tomewise.types import Document, Place, Scalar
 
 _STACK_BYTES = 128 * 2**20  # for nested elements: a page may nest 300 of them, and each needs several calls
 _MAX_DEPTH = 20_000  # nested calls
-_EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the process that asked is gone
+_EXTRA_SECONDS = 30.0  # added to the limit on a file, for the case that the asking process has ended
 _STATUS = Path("/proc/self/status")  # exists on Linux only
 _DATA = re.compile(rb"^VmData:\s+(\d+) kB", re.MULTILINE)
 
@@ -45,7 +45,7 @@ def main(handle: int) -> None:
     sys.setrecursionlimit(_MAX_DEPTH)
     threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_serve, args=(connection, requests), daemon=True).start()
-    try:  # this thread receives requests, and so notices when the process that asks is gone
+    try:  # this thread receives requests, and so notices when the asking process ends
         while True:
             requests.put(Request.decode(connection.recv_bytes()))
     except (EOFError, OSError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.memory.building import Provide
-from tomewise.memory.imports.given_triples import ImportsExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tomewise.memory.graph.descriptions import SUMMARISED_FROM, describe_entitie
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
 from tomewise.memory.graph.relations import clean_relations
-from tomewise.memory.imports.given_triples import Imported
+from tomewise.memory.imports.extraction_file import Imported
 from tomewise.store.export import export
 from tomewise.store.sqlite.sqlite_store import SqliteStore
 from tomewise.testing import HashEmbedder, ScriptedModel, document_of, put_document

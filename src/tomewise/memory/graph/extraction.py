@@ -49,7 +49,7 @@ class Extraction:
 
 
 class ReplyCleaner:
-    """Turns the values of a reply into names, and counts by kind the values that are unusable or need repair."""
+    """Reads names and texts from the values of a reply, and counts by kind the values that are unusable or repaired."""
 
     def __init__(self) -> None:
         self.faults: Counter[str] = Counter()

@@ -39,11 +39,11 @@ from tomewise.types import Change, Embedder, LanguageModel, LayerReport, Passage
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tomewise.memory.imports.given_triples import Imported
+    from tomewise.memory.imports.extraction_file import Imported
     from tomewise.store.contract import Store
 
 _Reader: TypeAlias = Callable[[LanguageModel, Sequence[PassageIn], int], Awaitable[list[Extraction | ModelError]]]
-# How a text is read, by style and calls: the reader, and its roles with the usual lengths of their replies. These were
+# The function that reads a text, by style and calls, and its roles with the usual lengths of their replies. These were
 # measured on gpt-3.5's triples of 1,890 Wikipedia passages and GPT-4o's relations of 754 passages of a novel.
 _READERS: Mapping[tuple[str, int], tuple[_Reader, Mapping[Role[Any, Any], Typical]]] = {
     ("triples", 1): (read_in_one_call, {EXTRACT_FACTS: Typical(70, 0.95)}),
@@ -59,12 +59,13 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
     """Entities, facts and synonyms (HippoRAG 2, section 3; CogitoRAG, section 4.2; HGMem's offline graph).
 
     `source` is "passages", or a layer made from passages. The layer reads the texts of its source and assigns their
-    entities and facts to the passages that the texts rest on. `style` "triples" reads names and triples, in one call,
-    or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with descriptions.
-    `GraphNames` has the names of the parts. One call reads the triples of up to `together` neighbouring texts.
+    entities and facts to the passages that the texts were made from. `style` "triples" reads names and triples, in one
+    call, or in two with `calls=2` as in both papers. "relations" reads typed entities and relationships with
+    descriptions. `GraphNames` has the names of the parts. One call reads the triples of up to `together` neighbouring
+    texts.
 
     The graph is a pure function of its source: the extraction of a text depends on that text and, for a passage, on
-    what stands before it in its document (`memory.leading`); entities, facts and synonyms follow from the set of
+    the text before it in its document (`memory.leading`); entities, facts and synonyms follow from the set of
     extractions in any order. Deviations: all extracted names become entities, not only those in triples (recall can
     distinguish them by `ends`); the number of synonyms is not limited, so that they do not depend on their neighbours;
     a fact that links an entity to itself has one edge, to its head.
@@ -146,7 +147,7 @@ class GraphLayer(MappedLayer[tuple[PassageId, ...], PassageIn, Extraction]):
         return await self._add_extractions(read, result.taken, result.failed, report)
 
     async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
-        """Take in imported extractions instead of asking the model; texts that were taken in before do not change.
+        """Add imported extractions instead of asking the model; texts that were processed before do not change.
 
         The import replaces all calls of reading a passage. Raises UsageError, see `check_import`.
         """

@@ -45,7 +45,7 @@ async def read_in_two_calls(
             continue
         entities = [entity for entity in reply.entities if isinstance(entity, str) and entity.strip()]
         inputs[index] = reply, ExtractIn(**passage.model_dump(), entities=entities)
-    triples = await ask_together(model, EXTRACT_TRIPLES, [given for _, given in inputs.values()], together)
+    triples = await ask_together(model, EXTRACT_TRIPLES, [role_input for _, role_input in inputs.values()], together)
     for (index, (named, _)), listed in zip(inputs.items(), triples, strict=True):
         found[index] = listed if isinstance(listed, ModelError) else _join_replies(named, listed)
     return [found[index] for index in range(len(passages))]

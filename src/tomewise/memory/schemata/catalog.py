@@ -34,7 +34,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
-    """The fields of `Cluster`, one array each, the lowest level first; only what is asked for becomes an object.
+    """The fields of `Cluster`, one array each, the lowest level first; objects are made on demand.
 
     The children of cluster i are `children[starts[i]:starts[i + 1]]`. `stamps` are uint64, all others int64.
     """

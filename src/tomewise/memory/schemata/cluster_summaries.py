@@ -62,7 +62,7 @@ async def summarise(cluster: Cluster, texts: Mapping[int, str], ask: Ask) -> str
     while True:
         runs = list(split_into_runs(list(parts), size))
         inputs = [SummaryIn(texts=[parts[part] for part in run], max_tokens=SUMMARY_TOKENS) for run in runs]
-        replies = await gather_calls(ask(given) for given in inputs)
+        replies = await gather_calls(map(ask, inputs))
         if len(runs) == 1:
             return replies[0]
         parts, size = {run[0]: reply for run, reply in zip(runs, replies, strict=True)}, SUMMARY_RUNS

@@ -35,9 +35,9 @@ class SlotLabels:
 class Level:
     """The clusters of one level. `names` are the keys of its vertices (n,), in document order.
 
-    A vertex that stands for a new cluster of the level below has that cluster's label as its name. `slots` are the
-    labels to store. `clusters` has the name of a vertex as the label where a cluster has this vertex alone: it goes up
-    as it is. `links` are the links of the level.
+    A vertex that is a new cluster of the level below has that cluster's label as its name. `slots` are the
+    labels to store. `clusters` has the name of a vertex as the label where a cluster has this vertex alone: it is a
+    vertex of the next level too. `links` are the links of the level.
     """
 
     names: NDArray[np.int64]

@@ -61,12 +61,13 @@ class _Plan:
 
 
 class SchemataLayer:
-    """A hierarchy that grows by assimilation and accommodation; a state that takes in `batch` passages at a time.
+    """A hierarchy that grows by assimilation and accommodation; a state to which `batch` passages are added at a time.
 
     A batch adds its links, clusters what they change, and summarises the clusters whose members or members' summaries
-    changed; all is committed together. The nodes of this layer are the clusters of two or more vertices; a cluster of
-    one goes up as it is. A node keeps its id while its members change. A large cluster is summarised in parts, and the
-    parts together, so that a new member changes few calls. Removing a document is the same mechanism without new links.
+    changed; all is committed together. The nodes of this layer are the clusters of two or more vertices; a vertex
+    alone in its cluster is a vertex of the next level too. A node keeps its id while its members change. A large
+    cluster is summarised in parts, and the parts together, so that a new member changes few calls. Removing a document
+    is the same mechanism without new links.
 
     Without `split`, a vertex is in one cluster alone. Without `hierarchy` there are links, but no clusters. `entities`
     is the node layer of a graph's entities: passages that see an entity of at most k passages are linked too, with the
@@ -120,7 +121,7 @@ class SchemataLayer:
         )
 
     async def update(self, change: Change, report: Report) -> LayerReport:
-        """Take in the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
+        """Add the new passages, batch by batch. A cluster whose summary failed is tried again by the next build."""
         known = (await run_in_thread(self._store.intake, self.name)).failed
         fresh = [key for key in change.added if key not in known]
         size = self._batch or max(1, len(fresh))
@@ -135,7 +136,7 @@ class SchemataLayer:
         )
 
     async def estimate(self, change: Change) -> Estimate:
-        """The calls of one batch, exact. The beginnings of its parts stand in for the text of a new summary."""
+        """The calls of one batch, exact. A new summary counts with the beginnings of its parts as its text."""
         plan = await run_in_thread(self._plan, change.added)
         inputs: list[SummaryIn] = []
 
@@ -152,7 +153,7 @@ class SchemataLayer:
             model=find_name(self._model, SUMMARISE),
             calls=len(inputs),
             input_tokens=await sum_tokens(inputs, partial(self._model.reckon, SUMMARISE)),
-            output_tokens=int(_REPLY_SHARE * sum(given.max_tokens for given in inputs)),
+            output_tokens=int(_REPLY_SHARE * sum(summary_input.max_tokens for summary_input in inputs)),
         )
 
     async def _add_batch(self, batch: Sequence[int], report: Report) -> LayerReport:
@@ -199,7 +200,7 @@ class SchemataLayer:
             shared = load_shared(self._store, self._entities, base.keys, self._rules.k)
             links = _join_links(links, replace(shared, weights=np.full(len(shared.a), theta)))
         levels_before = record.get("levels", 0)
-        # Labels from links that are gone would hold clusters together, so they do not outlive the threshold.
+        # Labels of links that no longer exist would hold clusters together, so they are dropped with the threshold.
         before = load_labels(self._store, self.names, levels_before if threshold.outgrown is None else 0)
         if self._hierarchy:
             levels = grow_levels(base.keys, links, before, self._rules.k, split=self._split)
@@ -212,7 +213,7 @@ class SchemataLayer:
         return _Plan(base, theta, threshold, levels, levels_before, catalog, frozenset(stamps), stale, failed)
 
     def _choose_threshold(self, network: Mapping[str, Any], known: int, passages: int) -> _Threshold:
-        """The threshold that is given, or that earlier batches set, unless the tome has outgrown it.
+        """The threshold of the rules, or the one that earlier batches set, unless the tome has grown too much since.
 
         The more passages there are, the more alike is the nearest one, and the higher is the threshold.
         """
@@ -226,7 +227,7 @@ class SchemataLayer:
         return _Threshold(theta, theta_passages)
 
     def _load_texts(self, plan: _Plan) -> dict[int, str]:
-        """The texts of what the stale clusters are made of, as far as it exists."""
+        """The texts that exist of the members of the stale clusters."""
         wanted = {child for cluster in plan.stale for child in cluster.children}
         passages = self._store.passages(key for key in wanted - plan.stored if key < FIRST_LABEL)
         texts = {key: passage.content for key, passage in passages.items()}

@@ -15,8 +15,9 @@ class SchemataNames:
     """The names of the schemata that these settings make.
 
     The layer of the default settings is `schemata`; other settings are part of the layer's name, so that each has its
-    own state. Nodes and vectors have the layer's name. Edge spaces: `LAYER-links:L` (vertex, vertex, score; each link of level L once,
-    the smaller key first) and `LAYER-labels:L` (see `memory.schemata.schemata_state`), and the store's `seen-in:LAYER`.
+    own state. Nodes and vectors have the layer's name. Edge spaces: `LAYER-links:L` (vertex, vertex, score; each link
+    of level L once, the smaller key first) and `LAYER-labels:L` (see `memory.schemata.schemata_state`), and the store's
+    `seen-in:LAYER`.
     """
 
     layer: str = SCHEMATA

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseLevel:
-    """The passages in the network, in document order, by key, and the links among those that were there before."""
+    """The passages of the lowest level in document order, by key, and the links among those that are not `fresh`."""
 
     keys: NDArray[np.int64]
     passages: Passages

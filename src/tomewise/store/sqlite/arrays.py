@@ -1,4 +1,4 @@
-"""The vectors and edges of a tome as arrays: kept in memory, cached in files, and read from the database if needed."""
+"""The vectors and edges of a tome as arrays: held in memory, cached in files, and read from the database if needed."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _find_dimensions(connection: Connection) -> int:
 def _fits(found: Columns, connection: Connection, space: str) -> bool:
     """Whether arrays from files have the keys and the width that the tables have, and edges the nodes.
 
-    A sum stands for the keys, since reading them all takes longer than reading the files.
+    The sum of the keys is compared, since reading them all takes longer than reading the files.
     """
     kind, name = space.split("/", 1)
     query = f"SELECT count(*), coalesce(sum(key), 0) FROM {kind} WHERE space = ?"

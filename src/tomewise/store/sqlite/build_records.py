@@ -39,7 +39,7 @@ class BuildRecords:
         return bool(self._connection.execute(delete(sessions).where(sessions.c.name == name)).rowcount)
 
     def record_build(self, layer: str, record: Mapping[str, Any]) -> None:
-        """Record the last build of a layer. It has followed all removals, so their log is emptied.
+        """Record the last build of a layer. It has processed all removals, so their log is emptied.
 
         What `count_replies` and `record_writes` stays, and so are the other models of earlier builds, as
         `former_models`; a mark to ask for replies again is removed, since that is done. A layer that commits once a
@@ -76,7 +76,7 @@ class BuildRecords:
         self._connection.execute(insert(builds).values(row).on_conflict_do_update(index_elements=["layer"], set_=row))
 
     def record_intake(self, layer: str, taken: Iterable[int], failed: Mapping[int, str] | None = None) -> None:
-        """Record which nodes a layer has taken in, and which failed, each with its reason."""
+        """Record which nodes a layer has processed, and which failed, each with its reason."""
         rows = [{"layer": layer, "node": key, "failure": ""} for key in taken]
         rows += [{"layer": layer, "node": key, "failure": reason} for key, reason in (failed or {}).items()]
         if rows:
@@ -85,7 +85,7 @@ class BuildRecords:
             self._connection.execute(statement.on_conflict_do_update(index_elements=["layer", "node"], set_=keep), rows)
 
     def forget_layer(self, layer: str) -> None:
-        """Delete the intake and the records of a layer, so that the next build takes in all nodes again."""
+        """Delete the intake and the records of a layer, so that the next build processes all nodes again."""
         clear_removals(self._connection, layer)
         self._connection.execute(delete(intake).where(intake.c.layer == layer))
         self._connection.execute(delete(builds).where(builds.c.layer == layer))

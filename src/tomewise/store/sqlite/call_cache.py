@@ -40,7 +40,7 @@ class StoredCalls:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tomewise-calls")
 
     async def get(self, key: str, *, since: str = "") -> str | None:
-        """The reply, or None; if `since` is given, only a reply that was put with this mark."""
+        """The reply, or None; with `since`, only a reply that was stored under this mark."""
         query = select(calls.c.reply).where(calls.c.key == key)
         with self._read() as connection:
             try:

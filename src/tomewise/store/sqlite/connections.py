@@ -92,7 +92,7 @@ class Session:
             self._cache.delete(name)
 
     def delete_cache(self) -> None:
-        """Delete the folder of the caches with its locks, as far as it holds nothing of others: the tome is deleted."""
+        """Delete the folder of the caches with its locks, except for files of others: the tome is deleted."""
         self._cache.delete_all()
 
     def _list_cached(self) -> list[str]:

@@ -29,7 +29,7 @@ def join_indexed_text(title: str, data: Mapping[str, Any], text: str) -> str:
     """The text under which full-text search finds a passage: title, headings and speaker, then its own text.
 
     It depends on nothing but the rows of the passage and of its document, since the index forgets a passage only if it
-    gets the same text again (see `lexical.forget`). Headings that stand in the text are not repeated.
+    gets the same text again (see `lexical.forget`). Headings that are part of the text are not repeated.
     """
     place: Place = _read_passage_data(data).get("place", _NOWHERE)
     headings = [words for words in (*place.chapter, place.speaker) if words and words != title and words not in text]

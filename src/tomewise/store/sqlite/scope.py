@@ -39,7 +39,7 @@ WHERE edges.b = nodes.key AND edges.space IN {_LISTED} AND edges.a NOT IN {_LIST
 
 
 class ScopeKeys:
-    """Finds the keys of the nodes of a layer within a scope. They are cached until the spaces they rest on change."""
+    """Finds the keys of the nodes of a layer within a scope. They are cached until their spaces change."""
 
     def __init__(self, begin_read: Begin, edges: Callable[[str], Columns]) -> None:
         self._begin_read = begin_read
@@ -59,7 +59,7 @@ class ScopeKeys:
             keys = find_passages(connection, scope) if layer == PASSAGES else None
         if keys is None:
             keys = self._find_derived(layer, [self.find(scope, name) for name in below])
-        keys.setflags(write=False)  # all who ask share it
+        keys.setflags(write=False)  # callers share it
         with self._guard:
             self._cache[scope, layer] = versions, keys
             if len(self._cache) > _MOST_CACHED:

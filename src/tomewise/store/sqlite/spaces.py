@@ -103,7 +103,7 @@ class StoredSpaces(Session):
                 return columns
 
     def versions(self, spaces: Iterable[str]) -> dict[str, int]:
-        """The random numbers that stand for the content of the spaces."""
+        """The versions of the spaces: random numbers, new with each change."""
         names, table = list(spaces), versions_table.c
         with self.read() as connection:
             found = connection.execute(select(table.space, table.version).where(table.space.in_(names)))

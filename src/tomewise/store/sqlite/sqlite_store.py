@@ -37,7 +37,7 @@ from tomewise.types import Scope
 
 _NUMBER = re.compile("[0-9]{0,7}"), "a number"  # an empty one counts as none
 _FORMS = {
-    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # it stands in the caches
+    "identity": (re.compile("[0-9a-f]{32}"), "32 hexadecimal digits"),  # the caches name it
     "dimensions": _NUMBER,
     "overlap": _NUMBER,
     "passage_tokens": (re.compile("[1-9][0-9]{0,6}|"), "a number above 0"),
@@ -59,7 +59,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
     def open(cls, path: Path, *, create: bool = True, read_only: bool = False) -> SqliteStore:
         """Open a tome; if `create` is true, create it if it does not exist. Raises StoreError and Locked.
 
-        With `read_only` nothing is written to the file: no trace and no reply is kept.
+        With `read_only` nothing is written to the file: no trace and no reply is stored.
         """
         path = Path(path).absolute()
         engine = connect(path, create=create, read_only=read_only)
@@ -84,7 +84,7 @@ class SqliteStore(StoredTexts, StoredSpaces, StoredRecords):
             yield StoredSnapshot(connection)
 
     def keys_within(self, scope: Scope | None, layer: str = PASSAGES) -> Keys | None:
-        """The keys of the nodes of a layer within a scope. They are kept until what decides about them changes."""
+        """The keys of the nodes of a layer within a scope. They are cached until what decides about them changes."""
         return None if scope is None or scope == Scope() else self._scopes.find(scope, layer)
 
     def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:

@@ -76,7 +76,7 @@ class StoredTexts(Session):
         return _make_record(*row)
 
     def text_between(self, document: DocumentId, start: int, end: int) -> str:
-        """The characters of a document from `start` to before `end`, as far as there are any. Raises UnknownName."""
+        """The characters of a document from `start` to before `end`, fewer where the text ends. Raises UnknownName."""
         # SQLite counts characters from 1.
         piece = func.substr(documents.c.text, start + 1, max(0, end - start), type_=documents.c.text.type)
         with self.read() as connection:
@@ -89,7 +89,7 @@ class StoredTexts(Session):
         return UnknownName(f"no document {document!r} in {self.path}: `tome show` lists them")
 
     def passages(self, keys: Iterable[int] | None = None) -> dict[int, Passage]:
-        """Passages by node key, in the order of the keys given, or all in document order."""
+        """Passages by node key, in the order of `keys`, or all in document order."""
         columns = (nodes.c.key, nodes.c.id, documents.c.id.label("document"), nodes.c.position, nodes.c.start)
         query = select(*columns, nodes.c.end, nodes.c.text, nodes.c.data, documents.c.title).join(
             documents, documents.c.key == nodes.c.document

@@ -170,7 +170,7 @@ class Write(BuildRecords):
         """Replace text, data, level, position and sources of nodes that exist; they keep their ids and keys.
 
         For the other node layers, a node with a new text is one that was removed and made again: what was made from it
-        goes, as far as its lifetime says, and the layers that had taken it in take it in again. Nodes of its own layer
+        goes, if its lifetime says so, and the layers that had processed it process it again. Nodes of its own layer
         are left to the layer. Vectors stay: replace them with `replace_vectors`. Raises ValueError for a node that does
         not exist. Returns keys by id.
         """
@@ -235,9 +235,9 @@ class Write(BuildRecords):
         self.put_edges(space, table[:, 0], table[:, 1], np.ones(len(table)))
 
     def remove_nodes(self, keys: Iterable[int]) -> list[int]:
-        """Remove nodes with their edges and vectors, and the nodes made from them, as far as their lifetimes say.
+        """Remove nodes with their edges and vectors, and the nodes made from them, if their lifetimes say so.
 
-        The removal is logged for the layers that had taken the nodes in. Returns the keys of all removed.
+        The removal is logged for the layers that had processed the nodes. Returns the keys of all removed.
         """
         removed: list[int] = []
         front = sorted(set(keys))

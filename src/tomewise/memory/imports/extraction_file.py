@@ -15,7 +15,7 @@ from tomewise.memory.graph.entity_names import normalise_name
 from tomewise.memory.graph.extraction import Extraction, drop_repeats
 from tomewise.memory.graph.graph_names import Style
 from tomewise.memory.graph.triples import clean_triples
-from tomewise.memory.imports.given_relations import assign_relations, parse_relations
+from tomewise.memory.imports.imported_relations import assign_relations, parse_relations
 from tomewise.store.records import PASSAGES
 from tomewise.types import LayerReport, Report
 
@@ -47,7 +47,7 @@ class Imported:
 
 @runtime_checkable
 class ImportsExtractions(Protocol):
-    """A layer that is made from extractions of the texts of `source`, a node layer, in one style."""
+    """A layer that imports extractions of the texts of `source`, a node layer, in one style."""
 
     @property
     def source(self) -> str: ...
@@ -55,10 +55,10 @@ class ImportsExtractions(Protocol):
     def style(self) -> Style: ...
 
     def check_import(self, imported: Imported) -> None:
-        """Raise UsageError if the layer cannot take these extractions."""
+        """Raise UsageError if the layer cannot import these extractions."""
 
     async def import_extractions(self, imported: Imported, report: Report) -> LayerReport:
-        """Take in the extractions; texts that were taken in before do not change. Raises UsageError."""
+        """Add the extractions; texts that were processed before do not change. Raises UsageError."""
 
 
 def read_extractions(path: Path, store: Texts) -> Imported:

@@ -57,8 +57,8 @@ def assign_relations(relations: Relations, store: Texts) -> tuple[dict[int, Extr
     """Assign relations to passages of the tome; also count the passages of the file that are not in any document.
 
     The result has an extraction for each passage that the file covers at least by half. An entity goes to the passages
-    that overlap one of its own passages well and contain its name, else to the passage that overlaps most. A relation
-    goes the same way, with both names. The file does not say which description is from which passage, so each
+    that overlap one of the entity's passages well and contain its name, else to the passage that overlaps most. A
+    relation goes the same way, with both names. The file does not say which description is from which passage, so each
     description goes to the passage that shares most of its words.
     """
     places = locate_texts(relations.passages, store)

@@ -14,7 +14,7 @@ from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.descriptions import describe_entities
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.memory.graph.graph_names import GraphNames
-from tomewise.memory.imports.given_triples import ImportsExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.memory.passages import PassagesLayer
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.store.sqlite.sqlite_store import SqliteStore
