@@ -182,7 +182,7 @@ async def time_musique_import(folder: Path) -> None:
         pass
     embedder.seconds, start = 0.0, time.perf_counter()
     imported = read_extractions(source / "openie.jsonl", store)
-    report = await GraphLayer(store, ScriptedModel({}), embedder).take(imported, ignore_progress)  # type: ignore[arg-type]
+    report = await GraphLayer(store, ScriptedModel({}), embedder).import_extractions(imported, ignore_progress)  # type: ignore[arg-type]
     took = time.perf_counter() - start - embedder.seconds
     entities = len(store.node_keys(NAMES.entities))
     print(f"import of MuSiQue: {took:.2f} s without embedding; {imported.coverage}; {entities} entities")

@@ -132,8 +132,8 @@ async def test_relations_go_to_passages_that_were_cut_differently(tmp_path: Path
     imported = read_extractions(path, store)
     assert imported.coverage == "covers 2 of 4 passages; 1 of its texts is not in this tome"
     with pytest.raises(UsageError, match="relations cannot be imported into graph:passages-triples"):
-        await GraphLayer(store, ScriptedModel({}), EMBEDDER).take(imported, quiet)
-    await GraphLayer(store, ScriptedModel({}), EMBEDDER, style="relations").take(imported, quiet)
+        await GraphLayer(store, ScriptedModel({}), EMBEDDER).import_extractions(imported, quiet)
+    await GraphLayer(store, ScriptedModel({}), EMBEDDER, style="relations").import_extractions(imported, quiet)
     entities = read_texts(store, RELATIONS.entities)
     assert entities == {"skerry": set(texts[:2]), "tom hale": {texts[1]}, "ada marsh": {texts[0]}}
     mentions = read_texts(store, RELATIONS.mentions)
@@ -184,7 +184,7 @@ async def test_the_published_triples_of_musique_cover_their_corpus(tmp_path: Pat
     imported = read_extractions(folder / "openie.jsonl", store)
     assert len(imported.extractions) == imported.passages >= 150
     assert imported.unmatched == imported.rows - 150
-    report = await GraphLayer(store, ScriptedModel({}), EMBEDDER).take(imported, quiet)
+    report = await GraphLayer(store, ScriptedModel({}), EMBEDDER).import_extractions(imported, quiet)
     assert report.failed == {}
     assert any("triples not of three parts" in note for note in report.notes)
     facts = {node.text for node in store.nodes(TRIPLES.facts).values()}

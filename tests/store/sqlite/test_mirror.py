@@ -30,13 +30,13 @@ TWO = Document(id="two", text="a dog sat on the cat")
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The spaces that were read from the tables."""
     seen: list[str] = []
-    load = arrays.load
+    load = arrays.load_rows
 
     def count_load(connection: Any, space: str) -> Any:
         seen.append(space)
         return load(connection, space)
 
-    monkeypatch.setattr(arrays, "load", count_load)
+    monkeypatch.setattr(arrays, "load_rows", count_load)
     return seen
 
 
@@ -199,13 +199,13 @@ def test_a_writer_killed_before_its_commit(
 ) -> None:
     add(store, ONE)
 
-    def stop_after_follow(*_: object) -> None:
-        follow(*_)
+    def stop_after_apply(*_: object) -> None:
+        apply_deltas(*_)
         raise SystemExit("killed")
 
-    follow = store._arrays.follow
+    apply_deltas = store._arrays.apply_deltas
     with monkeypatch.context() as patch:
-        patch.setattr(store._arrays, "follow", stop_after_follow)
+        patch.setattr(store._arrays, "apply_deltas", stop_after_apply)
         with pytest.raises(SystemExit):
             add(store, TWO)
     assert [record.id for record in store.documents()] == ["one"]
