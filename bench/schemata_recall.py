@@ -21,7 +21,7 @@ import numpy as np
 
 from tomewise.evaluate.datasets.layouts import read_dataset
 from tomewise.evaluate.items import Dataset, Item, RankedPassage
-from tomewise.evaluate.metrics.passage_ranks import measure_found
+from tomewise.evaluate.metrics.span_overlap import measure_found
 from tomewise.memory.building import build
 from tomewise.memory.schemata.network import describe_network
 from tomewise.memory.schemata.schemata_layer import SchemataLayer

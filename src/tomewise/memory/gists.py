@@ -85,13 +85,13 @@ class GistsLayer(MappedLayer[Passage, GistIn, _Gist]):
     async def _check_gist(self, role_input: GistIn, reply: GistOut | ModelError) -> _Gist:
         if isinstance(reply, ModelError):
             raise reply
-        ground = "\n".join(filter(None, role_input.grounds))
-        inventions = await run_in_thread(find_unsupported, reply.memory, ground)
+        source = "\n".join(filter(None, role_input.grounds))
+        inventions = await run_in_thread(find_unsupported, reply.memory, source)
         if not inventions:
             return _Gist(reply.memory, {"notes": reply.notes})
         # The input differs from the first, so that the cache does not return the first reply.
         reply = await self._model.ask(GIST, role_input.model_copy(update={"avoid": inventions}))
-        remaining = await run_in_thread(find_unsupported, reply.memory, ground)
+        remaining = await run_in_thread(find_unsupported, reply.memory, source)
         if not remaining:
             return _Gist(reply.memory, {"notes": reply.notes, "unsupported": inventions})
         return _Gist(role_input.text, {"notes": "", "unsupported": remaining, "fallback": True})

@@ -44,28 +44,28 @@ class _Word:
     opening: bool  # begins a sentence, so its capital does not show that it is a name
 
 
-def find_unsupported(text: str, ground: str) -> list[str]:
-    """Find the names and numbers of `text` that `ground` does not support, each once, in order; dates consist of both.
+def find_unsupported(text: str, source: str) -> list[str]:
+    """Find the names and numbers of `text` that `source` does not support, each once, in order; dates consist of both.
 
-    A capitalised word is supported when `ground` has it in upper or lower case, as a possessive, abbreviated ("Dr." for
-    Doctor), as an adjective ("Italian" for Italy), as an acronym of names in `ground`, or as part of a spelled-out
+    A capitalised word is supported when `source` has it in upper or lower case, as a possessive, abbreviated ("Dr." for
+    Doctor), as an adjective ("Italian" for Italy), as an acronym of names in `source`, or as part of a spelled-out
     acronym. The result has whole names, with the words around the unsupported one. A word that begins a sentence or a
     quotation is capitalised by its position, so it is not checked, unless it has a second capital ("McDonald"). Numbers
     match in digits or in words. Number words up to two are not checked, because "both" may become "two". In scripts
     without capitals, and in German, only numbers are checked.
     """
-    text, ground = _fold(text), _fold(ground)
-    word_counts = Counter(word.plain for word in _split_words(ground))
-    found = {} if _is_german(word_counts) else dict(_find_names(text, _Ground(ground, frozenset(word_counts))))
-    known = frozenset(value for number in find_numbers(ground) for value in number.values)
+    text, source = _fold(text), _fold(source)
+    word_counts = Counter(word.plain for word in _split_words(source))
+    found = {} if _is_german(word_counts) else dict(_find_names(text, _SourceText(source, frozenset(word_counts))))
+    known = frozenset(value for number in find_numbers(source) for value in number.values)
     for number in find_numbers(text):
         if not known.intersection(number.values[:1]) and not known.issuperset(number.values[1:] or (None,)):
             found.setdefault(number.start, number.text)
     return list(dict.fromkeys(name for _, name in sorted(found.items())))
 
 
-class _Ground:
-    """The words that support a name."""
+class _SourceText:
+    """The words and acronyms of a text, which support names."""
 
     def __init__(self, text: str, words: frozenset[str]) -> None:
         months = {
@@ -88,13 +88,13 @@ class _Ground:
         return len(run) > 1 and _join_initials(run) in self._words
 
 
-def _find_names(text: str, ground: _Ground) -> Iterator[tuple[int, str]]:
+def _find_names(text: str, source: _SourceText) -> Iterator[tuple[int, str]]:
     words = list(_split_words(text))
     lower = {word.plain for word in words if word.text[0].islower()}
     for run in _find_runs(text, words):
-        if ground.has_acronym_of(run):
+        if source.has_acronym_of(run):
             continue
-        unsupported = [word for word in run if not ground.supports(word.plain) and _is_name(word, lower)]
+        unsupported = [word for word in run if not source.supports(word.plain) and _is_name(word, lower)]
         if unsupported:
             first = run[1] if run[0] not in unsupported and run[0].opening and len(run) > 1 else run[0]
             yield first.start, text[first.start : run[-1].end]

@@ -27,7 +27,7 @@ class Groups(Generic[K]):
     copies: Mapping[K, K]
 
     def share(self, replies: Replies[K, R], order: Iterable[K]) -> Replies[K, R]:
-        """The replies of all keys in this order: a copy has the reply or the failure of the other key."""
+        """The replies of all keys in this order; a copy has the reply or the failure of the key with the same input."""
         shared: Replies[K, R] = Replies()
         for key in order:
             first = self.copies.get(key, key)

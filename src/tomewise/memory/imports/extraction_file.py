@@ -150,11 +150,11 @@ def _split_by_passage(whole: Extraction, texts: Mapping[int, str]) -> dict[int, 
         name: _find_passages_with(padded_texts, (name,)) or ([] if name in ends else first) for name in whole.entities
     }
     found = {}
-    for place, key in enumerate(texts):
+    for number, key in enumerate(texts):
         passage_facts = tuple(fact for fact in whole.facts if key in facts[fact.key])
         listed = [name for name, keys in names.items() if key in keys]
         listed += [end for fact in passage_facts for end in (fact.head, fact.tail)]
-        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if place == 0 else {})
+        found[key] = Extraction(drop_repeats(listed), passage_facts, faults=whole.faults if number == 0 else {})
     return found
 
 

@@ -124,12 +124,12 @@ def _load_vectors(connection: Connection, space: str) -> tuple[Keys, Rows]:
     found = _select_rows(connection, "SELECT key, vector FROM vectors WHERE space = ? ORDER BY key", (space,))
     width = _find_dimensions(connection)
     keys, rows = np.empty(count, np.int64), np.empty((count, width), np.float32)
-    for place, (key, stored) in enumerate(found):
+    for index, (key, stored) in enumerate(found):
         vector = decode_vector(stored)
         if len(vector) != width or type(key) is not int:
             raise Misfit("vectors", f"a vector of {len(vector)} numbers, not {width}")
-        keys[place] = key
-        rows[place] = vector
+        keys[index] = key
+        rows[index] = vector
     with np.errstate(invalid="ignore"):
         if not np.isfinite(rows.sum(dtype=np.float64)):  # of all at once: a flag for each would need much memory
             raise Misfit("vectors", "numbers that are not finite")

@@ -135,15 +135,15 @@ class Session:
     def alone(self, what: str) -> Iterator[None]:
         """Take the exclusive right to add, remove and build. Raises Locked at once if somebody else has it."""
         self._check_writable()
-        place = Path(os.path.realpath(self.path))
-        if (current := _RUNNING_WORK.begin(place, what)) is not None:
+        file = Path(os.path.realpath(self.path))
+        if (current := _RUNNING_WORK.begin(file, what)) is not None:
             raise Locked(f"{self.path}: this program has another {current} under way: {what} when that has finished")
         refusal = Locked(f"{self.path} is being written by another program: try to {what} again when it has finished")
         try:
             with self._hold_lock(_LOCK, refusal):
                 yield
         finally:
-            _RUNNING_WORK.end(place)
+            _RUNNING_WORK.end(file)
 
     @contextmanager
     def hold_session(self, name: str) -> Iterator[None]:

@@ -113,7 +113,7 @@ def find_damaged_row(connection: Connection, tables: Iterable[Table]) -> str:
         columns = list(table.c)
         fields = ", ".join(f'typeof("{column.name}"), CAST("{column.name}" AS BLOB)' for column in columns)
         for row in connection.exec_driver_sql(f'SELECT {fields} FROM "{table.name}"'):
-            values = [_decode_value(*row[place : place + 2]) for place in range(0, len(row), 2)]
+            values = [_decode_value(*row[index : index + 2]) for index in range(0, len(row), 2)]
             for column, value in zip(columns, values, strict=True):
                 if problem := _find_misfit(column, value):
                     keys = [value for key, value in zip(columns, values, strict=True) if key.primary_key]

@@ -350,12 +350,12 @@ class Write(BuildRecords):
         """
         rows = dict(zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True))
         table = np.array(list(rows), np.int64).reshape(-1, 2)
-        keys, places = _find_edges(self._connection, space, table)
+        keys, at = _find_edges(self._connection, space, table)
         if len(keys) < len(table):
-            a, b = table[np.setdiff1d(np.arange(len(table)), places)[0]].tolist()
+            a, b = table[np.setdiff1d(np.arange(len(table)), at)[0]].tolist()
             raise ValueError(f"{space!r} has no edge from {a} to {b}: add it with put_edges")
         order = np.argsort(keys)
-        keys, table, new = keys[order], table[places[order]], np.array(list(rows.values()), np.float64)[places[order]]
+        keys, table, new = keys[order], table[at[order]], np.array(list(rows.values()), np.float64)[at[order]]
         _set_weights(self._connection, keys, new)
         self._changes[f"edges/{space}"].remove(keys.tolist())
         self._changes[f"edges/{space}"].add(keys, np.column_stack((table, new)))
