@@ -207,7 +207,7 @@ class MappedLayer(Generic[S, In, R]):
 
     async def ask_group(self, inputs: Sequence[In]) -> Sequence[R | ModelError]:
         """The replies to the inputs of one call, in order; an error for an input that failed for good."""
-        if self.together == 1:  # not in a group of its own, so that a model that is away stops the others at once
+        if self.together == 1:  # without a task group, so that ModelUnavailable stops the other calls at once
             return [await catch_failure(self._model.ask(self.role, role_input)) for role_input in inputs]
         replies: Sequence[Any] = await ask_together(self._model, self.role, inputs, self.together)
         return replies

@@ -65,14 +65,14 @@ def read_captions(path: Path) -> tuple[Document]:
     turns = _Turns(known)
     pieces: list[str] = []
     marks: list[tuple[int, Place]] = []
-    start, shown = 0, ""
+    start, last_speaker = 0, ""
     for cue, before in zip(cues, [None, *cues], strict=False):
         turns.begin_cue()
         for voice, line in cue.lines[_repeats_line(cue, before) :]:
             speaker, words = turns.read_line(voice, line)
             is_named = bool(speaker) and (bool(voice) or words != line)
-            written = f"{speaker}: {words}" if is_named and speaker != shown else words
-            shown = speaker
+            written = f"{speaker}: {words}" if is_named and speaker != last_speaker else words
+            last_speaker = speaker
             marks.append((start, Place(time=cue.time, speaker=speaker)))
             pieces.append(written)
             start += len(written) + 1

@@ -81,7 +81,7 @@ class Unit:
 class Quotation:
     """Follows quotation marks from unit to unit: whether a quotation is open.
 
-    Each paragraph begins outside of one, because a speech of several paragraphs opens anew in each. A mark that is
+    Each paragraph begins outside of one, because a speech of several paragraphs opens again in each. A mark that is
     never closed counts for `_LONGEST_QUOTATION` characters.
     """
 

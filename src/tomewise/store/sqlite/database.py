@@ -24,7 +24,7 @@ _PAGE = 8192  # bytes; holds five vectors of 384 numbers; a default page holds t
 _CACHE = -65536  # kilobytes, for writing: index pages are changed in no order, and must stay in memory
 _LEAN_CACHE = -2000  # kilobytes, for reading; SQLite's default
 _JOURNAL = 64 << 20  # bytes; the size to which the write-ahead log shrinks after a large transaction
-_STRANGE = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
+_FOREIGN = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 1"
 _NAMES_FILE = bytes.fromhex("d9d505f920a163d7")  # the end of a rollback journal with the name of another file in it
 
 
@@ -101,9 +101,9 @@ def _prepare(engine: Engine, path: Path, *, create: bool, read_only: bool) -> No
             refuse_newer(version, path)
         if application != APPLICATION_ID and not (create and _is_blank(connection)):
             raise StoreError(f"{path} is an SQLite file but not a tome: name another file with -m")
-        if strange := connection.exec_driver_sql(_STRANGE).first():
+        if foreign := connection.exec_driver_sql(_FOREIGN).first():
             raise StoreError(
-                f"{path} is damaged: it has the {strange[0]} {strange[1]!a}, which would run by itself, and no tome "
+                f"{path} is damaged: it has the {foreign[0]} {foreign[1]!a}, which would run by itself, and no tome "
                 "has one; restore it from a copy, or add the documents to a new file"
             )
     if application != APPLICATION_ID or version < LATEST:
