@@ -135,7 +135,7 @@ MUTATIONS = (
     Mutation(
         "splitting: a small end joins the passage before",
         "reading/splitter.py",
-        "least = int(_SCRAP * capacity)",
+        "least = int(_SMALL_SHARE * capacity)",
         "least = 0",
         ("tests/reading/test_splitter.py",),
     ),

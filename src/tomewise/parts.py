@@ -28,7 +28,7 @@ from tomewise.memory.ask_each import ask_each
 from tomewise.memory.episodes import EpisodesLayer
 from tomewise.memory.gists import GistsLayer
 from tomewise.memory.graph.graph_layer import GraphLayer
-from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, Taken, Window
+from tomewise.memory.mapped import Ask, DocumentLayer, MappedLayer, Plan, PlanResult, Window
 from tomewise.memory.reply_lengths import Typical
 from tomewise.memory.summaries import SummariesLayer
 from tomewise.memory.tree.tree_layer import TreeLayer
@@ -103,6 +103,7 @@ __all__ = [
     "Passage",
     "PassageIn",
     "Plan",
+    "PlanResult",
     "Prepared",
     "Question",
     "Recall",
@@ -117,7 +118,6 @@ __all__ = [
     "Stopped",
     "SummariesLayer",
     "System",
-    "Taken",
     "TreeLayer",
     "TreeTraversal",
     "Typical",
@@ -139,6 +139,7 @@ __all__ = [
 _OLD_NAMES = {
     "Citer": (_Citer, "`Desk.attempt` verifies what an answer quotes"),
     "Course": (LoopState, "use `LoopState`"),
+    "Taken": (PlanResult, "use `PlanResult`"),
 }
 
 

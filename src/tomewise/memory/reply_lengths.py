@@ -40,7 +40,7 @@ async def estimate_reply_tokens(
     A model without cost plays a sample of the inputs. For other models the mean length of their replies in this
     tome counts. Without such replies the typical length of the role counts.
     """
-    if (length := await measure_replies(model, role, inputs)) is not None:
+    if (length := await estimate_from_sample(model, role, inputs)) is not None:
         return length
     mean = store.calls.mean_reply_bytes(role.name, find_name(model, role))
     if mean is not None:
@@ -53,7 +53,7 @@ def _read_text(role_input: BaseModel) -> str:
     return str(getattr(role_input, "text", "")) or " ".join(getattr(role_input, "texts", ()))
 
 
-async def measure_replies(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
+async def estimate_from_sample(model: LanguageModel, role: Role[In, Out], inputs: Sequence[In]) -> int | None:
     """Estimate the output tokens of one reply per input from a sample; None unless the model plays without cost."""
     sample = inputs[:: max(1, len(inputs) // _SAMPLE_SIZE)]
     if not isinstance(model, MeasuresReplies) or not sample:

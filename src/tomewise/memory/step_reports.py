@@ -1,4 +1,4 @@
-"""Say how far a layer is with a step for which it has no `report`: an estimate, or a computation in a thread."""
+"""Report the progress of steps that have no `report`: an estimate, or a computation in a thread."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 @contextmanager
 def watch_steps(report: Report) -> Iterator[None]:
     """Report the steps inside this context, also those of threads that start inside; all from this event loop."""
-    loop, own_thread = asyncio.get_running_loop(), get_ident()
+    loop, loop_thread = asyncio.get_running_loop(), get_ident()
 
     def tell(progress: Progress) -> None:
-        if get_ident() == own_thread:
+        if get_ident() == loop_thread:
             report(progress)
         else:
             loop.call_soon_threadsafe(report, progress)
@@ -31,7 +31,7 @@ def watch_steps(report: Report) -> Iterator[None]:
 
 
 def report_step(label: str, done: int, total: int) -> None:
-    """Report this to who watches, if somebody does."""
+    """Report the progress of a step, if `watch_steps` is active."""
     current_run().on_progress(Progress(label=label, done=done, total=total))
 
 

@@ -16,7 +16,7 @@ from tomewise.recall.cognirank import weigh_cogito_seeds, weigh_hippo_seeds
 from tomewise.recall.graph_index import GraphIndex
 from tomewise.recall.linking import Hits
 from tomewise.recall.mentions import find_named_entities
-from tomewise.store.key_places import find_places, find_places_of_known
+from tomewise.store.key_indices import find_indices, find_known_indices
 from tomewise.store.records import PASSAGES
 from tomewise.types import Embedder, Scope
 
@@ -85,7 +85,7 @@ class MentionSeeds:
         keys = np.array(sorted(named), np.int64)
         among = await asyncio.to_thread(self._store.keys_within, question.within, self._names.entities)
         keys = keys if among is None else keys[np.isin(keys, among)]
-        vertices = find_places(keys, index.entities)
+        vertices = find_indices(keys, index.entities)
         return vertices, self._weight / np.maximum(1, index.spread[vertices])
 
 
@@ -136,7 +136,7 @@ class ExpandedPassageSeeds:
         return vertices, self._weight * scores
 
     def _write_expansions(self, question: GraphQuestion, index: GraphIndex) -> list[str]:
-        places = find_places(question.hits.keys[: self._facts], index.facts)
+        places = find_indices(question.hits.keys[: self._facts], index.facts)
         ends = [index.entities[[index.heads[place], index.tails[place]]].tolist() for place in places.tolist()]
         nodes = self._store.nodes_at({key for pair in ends for key in pair})
         question_words = f" {normalise_name(question.text)} "
@@ -163,7 +163,7 @@ class SumOfSeeds:
 
 def _find_ends(hits: Hits, index: GraphIndex) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Head and tail of each hit fact that the index has, (facts, 2), and a flag for each hit: whether it has it."""
-    places, is_known = find_places_of_known(hits.keys, index.facts)
+    places, is_known = find_known_indices(hits.keys, index.facts)
     return np.stack((index.heads[places], index.tails[places]), axis=1), is_known
 
 
@@ -172,5 +172,5 @@ def _find_nearest_passages(
 ) -> Seeds:
     """The `keep` passages nearest to any of the vectors, and their ties; cosines are scaled to 0..1 over all within."""
     nearest = store.nearest(PASSAGES, vectors, keep, among=store.keys_within(within))
-    vertices, is_known = find_places_of_known(nearest.keys, index.passages)
+    vertices, is_known = find_known_indices(nearest.keys, index.passages)
     return vertices + len(index.entities), nearest.scale()[is_known]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tomewise.errors import UsageError
 from tomewise.memory.building import Provide
-from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
+from tomewise.memory.imports.extraction_file import ImportsExtractions, read_extractions
 from tomewise.types import Layer, LayerReport, Report
 
 if TYPE_CHECKING:
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 def provide_extractions(layers: Sequence[Layer], path: Path, store: Store, report: Report) -> Provide:
     """A function that fills the graphs among the layers with the extractions of a file.
 
-    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `TakesExtractions.check_takes`).
+    Raises ReadingError for a bad file, UsageError if a graph cannot take them (see `ImportsExtractions.check_import`).
     """
     extractions = read_extractions(path, store)
     graphs = {
         layer.name: layer
         for layer in layers
-        if isinstance(layer, TakesExtractions) and layer.style == extractions.style
+        if isinstance(layer, ImportsExtractions) and layer.style == extractions.style
     }
     if not graphs:
         kind = extractions.style
         raise UsageError(f"{path} holds {kind} of passages, which this system has no layer for: leave it out")
     for graph in graphs.values():
-        graph.check_takes(extractions)
+        graph.check_import(extractions)
 
     async def provide(layer: Layer) -> LayerReport | None:
         if (graph := graphs.get(layer.name)) is None:
             return None
-        filled = await graph.take(extractions, report)
+        filled = await graph.import_extractions(extractions, report)
         return replace(filled, notes=(f"{path.name}: {extractions.coverage}", *filled.notes))
 
     return provide

@@ -17,7 +17,7 @@ from tomewise.place import as_plain_data
 from tomewise.types import Answer, Estimate, Event, Evidence, FromSession, LayerReport, Passage, Usage
 
 if TYPE_CHECKING:
-    from tomewise.memory.passages import TakenDocument
+    from tomewise.memory.passages import DocumentOutcome
     from tomewise.store.contract import Store
     from tomewise.systems.registry import Variant
     from tomewise.tome.tome import Tome
@@ -50,7 +50,7 @@ class AddReport:
     @classmethod
     def of(
         cls,
-        taken: Sequence[TakenDocument],
+        taken: Sequence[DocumentOutcome],
         skipped: Mapping[str, str],
         moved: Sequence[str] = (),
         failed: Mapping[str, str] | None = None,

@@ -17,7 +17,7 @@ from tomewise.language.prompts import Prompts
 from tomewise.memory.building import build, estimate
 from tomewise.memory.neighbours import note_sizes
 from tomewise.memory.passages import PassagesLayer
-from tomewise.memory.renewal import take_back
+from tomewise.memory.renewal import forget_memory
 from tomewise.notebook_display import show_bars
 from tomewise.reading.bounds import Bounds
 from tomewise.reading.process import ReaderProcess
@@ -260,7 +260,7 @@ class Tome(Drawings):
             with show_bars(on_progress) as report_progress:
                 await layer.update(Change(), report_progress)
             await run_in_thread(forget_in_all, self._kit)
-        return AddReport.of(layer.taken, skipped, files.moved, failed)
+        return AddReport.of(layer.outcomes, skipped, files.moved, failed)
 
     def remove(self, document: str | DocumentRecord) -> RemoveReport:
         """Forget a document, or several, and everything derived from them alone.
@@ -359,7 +359,7 @@ class Tome(Drawings):
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, wired, Path(extractions), self._store, report)
-            await run_in_thread(take_back, (again,) if isinstance(again, str) else again, wired, self._store)
+            await run_in_thread(forget_memory, (again,) if isinstance(again, str) else again, wired, self._store)
             before = self._store.builds()
             reports = await build(wired, self._store, report, provide=provide)
             after = self._store.builds()
