@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tomewise.types import Spent
 
 SYSTEM = "read_agent"  # few calls build it, and it needs no extra
-_SIMPLE, _OF_THE_STORY = "f6", "i6"  # questions of the sample
+_SIMPLE, _WHOLE_STORY = "f6", "i6"  # questions of the sample
 
 
 @app.command(epilog="Example: tome demo --model openai:gpt-4o-mini")
@@ -58,7 +58,7 @@ def demo(
         _add_story(book)
         spent = _ask(book, asked[_SIMPLE], None, trace)
         spent += _build(book, system)
-        spent += _ask(book, asked[_OF_THE_STORY], system, trace)
+        spent += _ask(book, asked[_WHOLE_STORY], system, trace)
     _print_close(spent, kept, repeat_options(kept, models), is_extractive=not models.model)
 
 
