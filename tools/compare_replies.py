@@ -68,7 +68,9 @@ def command_replies() -> Iterator[tuple[str, Any]]:
         for system in SYSTEMS:
             yield run("ask", question, "--system", system, "--trace")
         yield run("search", question)
-    yield run("ask", "Who forged the letter?", "--option", "the clerk", "--option", "the doctor", "--document", "letter")
+    yield run(
+        "ask", "Who forged the letter?", "--option", "the clerk", "--option", "the doctor", "--document", "letter"
+    )
     yield run("ask", QUESTIONS[0], "--session", "talk")
     yield run("ask", "Who wrote it?", "--session", "talk")
     yield run("sessions")
