@@ -214,7 +214,7 @@ class Sample(Outgoing):
 
 
 class Limits(Outgoing):
-    """The limits of the server; null where there is no limit."""
+    """The limits of the server; null for what it does not limit."""
 
     calls: int | None
     tokens: int | None
