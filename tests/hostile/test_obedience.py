@@ -228,9 +228,7 @@ def open_corpus(folder: Path, model: ObedientModel) -> Iterator[Tome]:
 def test_no_system_follows_an_order_of_a_corpus(
     tmp_path: Path, system: str, asked: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(
-        sys.modules, "umap", None
-    )  # it takes seconds to import
+    monkeypatch.setitem(sys.modules, "umap", None)  # it takes seconds to import
     model = ObedientModel()
     with open_corpus(tmp_path, model) as tome:
         variant = parse_variant(system)
