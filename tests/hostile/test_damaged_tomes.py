@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from tests.damages import DOCUMENTS, QUESTION, damage_at_random, make_tome, use_damaged
 
-from tomewise import plugins
 from tomewise.errors import StoreError
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
@@ -51,7 +50,6 @@ def test_two_hundred_damages_end_with_an_answer_or_one_error(
     whole: Path, tmp_path: Path, share: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: ())  # each opening looks through all installed packages
     problems = [
         f"{number}: {problem}"
         for number in range(share * _SHARE, (share + 1) * _SHARE)

@@ -6,7 +6,6 @@ The model of `obedient` obeys every order that it reads outside of a fence.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -225,10 +224,7 @@ def open_corpus(folder: Path, model: ObedientModel) -> Iterator[Tome]:
 
 
 @pytest.mark.parametrize(("system", "asked"), SYSTEMS.items(), ids=SYSTEMS)
-def test_no_system_follows_an_order_of_a_corpus(
-    tmp_path: Path, system: str, asked: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "umap", None)  # it takes seconds to import
+def test_no_system_follows_an_order_of_a_corpus(tmp_path: Path, system: str, asked: set[str]) -> None:
     model = ObedientModel()
     with open_corpus(tmp_path, model) as tome:
         variant = parse_variant(system)
