@@ -47,8 +47,8 @@ def test_names_are_unique_and_lead_back(folders, random):
         ({"/home/notes/a.txt": ""}, {"a.txt"}),
         ({"/x/notes/a.txt": "/x/notes", "/y/notes/a.txt": "/y/notes"}, {"x/notes/a.txt", "y/notes/a.txt"}),
         (
-            {"/x/notes/a.txt": "/x", "/y/notes/a.txt": "/y", "/z/b.txt": "/z"},
-            {"x/notes/a.txt", "y/notes/a.txt", "b.txt"},
+            {"/x/n/a.txt": "/x", "/y/n/a.txt": "/y", "/z/b.txt": "/z"},
+            {"x/n/a.txt", "y/n/a.txt", "b.txt"},
         ),
         ({"/x/a.txt": "/x", "a.txt": ""}, {"x/a.txt", "a.txt"}),
         ({"/notes/rows.jsonl#1": "/notes", "/notes/rows.jsonl#2": "/notes"}, {"rows.jsonl#1", "rows.jsonl#2"}),

@@ -7,6 +7,7 @@ import logging
 import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
@@ -50,8 +51,8 @@ from tomewise.tome.reports import as_json, evidence_json, find_nearest, nearest_
 from tomewise.types import Question
 
 if TYPE_CHECKING:
-    from tomewise.store.contract import Store
     from tomewise.store.records import DocumentRecord
+    from tomewise.tome.tome import Tome
     from tomewise.types import Event
 
 Tool = TypeVar("Tool", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
@@ -111,7 +112,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, AnswerResult]:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
@@ -119,7 +120,8 @@ class ReadingTools:
             with answer_whole():
                 answer = await book.aask(asked, system=variant, on_event=on_event)
         nearest = await asyncio.to_thread(find_nearest, answer, book.store)
-        whole = show_answer({**as_json(answer), "nearest": nearest_json(nearest)})
+        names = await asyncio.to_thread(book.document_names.read)
+        whole = show_answer(names.rename({**as_json(answer), "nearest": nearest_json(nearest)}))
         return fit_reply(partial(_cut_answer, whole), len(whole.citations) + len(whole.nearest))
 
     @report_errors
@@ -134,10 +136,12 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book.store)
+        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
         async with self._admit():
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
-        pieces = [show_piece(piece) for piece in await asyncio.to_thread(evidence_json, found[skip:], book.store)]
+        names = await asyncio.to_thread(book.document_names.read)
+        evidence = names.rename(await asyncio.to_thread(evidence_json, found[skip:], book.store))
+        pieces = [show_piece(piece) for piece in evidence]
 
         def make(count: int) -> CallToolResult:
             left = len(pieces) - count
@@ -159,7 +163,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, TextResult]:
         """Read a part of a document by its characters, or a passage with its neighbours. Calls no model."""
         _, book = find_tome(tome, self.library)
-        return await asyncio.to_thread(_read, book.store, document, (start, end), passage, neighbours)
+        return await asyncio.to_thread(_read, book, document, (start, end), passage, neighbours)
 
     @report_errors
     async def list_documents(
@@ -167,7 +171,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, DocumentsResult]:
         """List the documents of a tome by id, with titles, sizes and metadata. Calls no model."""
         _, book = find_tome(tome, self.library)
-        records = await asyncio.to_thread(book.documents)
+        records = await asyncio.to_thread(_name_records, book)
         return fit_reply(partial(_list_records, records, skip), len(records[skip : skip + limit]))
 
     @report_errors
@@ -184,7 +188,7 @@ class ReadingTools:
         Needs a graph, which a build of a system such as hipporag2 makes. Calls no model.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_entity, name, book.store)
+        found = await asyncio.to_thread(_find_entity, name, book)
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
 
 
@@ -202,15 +206,29 @@ def _cut_answer(whole: AnswerResult, count: int) -> CallToolResult:
     return make_reply(result, write_answer(result))
 
 
-def _read(store: Store, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
+def _name_records(book: Tome) -> list[DocumentRecord]:
+    """The documents under their names, sorted by these."""
+    names = book.document_names.read()
+    records = [replace(record, id=names.name(record.id)) for record in book.documents()]
+    return sorted(records, key=lambda record: record.id)
+
+
+def _find_entity(name: str, book: Tome) -> FoundEntity:
+    found, names = find_entity(name, book.store), book.document_names.read()
+    named = (replace(passage, document=names.name(passage.document)) for passage in found.passages)
+    return replace(found, passages=tuple(named))
+
+
+def _read(book: Tome, document: str, span: tuple[int, int | None], passage: str, neighbours: int) -> CallToolResult:
+    store = book.store
     if bool(document) == bool(passage):
         raise UsageError("name either a document or a passage to read")
     if passage:
         key, found = find_passage(passage, store)
         name, (start, end) = found.document, find_span(key, neighbours, store)
     else:
-        name, (start, end) = find_document(document, store).id, (span[0], span[1] if span[1] is not None else 1 << 62)
-    record = store.record(name)
+        name, (start, end) = find_document(document, book).id, (span[0], span[1] if span[1] is not None else 1 << 62)
+    record, own_name = store.record(name), book.document_names.read().name(name)
     end = min(end, record.characters)
     if not 0 <= start < end:
         raise UsageError(f"characters {start} to {end} hold nothing: the document has {record.characters} characters")
@@ -222,7 +240,7 @@ def _read(store: Store, document: str, span: tuple[int, int | None], passage: st
     ]
 
     def make(length: int) -> CallToolResult:
-        last, shown = start + length, show_name(name)
+        last, shown = start + length, show_name(own_name)
         rest = "" if last == end else f"Call read again with document={shown!r}, start={last} and end={end}."
         inside = [each for each in spans if each.start < last]
         size = {"start": start, "end": last, "characters": record.characters}

@@ -69,14 +69,15 @@ class WritingTools:
         what.
         """
         _, book = find_tome(tome, self.library)
-        found = await asyncio.to_thread(find_document, document, book.store)
-        names = (found.id, found.title)
+        found = await asyncio.to_thread(find_document, document, book)
+        own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
+        names = (own_name, found.id, found.title)
         if document not in (*names, *map(show_name, names)):
-            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(found.id)!r}?")
+            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
         foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
         paid = sum(foresight.paid.values())
         result = RemoveResult(
-            document=show_name(found.id),
+            document=show_name(own_name),
             removed=paid <= accept_paid,
             passages=foresight.passages,
             derived=foresight.derived,
@@ -113,7 +114,8 @@ class WritingTools:
             )
         async with send_progress(context) as notify:
             report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
-        shown = _shorten(await asyncio.to_thread(build_json, report, book.store))
+        names = await asyncio.to_thread(book.document_names.read)
+        shown = _shorten(names.rename(await asyncio.to_thread(build_json, report, book.store)))
         text = "\n".join(
             f"{layer['layer']}: {layer['added']} added, {layer['failures']} failed" for layer in shown["layers"]
         )

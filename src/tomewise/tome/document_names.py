@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from tomewise.errors import TomewiseError
 from tomewise.types import DocumentId
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
+    from tomewise.tome.tome import Tome
 
 _ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[/\\]")  # how an absolute path begins, on Windows too
 _NO_NAME = re.compile(rf"{_ABSOLUTE.pattern}|\\|\.\.(?:[/\\]|$)|$")  # how no name begins
@@ -67,7 +70,7 @@ class DocumentNames:
 
     def clean(self, message: str) -> str:
         """A message with names in place of the ids that are paths, and without the paths of their folders."""
-        if not ("/" in message or "\\" in message) or self._folder_pattern is None:
+        if self._folder_pattern is None:
             return message
         pieces, end = [], 0
         for found in self._folder_pattern.finditer(message):
@@ -155,6 +158,15 @@ class KeptNames:
             if self._kept is None or self._kept[0] != version:
                 self._kept = version, DocumentNames(self._store.origins(), self._store.folders())
             return self._kept[1]
+
+
+def clean_names(message: str, tomes: Iterable[Tome]) -> str:
+    """The message without paths of files: see `DocumentNames.clean`. A tome that cannot be read is passed over."""
+    if "/" in message or "\\" in message:
+        for tome in tomes:
+            with suppress(TomewiseError):
+                message = tome.document_names.read().clean(message)
+    return message
 
 
 def _list_endings(path: str, length: int | None = None) -> Iterator[str]:

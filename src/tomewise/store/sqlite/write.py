@@ -404,10 +404,10 @@ class Write(BuildRecords):
         return deltas
 
     def _renew_version(self, space: str) -> int:
-        # A random number: a counter would repeat numbers after a tome is restored from a copy.
-        row = {"space": space, "version": secrets.randbits(62) + 1}
+        version = secrets.randbits(62) + 1  # a counter would repeat numbers after a tome is restored from a copy
+        row = {"space": space, "version": version}
         self._connection.execute(insert(spaces).values(row).on_conflict_do_update(index_elements=["space"], set_=row))
-        return int(row["version"])
+        return version
 
 
 def _within(keys: Iterable[int]) -> ColumnElement[bool]:
