@@ -394,6 +394,12 @@ class Answer:
         outcome = {"supported": self.supported} if self.resolved else {"resolved": False, "missing": self.missing}
         return describe_object(self, self.text, **outcome, **counts, system=self.system, model=self.model)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data: what `tome ask --json` prints of it, without `within` and `nearest`."""
+        from tomewise.outgoing.answer_models import Answer as AnswerModel  # late, since it takes a while
+
+        return AnswerModel.of(self).write()
+
     def _repr_html_(self) -> str:
         # By its name, since `notebook` imports this module; only a notebook asks for it.
         written: str = import_module("tomewise.notebook_display").write_answer(self)

@@ -91,11 +91,11 @@ def _add_story(book: Tome) -> None:
 def _build(book: Tome, system: str) -> Spent:
     from tomewise.systems.variants import parse_variant
     from tomewise.terminal import render
-    from tomewise.tome.reports import costs_json
+    from tomewise.tome.reports import describe_costs
 
     variant = parse_variant(system)
     _print_command("build", "--system", system, "--estimate")
-    render.print_costs(costs_json(book.estimate(variant), variant, book.kit.model.name), console())
+    render.print_costs(describe_costs(book.estimate(variant), variant, book.kit.model.name), console())
     _print_command("build", "--system", system)
     with show_work(f"building {system}") as work:
         report = book.build(variant, on_progress=work.report)

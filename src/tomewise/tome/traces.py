@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 
 from tomewise.errors import StoreError, UnknownName, UsageError
 from tomewise.events import restore_event
+from tomewise.outgoing import answer_models
+from tomewise.outgoing.form import Naming
 from tomewise.tome.damaged import skip_damaged
-from tomewise.tome.reports import as_json, event_json
-from tomewise.tome.scopes import scope_json
 from tomewise.types import Answer, Question
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+_KEPT = {*answer_models.Answer.model_fields, "events"}
 TRACE_BYTES = 50_000
 LEAST_TRACE_BYTES = 4_000
 
@@ -41,12 +42,21 @@ class Trace:
     answer: Answer
     cut: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        """The object that `tome log N --json` prints."""
-        question = asdict(self.question) | {"within": scope_json(self.question.within)}
-        events = [event_json(event) for event in self.answer.events]
-        asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
-        return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
+    def describe(self, naming: Naming | None = None) -> answer_models.Trace:
+        """The trace as it goes out: what `tome log N --json` prints."""
+        question = self.question
+        return answer_models.Trace.of(
+            self.answer,
+            naming,
+            id=self.number,
+            asked=self.asked,
+            question=question.text,
+            options=question.options,
+            instructions=question.instructions,
+            force=question.force,
+            within=question.within,
+            cut=self.cut,
+        )
 
 
 def check_trace_bytes(size: int) -> int:
@@ -63,8 +73,9 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     how. The question is kept whole, however long it is, so that it can be asked again.
     """
     asked = {"options": question.options, "instructions": question.instructions, "force": question.force}
-    within = scope_json(question.within)
-    record: dict[str, Any] = {**as_json(answer), "events": [event_json(event) for event in answer.events]}
+    within = answer_models.Scope.of(question.within).write() if question.within else None
+    record = answer_models.TracedAnswer.of(answer).model_dump(mode="json", include=_KEPT)
+    record["answer"] = record.pop("text")  # its name in the tomes of all versions
     share_pieces(record)
     cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
     return {**record, "cut": cut, **asked, "within": within}
@@ -188,7 +199,7 @@ def _is_piece(piece: Any) -> bool:
 
 
 def _share(piece: Record, pieces: list[Record], indices: dict[str, int]) -> list[Any]:
-    fields = {name: value for name, value in piece.items() if name != "score"}
+    fields = {name: value for name, value in piece.items() if name not in ("id", "score")}  # the id is the node
     key = json.dumps(fields, sort_keys=True)
     if key not in indices:
         indices[key] = len(pieces)
