@@ -22,6 +22,7 @@ FOLDERS = st.sampled_from(["", "/", "/a", "/a/b", "/b", "/a.txt", "//a"])
 
 
 @given(st.dictionaries(PATHS | ROWS | PLAIN, FOLDERS, max_size=8), st.randoms())
+@example({"/a": "/a", "/a/b": "/a/b", "/": "/", "//": "", "/..": "", "C:\\": ""}, None)
 @example({"/a/x": "/a", "/b/a/x": "/b", "/c/a/x": "/c", "a/x": "", "x": ""}, None)
 def test_names_are_unique_and_lead_back(folders, random):
     sources = {id: re.split("#", id)[0] for id in folders}

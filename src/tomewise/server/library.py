@@ -23,7 +23,7 @@ from tomewise.settings import Settings
 from tomewise.systems.registry import list_systems
 from tomewise.systems.variants import parse_variant
 from tomewise.tome.arguments import check_settings
-from tomewise.tome.document_names import clean_names
+from tomewise.tome.document_names import hide_paths
 from tomewise.tome.open_store import recall_embedder
 from tomewise.tome.tome import Tome
 from tomewise.trust import refuse_embedder
@@ -191,7 +191,8 @@ class Library:
         """A message without the paths of the tomes and of their documents: a name stands for the file."""
         for name, path in self.paths().items():
             text = text.replace(str(path), name)
-        return clean_names(text.replace(f"{self._root}/", "") if self._root else text, self.tomes.values())
+        text = text.replace(f"{self._root}/", "") if self._root else text
+        return hide_paths(text, (tome.document_names for tome in self.tomes.values()))
 
     def _make_tome(self, path: Path, embedder: str | None, passage_tokens: int | None) -> Tome:
         if os.path.lexists(path):  # a link, which is not served

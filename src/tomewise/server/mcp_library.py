@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tomewise.errors import UnknownName, UsageError, suggest
-from tomewise.tome.document_names import clean_names
+from tomewise.tome.document_names import hide_paths
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome
@@ -50,4 +50,4 @@ def hide_addresses(message: str, library: Library) -> str:
     addresses = {book.store.address: name for name, book in library.tomes.items()}
     for address in sorted(addresses, key=len, reverse=True):
         message = message.replace(address, addresses[address])
-    return clean_names(message, library.tomes.values())
+    return hide_paths(message, (book.document_names for book in library.tomes.values()))

@@ -20,10 +20,12 @@ from tomewise.types import DocumentId
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
-    from tomewise.tome.tome import Tome
 
 _ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[/\\]")  # how an absolute path begins, on Windows too
 _NO_NAME = re.compile(rf"{_ABSOLUTE.pattern}|\\|\.\.(?:[/\\]|$)|$")  # how no name begins
+_PATH_START = re.compile(rf"(?<![\w.-])(?:{_ABSOLUTE.pattern})[\w.-]*")
+_GOES_ON = re.compile(r"[\w-]")  # after a folder: it was another one
+_BELOW = re.compile(r"[/\\]+(?=[\w.])")
 _DIGITS = 12  # of a digest
 _HOLD_IDS = frozenset({"document", "documents"})  # keys of plain data
 
@@ -70,13 +72,11 @@ class DocumentNames:
 
     def clean(self, message: str) -> str:
         """A message with names in place of the ids that are paths, and without the paths of their folders."""
-        if self._folder_pattern is None:
-            return message
         pieces, end = [], 0
-        for found in self._folder_pattern.finditer(message):
-            if found.start() >= end:
+        for found in _PATH_START.finditer(message):
+            if found.start() >= end and found[0] in self._starts:
                 pieces.append(message[end : found.start()])
-                end, name = self._shorten_path(message, found)
+                end, name = self._shorten_path(message, found.start())
                 pieces.append(name)
         return "".join([*pieces, message[end:]])
 
@@ -106,41 +106,52 @@ class DocumentNames:
 
     def _find_relative(self, path: DocumentId) -> str:
         """The path relative to its folder, or to that of its file; empty if neither is a name."""
-        endings = list(self._list_endings(path))
         folder = self._folders.get(path, "")
-        inside = path.removeprefix(folder.rstrip("/") + "/") if folder else ""
-        return inside if inside in endings else next(iter(endings), "")
+        start = len(folder.rstrip("/")) + 1
+        if folder and path.startswith(folder) and path[start - 1 : start] == "/" and start <= self._measure_file(path):
+            inside = path[start:]
+            if not _NO_NAME.match(inside):
+                return inside
+        return next(self._list_endings(path), "")
+
+    def _measure_file(self, path: DocumentId) -> int:
+        """The length of the path of the file. What follows it, such as the number of a row, may hold a slash too."""
+        source = self._sources[path]
+        return len(source) if source and path.startswith(source) else len(path)
 
     def _list_endings(self, path: DocumentId) -> Iterator[str]:
-        # What follows the path of the file, such as the number of a row, may hold a slash too.
-        source = self._sources[path]
-        return _list_endings(path, len(source) if source and path.startswith(source) else len(path))
+        return _list_endings(path, self._measure_file(path))
 
-    def _shorten_path(self, message: str, found: re.Match[str]) -> tuple[int, str]:
-        """Where a path that begins with a known folder ends in the message, and what takes its place."""
-        start = found.start()
-        for end in range(min(len(message), start + self._longest), found.end() - 1, -1):
-            if name := self._names.get(message[start:end]):
+    def _shorten_path(self, message: str, start: int) -> tuple[int, str]:
+        """Where the longest known path that begins here ends, and what takes its place."""
+        for end in range(min(len(message), start + self._longest), start, -1):
+            path = message[start:end]
+            if name := self._names.get(path):
                 return end, name
-        return found.end(), "" if found[1] else re.split(r"[/\\]", found[0])[-1]
+            if path in self._outermost and not _GOES_ON.match(message, end):
+                below = _BELOW.match(message, end)
+                return (below.end(), "") if below else (end, re.split(r"[/\\]", path)[-1])
+        return start, ""
 
     @cached_property
-    def _longest(self) -> int:
-        return max(map(len, self._names), default=0)
-
-    @cached_property
-    def _folder_pattern(self) -> re.Pattern[str] | None:
-        """Fits the outermost folders of all documents, as they are written in messages."""
+    def _outermost(self) -> frozenset[str]:
+        """The folders of all documents that are in none of the others, as they are written in messages."""
         paths = {path for path in (*self._sources, *self._sources.values()) if _ABSOLUTE.match(path)}
         folders = {re.split(r"[/\\][^/\\]*$", path)[0] or path for path in paths} | set(self._folders.values())
         outermost: list[str] = []
         for folder in sorted(folders - {"", "/"}):
             if not outermost or not folder.startswith(outermost[-1] + "/"):
                 outermost.append(folder)
-        spellings = {spelling for path in outermost for spelling in (path, ascii(path)[1:-1], repr(path)[1:-1])}
-        longest_first = map(re.escape, sorted(spellings, key=lambda path: (-len(path), path)))
-        pattern = rf"(?<![\w.-])(?:{'|'.join(longest_first)})(?![\w-])([/\\]+(?=[\w.]))?"
-        return re.compile(pattern) if spellings else None
+        return frozenset(spelled for path in outermost for spelled in (path, ascii(path)[1:-1], repr(path)[1:-1]))
+
+    @cached_property
+    def _starts(self) -> frozenset[str]:
+        found = (_PATH_START.match(path) for path in (*self._names, *self._outermost))
+        return frozenset(start[0] for start in found if start)
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, (*self._names, *self._outermost)), default=0)
 
 
 class KeptNames:
@@ -160,12 +171,12 @@ class KeptNames:
             return self._kept[1]
 
 
-def clean_names(message: str, tomes: Iterable[Tome]) -> str:
-    """The message without paths of files: see `DocumentNames.clean`. A tome that cannot be read is passed over."""
+def hide_paths(message: str, kept: Iterable[KeptNames]) -> str:
+    """The message without paths of documents: see `DocumentNames.clean`. A store that cannot be read is left out."""
     if "/" in message or "\\" in message:
-        for tome in tomes:
+        for names in kept:
             with suppress(TomewiseError):
-                message = tome.document_names.read().clean(message)
+                message = names.read().clean(message)
     return message
 
 
