@@ -97,10 +97,10 @@ def test_a_tome_keeps_the_folder_that_was_given(tmp_path):
 
 
 def test_names_are_chosen_once_for_each_state_of_the_tome(tmp_path):
-    with Tome.open(tmp_path / "m.tome", embedder="hash") as tome, Tome.open(tmp_path / "m.tome") as other:
+    with Tome.open(tmp_path / "m.tome", embedder="hash") as tome, Tome.open(tmp_path / "m.tome") as again:
         tome.add(Document(id="/x/a.txt", text="A text."))
         names = tome.document_names.read()
         tome.ask("What is this?", system="naive")
         assert tome.document_names.read() is names
-        other.add(Document(id="/y/a.txt", text="Another text."))
+        again.add(Document(id="/y/a.txt", text="Another text."))
         assert tome.document_names.read().name("/x/a.txt") == "x/a.txt"

@@ -52,7 +52,7 @@ class DocumentNames:
         return name if name and self.find(name) is None else _add_digest(name, document)
 
     def find(self, name: str) -> DocumentId | None:
-        """The id of the document with this name or this id; None if there is none."""
+        """The id of the document with this name or this id; None if no document has it."""
         return name if name in self._sources else self._ids.get(name)
 
     def rename(self, value: Any) -> Any:
