@@ -13,14 +13,14 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tomewise.place import describe_place
+from tomewise.outgoing import answer_models
+from tomewise.place import describe_source
 
 if TYPE_CHECKING:
     from tomewise.types import Answer, Citation, Progress
 
 _AROUND = 120  # characters to show on either side of a quotation
 _PAUSE = 0.1  # seconds between two pictures of the bars
-_SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
 
 
 def write_answer(answer: Answer) -> str:
@@ -29,7 +29,7 @@ def write_answer(answer: Answer) -> str:
         missing = answer.missing or "the evidence does not say"
         return f"<div><p><b>Not answered:</b> {escape(missing)}</p>{_write_origin(answer)}</div>"
     choice = f"{escape(answer.choice)}. " if answer.choice else ""
-    notes = [_SUPPORT.get(answer.supported, ""), f"Missing: {answer.missing}" if answer.missing else ""]
+    notes = [f"Missing: {answer.missing}" if answer.missing else "", *answer_models.Answer.of(answer).list_remarks()]
     lines = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
     quotations = "".join(f"<li>{_write_citation(citation, answer)}</li>" for citation in answer.citations)
     listed = f"<ol>{quotations}</ol>" if quotations else ""
@@ -45,8 +45,7 @@ def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
 
 
 def _write_citation(citation: Citation, answer: Answer) -> str:
-    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
-    where = escape(f"{name}, {describe_place(citation.place, citation.position + 1)}")
+    where = escape(describe_source(citation))
     before, after = _find_surroundings(citation, answer)
     return f"{escape(before)}<mark>{escape(citation.quote)}</mark>{escape(after)} <small>{where}</small>"
 

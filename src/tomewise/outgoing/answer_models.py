@@ -123,6 +123,18 @@ class Answer(Outgoing):
 
     answer = repeat("text")
 
+    def list_remarks(self) -> list[str]:
+        """What a reader must know of the answer besides its text, in sentences."""
+        remarks = {
+            "The evidence supports only a part of this answer.": self.resolved and self.supported == "partly",
+            "A guess: no evidence supports it.": self.resolved and self.supported == "none",
+            "The model would have declined; it was forced to answer.": self.resolved and self.forced,
+            "The model was asked for a guess too, and gave none.": not self.resolved and self.forced,
+            f"{self.dropped_quotes} quotation(s) of the model are in no passage and were dropped.": self.dropped_quotes,
+            f"{self.derived_quotes} quotation(s) are from summaries and in no passage: not cited.": self.derived_quotes,
+        }
+        return [remark for remark, holds in remarks.items() if holds]
+
 
 class Asked(Answer):
     """An answer as it is replied: what `tome ask --json` prints."""

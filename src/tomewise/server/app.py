@@ -63,7 +63,8 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     app.state.stopping = asyncio.Event()
     for module in _ENDPOINTS:
         app.include_router(module.router)
-    app.add_api_route("/api/health", _check_health, methods=["GET", "HEAD"], tags=["server"])
+    app.add_api_route("/api/health", _check_health, tags=["server"])
+    app.add_api_route("/api/health", _check_health, methods=["HEAD"], include_in_schema=False)
     app.add_api_route("/api/info", _show_info, tags=["server"], response_model=Info, response_model_exclude_unset=True)
     app.state.mcp = McpMount(library, app.state.service.admit)
     for path in ("/mcp", "/mcp/"):

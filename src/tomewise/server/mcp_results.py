@@ -37,7 +37,7 @@ def _neutralise(value: Any, texts: Mapping[str, int], name: str = "") -> Any:
 class Result(Outgoing):
     """What every tool returns."""
 
-    rest: str = Field("", description="What was left out and which call returns it; empty if nothing was.")
+    rest: str = Field(default="", description="What was left out and which call returns it; empty if nothing was.")
 
 
 class AnswerResult(Asked, Result):

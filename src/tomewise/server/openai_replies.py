@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tomewise.outgoing.form import Naming
-from tomewise.place import describe_place
+from tomewise.place import describe_source
 from tomewise.types import Answer, Citation, Usage
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
@@ -109,10 +109,8 @@ def _decline(missing: str) -> str:
 
 
 def _write_citation(number: int, citation: Citation) -> str:
-    name = citation.title or citation.document.rstrip("/").rsplit("/", 1)[-1]
-    place = describe_place(citation.place, citation.position + 1)
     quotation = escape_markdown(" ".join(citation.quote.split()))
-    return f"[{number}] “{quotation}” ({escape_markdown(f'{name}, {place}')})"
+    return f"[{number}] “{quotation}” ({escape_markdown(describe_source(citation))})"
 
 
 def _link(citation: Citation, tome: str, trace: int | None, address: str) -> str:

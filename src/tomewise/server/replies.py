@@ -214,7 +214,7 @@ class Sample(Outgoing):
 
 
 class Limits(Outgoing):
-    """The limits of the server; null is none."""
+    """The limits of the server; null where there is no limit."""
 
     calls: int | None
     tokens: int | None

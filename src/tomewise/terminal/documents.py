@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tomewise.errors import ReadingError, UsageError
+from tomewise.place import name_document
 from tomewise.terminal.commands import app, find_tome, open_tome, repeat_options
 from tomewise.terminal.options import Json, TomeFile
-from tomewise.terminal.plain import count_noun, escape, name_document
+from tomewise.terminal.plain import count_noun, escape
 from tomewise.terminal.screen import console, print_json, print_model
 from tomewise.terminal.state import promise_to_resume
 from tomewise.terminal.work import show_work

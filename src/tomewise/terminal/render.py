@@ -11,8 +11,9 @@ from rich.table import Table
 
 from tomewise.events import Chosen, read_common
 from tomewise.memory.schemata.network import describe_network
-from tomewise.place import describe_place, read_plain_data
-from tomewise.terminal.plain import escape, name_document
+from tomewise.outgoing import answer_models
+from tomewise.place import describe_place, describe_source, name_document, read_plain_data
+from tomewise.terminal.plain import escape
 from tomewise.tome.scopes import describe_scope
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ EXTRACTIVE_NOTE = (
     "Answered by the extractive model, which only quotes. "
     "For a language model: --model openai:gpt-4o-mini, or set TOMEWISE_MODEL."
 )
-_SUPPORT = {"partly": "The evidence supports only a part of this answer.", "none": "A guess: no evidence supports it."}
 _BEGINNING = 200  # characters to show of a passage and of a gist
 _FAILURES = 20  # how many to list
 _PIECES = 5  # of evidence to show of one search
@@ -58,24 +58,12 @@ def print_answer(answer: Answer, nearest: Sequence[Passage], out: Console, scope
     else:
         choice = f"[bold cyan]{answer.choice}.[/bold cyan] " if answer.choice else ""
         out.print(f"{choice}[bold]{escape(answer.text)}[/bold]")
-        if answer.supported != "full":
-            out.print(f"[yellow]{_SUPPORT[answer.supported]}[/yellow]")
         if answer.missing:
             out.print(f"[yellow]missing:[/yellow] {escape(_brief(answer.missing))}")
-    if answer.forced and answer.resolved:
-        out.print("[yellow]The model would have declined; it was forced to answer.[/yellow]")
-    elif answer.forced:
-        out.print("[yellow]The model was asked for a guess too, and gave none.[/yellow]")
+    for remark in answer_models.Answer.of(answer).list_remarks():
+        out.print(f"[yellow]{remark}[/yellow]")
     for number, citation in enumerate(answer.citations, start=1):
         out.print(_citation_line(number, citation))
-    if answer.dropped_quotes:
-        out.print(
-            f"[yellow]{answer.dropped_quotes} quotation(s) of the model are in no passage and were dropped.[/yellow]"
-        )
-    if answer.derived_quotes:
-        out.print(
-            f"[yellow]{answer.derived_quotes} quotation(s) are from summaries and in no passage: not cited.[/yellow]"
-        )
     for note in cut_notes(answer):
         out.print(f"[yellow]{note}[/yellow]")
     if answer.session:
@@ -141,8 +129,7 @@ def _count(items: Sequence[str], noun: str) -> str:
 
 
 def _passage_lines(passage: Passage) -> str:
-    name = passage.title or name_document(passage.document)
-    where = f"[dim]{escape(f'{name}, {describe_place(passage.place, passage.position + 1)}')}[/dim]"
+    where = f"[dim]{escape(describe_source(passage))}[/dim]"
     return f"  {where} {escape(_brief(passage.text, _BEGINNING))}"
 
 
@@ -156,10 +143,8 @@ def cut_notes(answer: Answer) -> list[str]:
 
 
 def _citation_line(number: int, citation: Citation) -> str:
-    name = citation.title or name_document(citation.document)
     quote = " ".join(citation.quote.split())
-    place = describe_place(citation.place, citation.position + 1)
-    where = f"{escape(f'{name}, {place}')}, characters {citation.start}–{citation.end}"
+    where = f"{escape(describe_source(citation))}, characters {citation.start}–{citation.end}"
     return f"  [green]{number}[/green] “{escape(quote)}” [dim]{where}[/dim]"
 
 
@@ -359,9 +344,7 @@ def print_entity(found: FoundEntity, out: Console) -> None:
         for text in facts:
             out.print(f"  {escape(_shorten(text))}")
     for passage in found.passages[:_PASSAGES]:
-        name = passage.title or name_document(passage.document)
-        where = f"{name}, {describe_place(passage.place, passage.position + 1)}"
-        out.print(f"[green]{escape(where)}[/green] {escape(_shorten(passage.text))}")
+        out.print(f"[green]{escape(describe_source(passage))}[/green] {escape(_shorten(passage.text))}")
         if gist := found.gists.get(passage.id):
             out.print(f"  [dim]gist[/dim] {escape(_shorten(gist))}")
     if len(found.passages) > _PASSAGES:

@@ -76,9 +76,19 @@ def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str
     within = answer_models.Scope.of(question.within).write() if question.within else None
     record = answer_models.TracedAnswer.of(answer).model_dump(mode="json", include=_KEPT)
     record["answer"] = record.pop("text")  # its name in the tomes of all versions
+    _leave_out_ids(record)
     share_pieces(record)
     cut = cut_to_fit(record, most_bytes)  # before the record is copied: it replaces lists of it
     return {**record, "cut": cut, **asked, "within": within}
+
+
+def _leave_out_ids(record: Record) -> None:
+    """Take the ids from pieces of evidence: a store keeps each once, as `node`."""
+    for event in record["events"]:
+        evidence = event["detail"].get("evidence")
+        for piece in evidence if isinstance(evidence, list) else ():
+            if isinstance(piece, dict) and "node" in piece and piece["id"] == piece["node"]:
+                del piece["id"]
 
 
 def find_traces(store: Store, limit: int, before: int | None = None) -> list[Trace]:
@@ -199,7 +209,7 @@ def _is_piece(piece: Any) -> bool:
 
 
 def _share(piece: Record, pieces: list[Record], indices: dict[str, int]) -> list[Any]:
-    fields = {name: value for name, value in piece.items() if name not in ("id", "score")}  # the id is the node
+    fields = {name: value for name, value in piece.items() if name != "score"}
     key = json.dumps(fields, sort_keys=True)
     if key not in indices:
         indices[key] = len(pieces)
