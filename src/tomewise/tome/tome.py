@@ -31,13 +31,14 @@ from tomewise.systems.layers import make_layers
 from tomewise.systems.registry import DEFAULT, Choice, choose_variant
 from tomewise.tome.arguments import check_arguments
 from tomewise.tome.damaged import explain_damage, names_damage
+from tomewise.tome.document_names import KeptNames
 from tomewise.tome.drawings import Drawings
 from tomewise.tome.embedder_address import find_embedder, remember_address
 from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.exact_names import find_exactly
 from tomewise.tome.extractions import provide_extractions
 from tomewise.tome.fixed_settings import fix_settings, make_splitter
-from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents
+from tomewise.tome.inputs import Claims, check_prefix, find_document, read_documents, remember_folders
 from tomewise.tome.moved_files import MovedFiles
 from tomewise.tome.open_store import delete_empty_store, open_store
 from tomewise.tome.overview import write_overview
@@ -49,6 +50,7 @@ from tomewise.types import (
     Change,
     Closable,
     Document,
+    DocumentId,
     Embedder,
     Estimate,
     LanguageModel,
@@ -87,6 +89,7 @@ class Tome(Drawings):
         self._embedder = embedder
         self._passage_size = size  # tokens of a passage, and tokens of overlap
         self._bounds = bounds  # limits on reading one file
+        self.document_names = KeptNames(store)  # under which a server shows the documents
 
     def __repr__(self) -> str:
         return describe_object(self, self._store.address, embedder=self._embedder.name, model=self._model.name)
@@ -255,10 +258,14 @@ class Tome(Drawings):
             claims = Claims({name: source for name, source in self._store.origins().items() if name not in files.gone})
             reader = SourceReader(process, check=claims.check, prefix=prefix, follow=follow)
             noted = failed if keep_going else None
-            documents = read_documents(sources, reader, claims, skipped, noted, prefix=prefix)
+            folders: dict[DocumentId, str] = {}
+            documents = read_documents(sources, reader, claims, skipped, noted, folders, prefix=prefix)
             layer = PassagesLayer(self._store, self._embedder, splitter, files.follow(documents))
-            with show_bars(on_progress) as report_progress:
-                await layer.update(Change(), report_progress)
+            try:
+                with show_bars(on_progress) as report_progress:
+                    await layer.update(Change(), report_progress)
+            finally:  # also for what was kept before an error
+                remember_folders(self._store, folders)
             await run_in_thread(forget_in_all, self._kit)
         return AddReport.of(layer.outcomes, skipped, files.moved, failed)
 
