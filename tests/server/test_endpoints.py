@@ -99,14 +99,6 @@ def test_a_stream_of_events_ends_with_the_answer(served: Served):
     assert events[-1][1]["answer"] == "Ada Marsh"
 
 
-def test_a_stream_for_a_tome_that_does_not_exist_ends_with_an_error(served: Served):
-    reply = served.http.post(
-        "/api/tomes/novle/ask", json={"question": QUESTION}, headers={"accept": "text/event-stream"}
-    )
-    assert [name for name, _ in events_of(reply.text)] == ["error"]
-    assert "did you mean 'novel'" in reply.text
-
-
 def test_a_search_and_an_estimate(served: Served):
     found = served.post("/api/tomes/novel/search", {"query": "the forged letter", "limit": 1}).json()["evidence"]
     assert found[0]["sources"][0]["document"] == "letter"

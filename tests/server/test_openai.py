@@ -98,7 +98,7 @@ def test_errors_have_the_shape_of_the_protocol(client: openai.OpenAI, served: Se
     with pytest.raises(openai.NotFoundError, match="did you mean 'novel'") as unknown:
         client.chat.completions.create(model="novle/hybrid", messages=QUESTION)
     assert (unknown.value.code, unknown.value.type) == ("unknown_name", "not_found_error")
-    with pytest.raises(openai.APIError, match="did you mean 'novel'"):
+    with pytest.raises(openai.NotFoundError, match="did you mean 'novel'"):
         list(client.chat.completions.create(model="novle/hybrid", messages=QUESTION, stream=True))
     bad = openai.OpenAI(base_url=f"{served.url}/v1", api_key="wrong", max_retries=0)
     with pytest.raises(openai.AuthenticationError) as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ async def test_a_ping_fills_silence(monkeypatch: pytest.MonkeyPatch):
         await wait_for_piece(sent, PING)
         emit(b"second")
 
-    pieces = await read(EventStream(produce, asyncio.Event(), b"stopped"), sent)
+    pieces = await read(EventStream(nullcontext(produce), asyncio.Event(), b"stopped"), sent)
     assert [piece for piece in pieces if piece != PING] == [b"first", b"second", b""]
     assert pieces.index(PING) == 1
 
@@ -60,5 +61,5 @@ async def test_a_server_that_stops_ends_the_stream_with_its_last_words():
         finally:
             cancelled.set()
 
-    assert await read(EventStream(produce, stopping, b"stopped"), sent) == [b"first", b"stopped"]
+    assert await read(EventStream(nullcontext(produce), stopping, b"stopped"), sent) == [b"first", b"stopped"]
     assert cancelled.is_set()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from tomewise.errors import NotBuilt, TomewiseError
 from tomewise.events import AnswerPart
@@ -17,44 +17,76 @@ from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Ask, ChosenSystem, Search
 from tomewise.server.choosing import choose_bounded, choose_naming
 from tomewise.server.error_replies import HttpError, explain_error, make_body
+from tomewise.server.named_documents import find_named_scope
+from tomewise.server.operations import ASKING, BUSY, Family, Tool
 from tomewise.server.replies import SearchReply
 from tomewise.server.service import Service, Wanted, find_variant
-from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
+from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.tome.reports import describe_evidence
 from tomewise.types import Event, Spent
 
 _MOST_ESTIMATED = 5000  # passages
-router = APIRouter(prefix="/api/tomes/{tome}", tags=["asking"])
+family = Family("/api/tomes/{tome}", "asking")
 
 
-@router.post("/ask", response_model=NumberedAnswer)
+@family.post(
+    "/ask",
+    reply=NumberedAnswer,
+    errors=(*ASKING, "read_only"),
+    streams="also",
+    tool=Tool(name="ask", title="Ask a tome", asks_model=True),
+)
 async def ask(tome: str, body: Ask, request: Request, service: Wanted) -> Response | NumberedAnswer:
     """Answer a question. With `Accept: text/event-stream`, its events come as they happen, then the answer."""
     if "text/event-stream" in request.headers.get("accept", ""):
         stopping = write_event("error", make_body(refuse_stopping()))
-
-        async def produce(emit: Emit) -> None:
-            await _stream(service, tome, body, emit)
-
-        return EventStream(produce, request.app.state.stopping, stopping)
+        return EventStream(_stream(service, tome, body), request.app.state.stopping, stopping)
     return await run_while_connected(request, _answer(service, tome, body))
 
 
-@router.post("/search")
+@family.post("/search", errors=ASKING, tool=Tool(name="search", title="Search a tome"))
 async def search(tome: str, body: Search, request: Request, service: Wanted) -> SearchReply:
     """The evidence that a system finds, without an answer: what `tome search --json` prints, as `evidence`."""
     return await run_while_connected(request, _search(service, tome, body))
 
 
-@router.post("/estimate")
+@family.post("/estimate", errors=(*BUSY, "missing_dependency"))
 async def estimate(tome: str, body: ChosenSystem, request: Request, service: Wanted) -> BuildCosts:
     """What a build would cost: what `tome build --estimate --json` prints."""
     return await run_while_connected(request, service.estimate(tome, body.system, body.settings))
 
 
 async def _answer(service: Service, name: str, body: Ask) -> NumberedAnswer:
-    async with _offer_build(service, name, body):
-        return await service.describe(*await service.ask(name, body))
+    async with _offer_build(service, name, body), service.admit_question(name, body) as admitted:
+        return await admitted.describe(await admitted.answer())
+
+
+@asynccontextmanager
+async def _stream(service: Service, name: str, body: Ask) -> AsyncIterator[Produce]:
+    """Admit the question; then produce `started`, the events with what was spent after each, and `answer` or `error`.
+
+    The parts of an answer that is being written are `answer_part`: `text`, and whether it replaces the parts before.
+    """
+    async with _offer_build(service, name, body), service.admit_question(name, body) as admitted:
+
+        async def produce(emit: Emit) -> None:
+            def report(event: Event, spent: Spent) -> None:
+                if isinstance(event, AnswerPart):
+                    emit(write_event(event.name, event.detail))
+                    return
+                record = EventModel.of(event).write()
+                emit(write_event(record.pop("name"), record))
+                emit(write_event("usage", asdict(spent)))
+
+            about = {"tome": name, "system": admitted.variant.label, "model": service.library.model_name}
+            emit(write_event("started", about))
+            try:
+                answer = await admitted.describe(await admitted.answer(report))
+                emit(write_event("answer", answer.write()))
+            except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
+                emit(write_event("error", make_body(explain_error(error), service.library.clean)))
+
+        yield produce
 
 
 @asynccontextmanager
@@ -77,35 +109,10 @@ async def _offer_build(service: Service, name: str, body: Ask) -> AsyncIterator[
 
 
 async def _search(service: Service, name: str, body: Search) -> SearchReply:
-    async with service.queue, asyncio.timeout(service.options.seconds):
+    async with service.queue.run(), asyncio.timeout(service.options.seconds):
         tome = await service.library.open(name)
         variant = choose_bounded(body.system or tome.default_system, body.settings)
+        scope = await asyncio.to_thread(find_named_scope, body.documents, body.where, tome)
         with service.library.budget(service.options.bounds):
-            found = await tome.asearch(body.query, system=variant, limit=body.limit)
+            found = await tome.asearch(body.query, system=variant, limit=body.limit, within=scope)
         return SearchReply(evidence=await asyncio.to_thread(describe_evidence, found, tome.store, choose_naming(tome)))
-
-
-async def _stream(service: Service, name: str, body: Ask, emit: Emit) -> None:
-    """Emit `started`, the events with what was spent after each, then `answer` or `error`.
-
-    The parts of an answer that is being written are `answer_part`: `text`, and whether it replaces the parts before.
-    """
-
-    def report(event: Event, spent: Spent) -> None:
-        if isinstance(event, AnswerPart):
-            emit(write_event(event.name, event.detail))
-            return
-        record = EventModel.of(event).write()
-        emit(write_event(record.pop("name"), record))
-        emit(write_event("usage", asdict(spent)))
-
-    try:
-        tome = await service.library.open(name)
-        system = (await find_variant(tome, body)).label if body.session else body.system or tome.default_system
-        service.library.find_path(name)
-        emit(write_event("started", {"tome": name, "system": system, "model": service.library.model_name}))
-        async with _offer_build(service, name, body):
-            answer = await service.describe(*await service.ask(name, body, report))
-            emit(write_event("answer", answer.write()))
-    except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last event
-        emit(write_event("error", make_body(explain_error(error), service.library.clean)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,8 +10,18 @@ MOST_QUESTION = 100_000  # characters
 MOST_ID = 1000
 Text = Annotated[str, Field(max_length=MOST_QUESTION)]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
+DocumentName = Annotated[str, Field(min_length=1, max_length=5000)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Cost = Annotated[float, Field(ge=0, le=10**9)]
+
+FieldName = Annotated[str, Field(min_length=1, max_length=100)]
+Scalar: TypeAlias = (
+    Annotated[str, Field(max_length=1000)]
+    | bool
+    | Annotated[int, Field(ge=-(2**53), le=2**53)]
+    | Annotated[float, Field(ge=-1e300, le=1e300)]
+)
+FieldValue: TypeAlias = Scalar | Annotated[list[Scalar], Field(max_length=100)]
 
 
 class Body(BaseModel):
@@ -34,6 +44,9 @@ class NewDocument(Body):
     id: Annotated[str, Field(min_length=1, max_length=MOST_ID)]
     title: Annotated[str, Field(max_length=MOST_ID)] = ""
     text: Annotated[str, Field(min_length=1)]
+    metadata: Annotated[dict[FieldName, FieldValue], Field(max_length=50)] = Field(
+        default_factory=dict, description="Fields that `where` can test."
+    )
 
 
 class ChosenSystem(Body):
@@ -56,14 +69,21 @@ class Build(ChosenSystem):
     accept: Accepted = Field(default_factory=Accepted)
 
 
-class Search(ChosenSystem):
+class Narrowed(Body):
+    """Which documents are searched, by their names, and tests of metadata such as `year>=1911`; all must hold."""
+
+    documents: Annotated[list[DocumentName], Field(max_length=100)] = Field(default_factory=list)
+    where: Annotated[list[Name], Field(max_length=100)] = Field(default_factory=list)
+
+
+class Search(ChosenSystem, Narrowed):
     """A search for evidence."""
 
     query: Text
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
 
 
-class Ask(ChosenSystem):
+class Ask(ChosenSystem, Narrowed):
     """A question, and what it may cost. Later questions of a session may leave out its system.
 
     With `force`, a guess takes the place of a declined answer.

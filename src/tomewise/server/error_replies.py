@@ -26,6 +26,24 @@ _KINDS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.MissingDependency, 501, "missing_dependency"),
     (errors.ModelError, 502, "model"),
 )
+# The status of each code that a reply of an error can have.
+STATUSES: Mapping[str, int] = {
+    **{code: status for _, status, code in _KINDS},
+    "token": 401,
+    "origin": 403,
+    "read_only": 403,
+    "method": 405,
+    "slow": 408,
+    "estimate": 409,
+    "too_large": 413,
+    "media_type": 415,
+    "host": 421,
+    "busy": 429,
+    "internal": 500,
+    "stopping": 503,
+    "timeout": 504,
+    "disk_full": 507,
+}
 OPENAI = "/v1"  # what is below it speaks OpenAI's protocol
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _LONGEST = 2000  # characters of a message, which may repeat what a request holds
@@ -39,21 +57,20 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class HttpError(HTTPException):
-    """A refusal with a status of its own. `more` are further fields of the reply beside `error`.
+    """A refusal with a code, from which its status follows. `more` are further fields of the reply beside `error`.
 
     It is an exception of FastAPI, since FastAPI takes any other one that reading a body raises for bad JSON.
     """
 
     def __init__(
         self,
-        status: int,
         code: str,
         message: str,
         *,
         headers: dict[str, str] | None = None,
         more: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(status, message, headers)
+        super().__init__(STATUSES[code], message, headers)
         self.code = code
         self.message = message
         self.more = more or {}
@@ -64,29 +81,29 @@ def explain_error(error: BaseException) -> HttpError:
     if isinstance(error, HttpError):
         return error
     if isinstance(error, RequestValidationError):
-        return HttpError(400, "usage", explain_field(error.errors()[0], skip=1))
+        return HttpError("usage", explain_field(error.errors()[0], skip=1))
     if isinstance(error, StarletteError):
-        code, message = _REFUSALS.get(error.status_code, ("http", str(error.detail)))
-        return HttpError(error.status_code, code, message, headers=dict(error.headers or {}))
+        code, message = _REFUSALS.get(error.status_code, ("usage", str(error.detail)))
+        return HttpError(code, message, headers=dict(error.headers or {}))
     if isinstance(error, TimeoutError):
-        return HttpError(504, "timeout", "the question took longer than the server allows: ask for less, or again")
+        return HttpError("timeout", "the question took longer than the server allows: ask for less, or again")
     if isinstance(error, OSError) and error.errno in _FULL:
-        return HttpError(507, "disk_full", "the disk of the server is full: free some space, then try again")
-    for kind, status, code in _KINDS:
+        return HttpError("disk_full", "the disk of the server is full: free some space, then try again")
+    for kind, _, code in _KINDS:
         if isinstance(error, kind):
-            return HttpError(status, code, _shorten(hide_credentials(str(error))))
-    return HttpError(500, "internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
+            return HttpError(code, hide_credentials(str(error)))
+    return HttpError("internal", f"an error of Tomewise itself, {type(error).__name__}: see the server's log")
 
 
 def make_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
     """The JSON of a refusal; `clean` takes paths out of the message."""
-    return {"error": {"code": error.code, "message": clean(error.message)}, **error.more}
+    return {"error": {"code": error.code, "message": _shorten(clean(error.message))}, **error.more}
 
 
 def make_openai_body(error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:
     """The same in the shape of OpenAI's protocol."""
     kind = _TYPES.get(error.status_code, "invalid_request_error" if error.status_code < 500 else "server_error")
-    return {"error": {"message": clean(error.message), "type": kind, "param": None, "code": error.code}}
+    return {"error": {"message": _shorten(clean(error.message)), "type": kind, "param": None, "code": error.code}}
 
 
 def make_body_at(path: str, error: HttpError, clean: Callable[[str], str] = str) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from tomewise.errors import UnknownName
 from tomewise.server.bodies import MOST_ID
+from tomewise.server.operations import Family
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.replies import ComparedAnswers, EvaluationList, EvaluationReply, QuestionList
 from tomewise.server.service import Wanted
@@ -20,13 +21,13 @@ from tomewise.server.service import Wanted
 if TYPE_CHECKING:
     from tomewise.evaluate.results import Results
 
-router = APIRouter(prefix="/api/evaluations", tags=["evaluations"])
+family = Family("/api/evaluations", "evaluations")
 _MOST_SLICES = 8
 Name = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
 Names = Annotated[list[Name] | None, Query(max_length=_MOST_SLICES)]
 
 
-@router.get("", response_model=EvaluationList)
+@family.get("", reply=EvaluationList)
 async def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The experiments in the folder that the server was given, the latest first."""
     folder = service.options.evaluations
@@ -34,7 +35,7 @@ async def list_evaluations(service: Wanted, start: Start = 0, limit: Limit = PAG
     return {"evaluations": found[start : start + limit], "total": len(found)}
 
 
-@router.get("/{name}", response_model=EvaluationReply)
+@family.get("/{name}", errors=("unknown_name",), reply=EvaluationReply)
 async def show_evaluation(
     name: str,
     service: Wanted,
@@ -50,13 +51,13 @@ async def show_evaluation(
     return await asyncio.to_thread(_show, service.options.evaluations, name, start, limit, baseline, by or ())
 
 
-@router.get("/{name}/questions", response_model=QuestionList)
+@family.get("/{name}/questions", errors=("unknown_name",), reply=QuestionList)
 async def list_questions(name: str, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> dict[str, Any]:
     """The questions of an experiment by id, each with the score of every system in the first metric."""
     return await asyncio.to_thread(_list_questions, service.options.evaluations, name, start, limit)
 
 
-@router.get("/{name}/compare", response_model=ComparedAnswers)
+@family.get("/{name}/compare", errors=("unknown_name",), reply=ComparedAnswers)
 async def compare_answers(name: str, first: Name, second: Name, question: Name, service: Wanted) -> dict[str, Any]:
     """The answers of two systems to the question of that id: what `tome eval compare --json` prints."""
     return await asyncio.to_thread(_compare, service.options.evaluations, name, first, second, question)

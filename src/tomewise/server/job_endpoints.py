@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import ValidationError
 
 from tomewise.beside import FolderBeside
@@ -20,14 +20,15 @@ from tomewise.outgoing.report_models import BuildCosts
 from tomewise.server.bodies import Accepted, Build, NewDocument
 from tomewise.server.error_replies import HttpError, explain_field, make_body
 from tomewise.server.jobs import JobList
+from tomewise.server.operations import BUSY, Family, Tool
 from tomewise.server.ownership import delete_job, find_uploads
 from tomewise.server.paging import PAGE, Limit, Start
 from tomewise.server.replies import JobReplies, JobReply
 from tomewise.server.service import Wanted
-from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected, write_event
+from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected, write_event
 from tomewise.server.uploads import check_name, receive_files
 
-router = APIRouter(prefix="/api", tags=["jobs"])
+family = Family("/api", "jobs")
 _PAUSE = 0.1  # seconds between two events of one job
 _OVER = 1.1  # an estimate may be so much too low
 _FORM = {
@@ -47,7 +48,14 @@ _FORM = {
 }
 
 
-@router.post("/tomes/{tome}/documents", status_code=202, openapi_extra=_FORM)
+@family.post(
+    "/tomes/{tome}/documents",
+    status=202,
+    more=_FORM,
+    errors=("busy", "disk_full"),
+    changes=True,
+    tool=Tool(name="add_text", title="Add a text", destroys=True),
+)
 async def add_documents(tome: str, request: Request, service: Wanted) -> JobReply:
     """Add documents: files of a form, each under the relative path that it is sent with, or one text as JSON."""
     await service.library.open(tome)
@@ -64,7 +72,13 @@ async def add_documents(tome: str, request: Request, service: Wanted) -> JobRepl
         return service.jobs.add(tome, "add", task, folder).describe()
 
 
-@router.post("/tomes/{tome}/builds", status_code=202)
+@family.post(
+    "/tomes/{tome}/builds",
+    status=202,
+    errors=(*BUSY, "estimate", "missing_dependency", "disk_full"),
+    changes=True,
+    tool=Tool(name="build", title="Build memory layers", asks_model=True),
+)
 async def build(tome: str, body: Build, request: Request, service: Wanted) -> JobReply:
     """Build the layers of a system, if its estimate is within what is accepted; else 409 with the estimate."""
     costs = await run_while_connected(request, service.estimate(tome, body.system, body.settings))
@@ -76,51 +90,51 @@ async def build(tome: str, body: Build, request: Request, service: Wanted) -> Jo
         return service.jobs.add(tome, "build", task, folder).describe()
 
 
-@router.get("/jobs")
+@family.get("/jobs")
 async def list_jobs(service: Wanted, start: Start = 0, limit: Limit = PAGE) -> JobReplies:
     """All jobs, the newest first."""
     jobs = service.jobs.list_all()
     return JobReplies(jobs=[job.describe() for job in jobs[start : start + limit]], total=len(jobs))
 
 
-@router.get("/jobs/{id}")
+@family.get("/jobs/{id}", errors=("unknown_name",))
 async def show_job(id: str, service: Wanted) -> JobReply:
     """One job."""
     return service.jobs.find(id).describe()
 
 
-@router.post("/jobs/{id}/resume", status_code=202)
+@family.post("/jobs/{id}/resume", status=202, errors=("unknown_name",), changes=True)
 async def resume_job(id: str, service: Wanted) -> JobReply:
     """Do an interrupted job again. No finished call of the model is repeated."""
     return service.jobs.resume(id).describe()
 
 
-@router.delete("/jobs/{id}")
+@family.delete("/jobs/{id}", errors=("unknown_name",))
 async def cancel_job(id: str, service: Wanted) -> JobReply:
     """Cancel a job. What it has finished stays."""
     return (await service.jobs.cancel(id)).describe()
 
 
-@router.get("/jobs/{id}/events", response_model=None, responses={200: {"content": {EventStream.media_type: {}}}})
+@family.get("/jobs/{id}/events", errors=("unknown_name",), streams="only")
 async def follow_job(id: str, request: Request, service: Wanted) -> EventStream:
     """The job as events named `job`: its whole state first, then again whenever it changes, until it ends."""
-    service.jobs.find(id)
+    last_words = write_event("error", make_body(refuse_stopping()))
+    return EventStream(_follow(service.jobs, id), request.app.state.stopping, last_words)
+
+
+@asynccontextmanager
+async def _follow(jobs: JobList, id: str) -> AsyncIterator[Produce]:
+    job = jobs.find(id)
 
     async def produce(emit: Emit) -> None:
-        await _follow(service.jobs, id, emit)
+        while True:
+            emit(write_event("job", job.describe().write()))
+            if job.state not in ("queued", "waiting", "running"):
+                return
+            await jobs.wait_for_change(job)
+            await asyncio.sleep(_PAUSE)
 
-    last_words = write_event("error", make_body(refuse_stopping()))
-    return EventStream(produce, request.app.state.stopping, last_words)
-
-
-async def _follow(jobs: JobList, id: str, emit: Emit) -> None:
-    job = jobs.find(id)
-    while True:
-        emit(write_event("job", job.describe().write()))
-        if job.state not in ("queued", "waiting", "running"):
-            return
-        await jobs.wait_for_change(job)
-        await asyncio.sleep(_PAUSE)
+    yield produce
 
 
 def _read_document(body: bytes) -> NewDocument:
@@ -147,7 +161,7 @@ def _check_costs(costs: BuildCosts, accept: Accepted) -> None:
             f"the build needs {total.calls:,} calls at {price}, more than `accept` allows: "
             f'to go on, send "accept": {json.dumps(enough)}'
         )
-        raise HttpError(409, "estimate", message, more={"estimate": costs.write()})
+        raise HttpError("estimate", message, more={"estimate": costs.write()})
 
 
 @asynccontextmanager

@@ -115,7 +115,7 @@ class JobList:
         path = self._library.find_path(tome)
         if sum(job.tome == tome and job.state in _OPEN for job in self._jobs.values()) >= _MOST_OPEN:
             raise HttpError(
-                429, "busy", f"{_MOST_OPEN} jobs of {tome} wait already: wait for one", headers={"retry-after": "30"}
+                "busy", f"{_MOST_OPEN} jobs of {tome} wait already: wait for one", headers={"retry-after": "30"}
             )
         try:
             return self._ownership.make_folder(path)

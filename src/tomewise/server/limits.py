@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -46,7 +46,7 @@ class BodyLimits:
                 async with asyncio.timeout(IDLE_SECONDS):
                     message = await receive()
             except TimeoutError:
-                raise HttpError(408, "slow", f"nothing arrived for {IDLE_SECONDS:g} seconds: send again") from None
+                raise HttpError("slow", f"nothing arrived for {IDLE_SECONDS:g} seconds: send again") from None
             left -= len(message.get("body", b""))
             if left < 0:
                 raise _refuse_size(path, limit)
@@ -82,7 +82,7 @@ def _find_fault(headers: Headers, path: str, limit: int) -> HttpError | None:
     fits = kind == "application/json" or (is_upload and kind == "multipart/form-data")
     if not fits and (_has_body(headers) or kind):
         wanted = "application/json or multipart/form-data" if is_upload else "application/json"
-        return HttpError(415, "media_type", f"the body must be {wanted}, not {kind[:60] or 'of no type'!a}")
+        return HttpError("media_type", f"the body must be {wanted}, not {kind[:60] or 'of no type'!a}")
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > limit:
         return _refuse_size(path, limit)
@@ -107,29 +107,33 @@ def _refuse_size(path: str, limit: int) -> HttpError:
     """The refusal of a body that is too large, with what helps at that path."""
     is_upload = path.endswith(_UPLOAD)
     remedy = "send fewer or smaller files, or start the server with a larger --max-upload" if is_upload else "send less"
-    return HttpError(413, "too_large", f"the body has more than {limit:,} bytes: {remedy}")
+    return HttpError("too_large", f"the body has more than {limit:,} bytes: {remedy}")
 
 
 class QuestionQueue:
-    """Lets some questions run at once and some wait: `async with queue`. Raises HttpError 429 where too many wait."""
+    """Lets some questions run at once and some wait."""
 
     def __init__(self, running: int, waiting: int) -> None:
         self._most = running + waiting
         self._inside = 0
-        self._places = asyncio.Semaphore(running)
+        self._running = asyncio.Semaphore(running)
 
-    async def __aenter__(self) -> None:
+    @contextmanager
+    def admit(self) -> Iterator[asyncio.Semaphore]:
+        """A place for one question, which runs inside the semaphore. Raises HttpError 429 where too many wait."""
         if self._inside >= self._most:
             raise HttpError(
-                429, "busy", "too many questions wait already: ask again in a few seconds", headers={"retry-after": "5"}
+                "busy", "too many questions wait already: ask again in a few seconds", headers={"retry-after": "5"}
             )
         self._inside += 1
         try:
-            await self._places.acquire()
-        except BaseException:
+            yield self._running
+        finally:
             self._inside -= 1
-            raise
 
-    async def __aexit__(self, *_: Any) -> None:
-        self._places.release()
-        self._inside -= 1
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Wait for the turn of a question, which runs inside. Raises HttpError 429 where too many wait."""
+        with self.admit() as running:
+            async with running:
+                yield

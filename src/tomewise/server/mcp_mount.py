@@ -31,7 +31,7 @@ class McpMount:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = await self._find_app()
         if app is None:
-            refusal = HttpError(404, "unknown_name", "this version of the server does not speak MCP")
+            refusal = HttpError("unknown_name", "this version of the server does not speak MCP")
             await send_error(send, refusal, scope["path"])
             return
         await self._library.open_all()

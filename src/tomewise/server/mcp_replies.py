@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from mcp.types import CallToolResult, TextContent
 
-from tomewise.server.mcp_documents import cut_text
 from tomewise.server.mcp_results import Result
+from tomewise.server.named_documents import cut_text
 
 TOKENS = 8_000
 _ENVELOPE = 500  # bytes that the protocol puts around a reply

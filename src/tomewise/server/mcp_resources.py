@@ -16,10 +16,10 @@ from mcp.types import (
 
 from tomewise.errors import TomewiseError, UsageError
 from tomewise.language.fences import fence, neutralise
-from tomewise.server.mcp_documents import cut_text, find_document, show_name
 from tomewise.server.mcp_library import Library, find_tome, hide_addresses
 from tomewise.server.mcp_replies import MOST_BYTES
 from tomewise.server.mcp_shown import describe_tome, write_overview
+from tomewise.server.named_documents import cut_text, find_document, show_name
 
 if TYPE_CHECKING:
     from tomewise.tome.tome import Tome

@@ -14,7 +14,7 @@ from tomewise.outgoing.answer_models import Asked, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
 from tomewise.outgoing.report_models import BuildCosts, Entity, LayerCounts, LayerReport, Removal
-from tomewise.server.mcp_documents import cut_text, show_name
+from tomewise.server.named_documents import cut_text, show_name
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {"text": ITEM_BYTES, "quote": ITEM_BYTES, "missing": ITEM_BYTES // 4}  # any other is a name, on one line
@@ -22,7 +22,7 @@ Model = TypeVar("Model", bound=Outgoing)
 
 
 def neutralise_result(result: Model, most_bytes: int = ITEM_BYTES) -> Model:
-    """The result with each text in it neutral and short (see `mcp_documents`); `text` has at most so many bytes."""
+    """The result with each text in it neutral and short (see `named_documents`); `text` has at most so many bytes."""
     return type(result).model_validate(_neutralise(result.model_dump(), _TEXTS | {"text": most_bytes}))
 
 

@@ -20,7 +20,6 @@ from tomewise.language.fences import fence
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
-from tomewise.server.mcp_documents import find_document, find_own_scope, find_passage, find_span, show_name
 from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
 from tomewise.server.mcp_progress import ClientLeft, send_progress
 from tomewise.server.mcp_replies import MOST_BYTES, fit_reply, make_failure, make_reply
@@ -42,6 +41,7 @@ from tomewise.server.mcp_shown import (
     write_pieces,
     write_text,
 )
+from tomewise.server.named_documents import find_document, find_named_scope, find_passage, find_span, show_name
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.reports import describe_evidence, describe_slice, find_nearest
@@ -111,7 +111,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, AnswerResult]:
         """Answer a question from a tome, with verified quotations, or decline it. May call the tome's model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
+        scope = await asyncio.to_thread(find_named_scope, documents, where, book)
         asked = Question(text=question, options=tuple(options), instructions=instructions, force=force, within=scope)
         async with send_progress(context) as notify, self._admit():
             on_event = partial(_notify_event, notify)
@@ -134,7 +134,7 @@ class ReadingTools:
     ) -> Annotated[CallToolResult, SearchResult]:
         """Find the passages nearest to a query, by words and by meaning. Calls no model."""
         _, book = find_tome(tome, self.library)
-        scope = await asyncio.to_thread(find_own_scope, documents, where, book)
+        scope = await asyncio.to_thread(find_named_scope, documents, where, book)
         async with self._admit():
             found = await book.asearch(query, system=DEFAULT, limit=skip + limit, within=scope)
         pieces = await asyncio.to_thread(describe_evidence, found[skip:], book.store, choose_naming(book))

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from tomewise.errors import UsageError
 from tomewise.server.choosing import choose_bounded, choose_naming
-from tomewise.server.mcp_documents import find_document, show_name
 from tomewise.server.mcp_library import Library, find_tome
 from tomewise.server.mcp_progress import send_progress
 from tomewise.server.mcp_replies import make_reply
@@ -27,6 +26,7 @@ from tomewise.server.mcp_results import (
 )
 from tomewise.server.mcp_sizes import MOST_ADDED
 from tomewise.server.mcp_tools import Name, TomeName, report_errors
+from tomewise.server.named_documents import find_document, show_name
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_build, describe_costs
 from tomewise.types import Document

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from tomewise.errors import TomewiseError, UnknownName
 from tomewise.loops.answer_parts import answer_whole
@@ -14,78 +16,96 @@ from tomewise.server.chat_turns import Chat, answer_task, read_chat
 from tomewise.server.choosing import choose_naming
 from tomewise.server.error_replies import OPENAI, explain_error, make_openai_body
 from tomewise.server.library import Library
-from tomewise.server.openai_replies import Completion, Written, write_answer, write_data
+from tomewise.server.openai_replies import (
+    ChatCompletion,
+    ChatModel,
+    ChatModelList,
+    Completion,
+    Written,
+    write_answer,
+    write_data,
+)
+from tomewise.server.operations import ASKING, Family
 from tomewise.server.service import Service, Wanted
-from tomewise.server.streaming import Emit, EventStream, refuse_stopping, run_while_connected
+from tomewise.server.streaming import Emit, EventStream, Produce, refuse_stopping, run_while_connected
 from tomewise.tome.session_record import Turn
 from tomewise.types import Answer, Event, Spent, Usage
 
-router = APIRouter(prefix=OPENAI, tags=["OpenAI-compatible"])
+family = Family(OPENAI, "OpenAI-compatible")
 _DONE = b"data: [DONE]\n\n"
 
 
-@router.get("/models")
-async def models(service: Wanted) -> dict[str, Any]:
+@family.get("/models")
+async def list_chat_models(service: Wanted) -> ChatModelList:
     """The models: every tome with every system whose layers are ready."""
     names = await list_models(service.library)
-    return {"object": "list", "data": [_describe_model(name) for name in names]}
+    return ChatModelList(data=[ChatModel(id=name) for name in names])
 
 
-@router.get("/models/{name:path}")
-async def model(name: str, service: Wanted) -> dict[str, Any]:
+@family.get("/models/{name:path}", errors=("unknown_name",))
+async def show_chat_model(name: str, service: Wanted) -> ChatModel:
     """One model."""
     if name not in await list_models(service.library):
         raise UnknownName(f"no model {name[:200]!a} here: GET /v1/models lists them")
-    return _describe_model(name)
+    return ChatModel(id=name)
 
 
-@router.post("/chat/completions", response_model=None)
-async def complete(body: Chat, request: Request, service: Wanted) -> Response | dict[str, Any]:
+@family.post("/chat/completions", reply=ChatCompletion, errors=(*ASKING, "unknown_name", "store"), streams="also")
+async def complete_chat(body: Chat, request: Request, service: Wanted) -> Response | dict[str, Any]:
     """Answer the last message of a chat from a tome. Fields for sampling are ignored."""
     body.check()
     completion = Completion(body.model)
     reply = answer_task(body.messages)
     address = str(request.base_url).rstrip("/")
-    if not body.stream:
-        if reply is not None:
-            return completion.whole(Written(reply, []), Usage(), None)
-        return await run_while_connected(request, _answer(service, body, completion, address))
-
-    async def produce(emit: Emit) -> None:
-        if reply is None:
-            await _stream(service, body, completion, address, emit)
-        else:
-            emit(completion.chunk({"role": "assistant", "content": reply}))
-            emit(completion.chunk({}, "stop"))
-        emit(_DONE)
-
-    return EventStream(produce, request.app.state.stopping, write_data(make_openai_body(refuse_stopping())))
+    if body.stream:
+        work = _stream_task(completion, reply) if reply is not None else _stream(service, body, completion, address)
+        return EventStream(work, request.app.state.stopping, write_data(make_openai_body(refuse_stopping())))
+    if reply is not None:
+        return completion.whole(Written(reply, []), Usage(), None)
+    return await run_while_connected(request, _answer(service, body, completion, address))
 
 
 async def _answer(service: Service, body: Chat, completion: Completion, address: str) -> dict[str, Any]:
     name, ask, turns = _read_request(body)
-    tome, answer = await service.ask(name, ask, turns=turns)
-    data = (await service.describe(tome, answer)).write()
-    written = write_answer(answer, name, address, choose_naming(tome))
+    async with service.admit_question(name, ask, turns) as admitted:
+        answer = await admitted.answer()
+        data = (await admitted.describe(answer)).write()
+    written = write_answer(answer, name, address, choose_naming(admitted.tome))
     return completion.whole(written, answer.usage, data)
 
 
-async def _stream(service: Service, body: Chat, completion: Completion, address: str, emit: Emit) -> None:
-    """Emit the trace as reasoning, then the answer, whose quotations are verified by then."""
+@asynccontextmanager
+async def _stream_task(completion: Completion, reply: str) -> AsyncIterator[Produce]:
+    async def produce(emit: Emit) -> None:
+        emit(completion.chunk({"role": "assistant", "content": reply}))
+        emit(completion.chunk({}, "stop"))
+        emit(_DONE)
 
-    def report(event: Event, _: Spent) -> None:
-        emit(completion.chunk({"reasoning_content": f"{event.name}: {event.summary}\n"}))
+    yield produce
 
-    try:
-        name, ask, turns = _read_request(body)
-        service.library.find_path(name)
-        emit(completion.chunk({"role": "assistant", "content": ""}))
-        with answer_whole():
-            tome, answer = await service.ask(name, ask, report, turns)
-        data = (await service.describe(tome, answer)).write()
-        _emit_answer(completion, body, write_answer(answer, name, address, choose_naming(tome)), answer, data, emit)
-    except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
-        emit(write_data(make_openai_body(explain_error(error), service.library.clean)))
+
+@asynccontextmanager
+async def _stream(service: Service, body: Chat, completion: Completion, address: str) -> AsyncIterator[Produce]:
+    """Admit the question; then produce its trace as reasoning, and the answer with verified quotations."""
+    name, ask, turns = _read_request(body)
+    async with service.admit_question(name, ask, turns) as admitted:
+
+        async def produce(emit: Emit) -> None:
+            def report(event: Event, _: Spent) -> None:
+                emit(completion.chunk({"reasoning_content": f"{event.name}: {event.summary}\n"}))
+
+            emit(completion.chunk({"role": "assistant", "content": ""}))
+            try:
+                with answer_whole():
+                    answer = await admitted.answer(report)
+                data = (await admitted.describe(answer)).write()
+                written = write_answer(answer, name, address, choose_naming(admitted.tome))
+                _emit_answer(completion, body, written, answer, data, emit)
+            except Exception as error:  # noqa: BLE001 - the stream has begun, so every error is its last chunk
+                emit(write_data(make_openai_body(explain_error(error), service.library.clean)))
+            emit(_DONE)
+
+        yield produce
 
 
 def _emit_answer(
@@ -103,10 +123,6 @@ def _read_request(body: Chat) -> tuple[str, Ask, tuple[Turn, ...]]:
         raise UnknownName(f"{body.model[:200]!a} is not TOME/SYSTEM: GET /v1/models lists the models")
     chat = read_chat(body.messages)
     return name, Ask(question=chat.question, instructions=chat.instructions, system=system), chat.turns
-
-
-def _describe_model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "tomewise"}
 
 
 async def list_models(library: Library) -> list[str]:

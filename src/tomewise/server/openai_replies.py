@@ -7,14 +7,84 @@ import re
 import time
 from dataclasses import dataclass, replace
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from tomewise.outgoing.form import Naming
+from tomewise.outgoing.answer_models import NumberedAnswer
+from tomewise.outgoing.form import Naming, Outgoing
 from tomewise.place import describe_source
 from tomewise.types import Answer, Citation, Usage
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>!])")
+
+
+class ChatModel(Outgoing):
+    """A tome with a system."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "tomewise"
+
+
+class ChatModelList(Outgoing):
+    """All models."""
+
+    object: Literal["list"] = "list"
+    data: list[ChatModel]
+
+
+class UrlCitation(Outgoing):
+    """A quotation: its mark in the text, and the address of the page that shows it."""
+
+    start_index: int
+    end_index: int
+    url: str
+    title: str
+
+
+class Annotation(Outgoing):
+    """A mark in the text of a message."""
+
+    type: Literal["url_citation"]
+    url_citation: UrlCitation
+
+
+class ChatMessage(Outgoing):
+    """The reply to a chat."""
+
+    role: Literal["assistant"]
+    content: str
+    annotations: list[Annotation]
+
+
+class Choice(Outgoing):
+    """The only choice of a completion."""
+
+    index: int
+    message: ChatMessage
+    finish_reason: Literal["stop"]
+    logprobs: None
+
+
+class ChatUsage(Outgoing):
+    """Tokens as OpenAI counts them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(Outgoing):
+    """The next message of a chat; `tomewise` is the answer as `/ask` replies it, null for a title or tags."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: ChatUsage
+    tomewise: NumberedAnswer | None
 
 
 @dataclass(frozen=True, slots=True)

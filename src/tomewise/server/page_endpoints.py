@@ -1,4 +1,4 @@
-"""Endpoints for the page that a browser shows, and for the sample that a first visit offers."""
+"""The page that a browser shows, and its files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from tomewise.errors import UnknownName
-from tomewise.server.replies import Sample, SampleQuestion
 from tomewise.web import PAGE, Asset, list_assets
 
 router = APIRouter()
@@ -27,15 +26,6 @@ async def show_asset(name: str, request: Request) -> Response:
     if name not in list_assets():
         raise UnknownName(f"no file {name[:100]!a} belongs to the page: open / to see it")
     return _reply(request, list_assets()[name])
-
-
-@router.get("/api/sample", tags=["server"])
-async def show_sample() -> Sample:
-    """The bundled story as a document to add, and questions about it."""
-    from tomewise.sample import STORY, read_questions
-
-    asked = [SampleQuestion.of(each) for each in read_questions()]
-    return Sample(id=STORY.name, text=STORY.read_text(encoding="utf-8"), questions=asked)
 
 
 def _reply(request: Request, asset: Asset) -> Response:

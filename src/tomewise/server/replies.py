@@ -9,7 +9,7 @@ from pydantic import Field
 from tomewise.outgoing.answer_models import TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
-from tomewise.outgoing.report_models import AddReport, BuildReport, Contents, Removal
+from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, Removal
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
@@ -236,3 +236,36 @@ class Info(Outgoing):
     read_only: bool
     makes_tomes: bool
     spent: dict[str, float | None]
+
+
+class Health(Outgoing):
+    """Whether the server answers."""
+
+    ok: bool
+
+
+class ErrorReason(Outgoing):
+    """Why a request was refused: a code for programs, and a sentence."""
+
+    code: str
+    message: str
+
+
+class ErrorReply(Outgoing):
+    """The reply to a request that is refused. Where a build is missing or too dear, it has the estimate."""
+
+    error: ErrorReason
+    estimate: BuildCosts | None = None
+
+
+class OpenAIErrorReason(ErrorReason):
+    """The same in OpenAI's protocol."""
+
+    type: str
+    param: str | None
+
+
+class OpenAIErrorReply(Outgoing):
+    """The reply to a request that is refused, in OpenAI's protocol."""
+
+    error: OpenAIErrorReason

@@ -42,7 +42,6 @@ class Security:
         self._app = app
         self._token = options.token
         self._cookie = f"tome-{options.port}"
-        self._read_only = options.read_only
         self._prefix = options.prefix
         own = {*_LOCAL, options.host, *options.allow_hosts} - {"0.0.0.0", "::"}
         self._hosts = {f"{host}:{options.port}".lower() for host in own} | {
@@ -90,7 +89,7 @@ class Security:
         method, path = scope["method"], scope["path"]
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            raise HttpError(421, "host", "this server does not go by that name: use its own address, or --allow-host")
+            raise HttpError("host", "this server does not go by that name: use its own address, or --allow-host")
         is_entry = method in _READING and path == "/"
         self._check_origin(headers, hosts[0].lower(), is_entry=is_entry)
         token = _read_query(scope).get("token") if is_entry else None
@@ -101,17 +100,15 @@ class Security:
                 raise _refuse_token()
         if path not in _OPEN and not path.startswith(_PAGE_FILES) and not _is_page(headers, is_entry=is_entry):
             self._check_token(headers, method)
-        if self._read_only and method not in _READING and not _may_read_only(path):
-            raise HttpError(403, "read_only", "this server only reads (--read-only): start it without that option")
         return None
 
     def _check_origin(self, headers: Headers, host: str, *, is_entry: bool) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if origin is not None and urlsplit(origin).netloc.lower() != host:
-            raise HttpError(403, "origin", "the request comes from a page of another address, and is refused")
+            raise HttpError("origin", "the request comes from a page of another address, and is refused")
         follows_link = is_entry and headers.get("sec-fetch-mode") == "navigate"
         if site not in (None, "same-origin", "none") and not follows_link:
-            raise HttpError(403, "origin", "the request comes from a page of another address, and is refused")
+            raise HttpError("origin", "the request comes from a page of another address, and is refused")
 
     def _check_token(self, headers: Headers, method: str) -> None:
         if self._token is None:
@@ -122,7 +119,7 @@ class Security:
         if not _equal(_read_cookie(headers, self._cookie), _make_cookie(self._token)):
             raise _refuse_token()
         if method not in _READING and "origin" not in headers and "sec-fetch-site" not in headers:
-            raise HttpError(403, "origin", "a cookie alone changes nothing: send the token as Authorization: Bearer")
+            raise HttpError("origin", "a cookie alone changes nothing: send the token as Authorization: Bearer")
 
     async def _add_slash(self, scope: Scope, send: Send) -> None:
         query: bytes = scope["query_string"]
@@ -158,16 +155,11 @@ def _read_query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(query.decode("latin-1")))
 
 
-def _may_read_only(path: str) -> bool:
-    """Whether a POST of this path changes no tome: a question, a search, an estimate."""
-    return path.endswith(("/ask", "/search", "/estimate", "/chat/completions")) or path.startswith("/mcp")
-
-
 def _refuse_token() -> HttpError:
     message = (
         "the token is missing or wrong: send it as Authorization: Bearer, or open the address that the server printed"
     )
-    return HttpError(401, "token", message, headers={"www-authenticate": "Bearer"})
+    return HttpError("token", message, headers={"www-authenticate": "Bearer"})
 
 
 def _equal(given: str, own: str) -> bool:

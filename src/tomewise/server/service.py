@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -19,12 +19,47 @@ from tomewise.server.error_replies import HttpError
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import QuestionQueue
-from tomewise.server.serve_options import ServerOptions
+from tomewise.server.named_documents import find_named_scope
+from tomewise.server.serve_options import Bounds, ServerOptions
 from tomewise.systems.registry import Variant
 from tomewise.tome.reports import describe_costs, find_nearest
 from tomewise.tome.session_record import Turn
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Event, Question, Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmittedQuestion:
+    """A question that has its place in the queue, with its tome and its system, which is ready."""
+
+    tome: Tome
+    variant: Variant
+    question: Question
+    session: str | None
+    turns: Sequence[Turn]
+    bounds: Bounds
+    running: asyncio.Semaphore
+    service: Service
+
+    async def answer(self, on_event: Callable[[Event, Spent], None] | None = None) -> Answer:
+        """The answer, when its turn comes, within the bounds and the seconds of the server."""
+        library, tome, variant = self.service.library, self.tome, self.variant
+        async with self.running, asyncio.timeout(self.service.options.seconds):
+            await library.import_client()
+            with library.budget(self.bounds) as budget:
+                # Without a listener no provider is asked to stream.
+                listener = (lambda event: on_event(event, budget.spent)) if on_event else None
+                if self.session:
+                    return await tome.session(self.session).aask(self.question, system=variant, on_event=listener)
+                return await tome.aask(self.question, system=variant, on_event=listener, turns=self.turns)
+
+    async def describe(self, answer: Answer) -> NumberedAnswer:
+        """The answer as it goes out, with the number of its trace."""
+        tome, within = self.tome, self.question.within
+        nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
+        if answer.session:
+            within = await asyncio.to_thread(tome.session(answer.session.name).read_within)
+        return NumberedAnswer.of(answer, choose_naming(tome), within=within, nearest=nearest)
 
 
 class Service:
@@ -36,40 +71,42 @@ class Service:
         self.jobs = jobs
         self.queue = QuestionQueue(options.questions, options.waiting)
 
-    async def ask(
-        self,
-        name: str,
-        body: Ask,
-        on_event: Callable[[Event, Spent], None] | None = None,
-        turns: Sequence[Turn] = (),
-    ) -> tuple[Tome, Answer]:
-        """Answer a question within the bounds of the server and of the request, and within its seconds.
+    @asynccontextmanager
+    async def admit_question(self, name: str, body: Ask, turns: Sequence[Turn] = ()) -> AsyncIterator[AdmittedQuestion]:
+        """A place in the queue for a question, until the context ends. Earlier `turns` of a chat make it stand alone.
 
-        Earlier `turns` of a chat make the question stand alone. A session has its own turns.
+        Raises what refuses it before any call: HttpError for a full queue, UnknownName, UsageError, NotBuilt.
         """
         if body.session and self.options.read_only:
-            raise HttpError(403, "read_only", "this server only reads (--read-only): ask without a session")
-        bounds = self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost)
-        question = Question(
-            text=body.question, options=tuple(body.options), instructions=body.instructions, force=body.force
-        )
-        async with self.queue, asyncio.timeout(self.options.seconds):
+            raise HttpError("read_only", "this server only reads (--read-only): ask without a session")
+        with self.queue.admit() as running:
             tome = await self.library.open(name)
-            await self.library.import_client()
             variant = await find_variant(tome, body)
-            with self.library.budget(bounds) as budget:
-                # Without a listener no provider is asked to stream.
-                listener = (lambda event: on_event(event, budget.spent)) if on_event else None
-                if body.session:
-                    return tome, await tome.session(body.session).aask(question, system=variant, on_event=listener)
-                return tome, await tome.aask(question, system=variant, on_event=listener, turns=turns)
+            question = Question(
+                text=body.question,
+                options=tuple(body.options),
+                instructions=body.instructions,
+                force=body.force,
+                within=await asyncio.to_thread(find_named_scope, body.documents, body.where, tome),
+            )
+            await tome.acheck(question, system=variant)
+            yield AdmittedQuestion(
+                tome=tome,
+                variant=variant,
+                question=question,
+                session=body.session,
+                turns=turns,
+                bounds=self.options.bounds.narrow(body.max_calls, body.max_tokens, body.max_cost),
+                running=running,
+                service=self,
+            )
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
         """The queue, the seconds and the budget of a question that MCP asks. Raises TomewiseError if too many wait."""
         async with AsyncExitStack() as inside:
             try:
-                await inside.enter_async_context(self.queue)
+                await inside.enter_async_context(self.queue.run())
             except HttpError as error:
                 raise TomewiseError(error.message) from None
             async with asyncio.timeout(self.options.seconds):
@@ -77,15 +114,9 @@ class Service:
                 with self.library.budget(self.options.bounds):
                     yield
 
-    async def describe(self, tome: Tome, answer: Answer) -> NumberedAnswer:
-        """The answer as it goes out, with the number of its trace."""
-        nearest = await asyncio.to_thread(find_nearest, answer, tome.store)
-        within = await asyncio.to_thread(tome.session(answer.session.name).read_within) if answer.session else None
-        return NumberedAnswer.of(answer, choose_naming(tome), within=within, nearest=nearest)
-
     async def estimate(self, name: str, system: str | None, settings: dict[str, Any]) -> BuildCosts:
         """What a build would use."""
-        async with self.queue, asyncio.timeout(self.options.seconds):
+        async with self.queue.run(), asyncio.timeout(self.options.seconds):
             tome = await self.library.open(name)
             variant = choose_bounded(system or tome.default_system, settings)
             variant = replace(variant, name=variant.label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from fastapi.sse import format_sse_event
@@ -16,6 +17,7 @@ from tomewise.server.error_replies import HttpError
 
 T = TypeVar("T")
 Emit: TypeAlias = Callable[[bytes], None]
+Produce: TypeAlias = Callable[[Emit], Coroutine[Any, Any, None]]
 PING = b": ping\n\n"
 PING_SECONDS = 15.0
 
@@ -31,7 +33,7 @@ def write_event(name: str, data: Any) -> bytes:
 
 def refuse_stopping() -> HttpError:
     """What a client learns when the server ends before its work does."""
-    return HttpError(503, "stopping", "the server is stopping: ask again when it is back, and no call is repeated")
+    return HttpError("stopping", "the server is stopping: ask again when it is back, and no call is repeated")
 
 
 async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -50,26 +52,30 @@ async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) ->
 
 
 class EventStream(Response):
-    """Sends what `produce` emits at once, and a ping in silence. Cancels it as soon as the client leaves.
+    """Sends what is produced at once, and a ping in silence. Cancels it as soon as the client leaves.
 
-    `produce` must not raise. When the server stops, it is cancelled too, and `last_words` end the stream.
+    `work` is entered before the head is sent, so what it raises is a reply with a status; it gives the function that
+    produces the stream, which must not raise, and is left when the stream ends. When the server stops, the producer is
+    cancelled too, and `last_words` end the stream.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self, produce: Callable[[Emit], Coroutine[Any, Any, None]], stopping: asyncio.Event, last_words: bytes
-    ) -> None:
+    def __init__(self, work: AbstractAsyncContextManager[Produce], stopping: asyncio.Event, last_words: bytes) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
-        self._produce = produce
+        self._work = work
         self._stopping = stopping
         self._last_words = last_words
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with self._work as produce:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._stream(produce, receive, send)
+
+    async def _stream(self, produce: Produce, receive: Receive, send: Send) -> None:
         emitted: asyncio.Queue[bytes] = asyncio.Queue()
-        producing = asyncio.create_task(self._produce(emitted.put_nowait))
+        producing = asyncio.create_task(produce(emitted.put_nowait))
         leaving = asyncio.create_task(_wait_for_leaving(receive))
         ending = asyncio.create_task(self._stopping.wait())
         sending = asyncio.create_task(_send_chunks(emitted, producing, ending, send))

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from tomewise.errors import UnknownName, suggest
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
@@ -14,6 +14,7 @@ from tomewise.outgoing.report_models import RemoveReport
 from tomewise.server.bodies import MOST_ID, NewTome
 from tomewise.server.choosing import choose_naming
 from tomewise.server.library import OpenTome
+from tomewise.server.operations import Family, Tool
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
 from tomewise.server.replies import DocumentList, DocumentReply, RemovalReply, TomeList, TomeReply
 from tomewise.server.service import Wanted
@@ -22,12 +23,12 @@ from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_contents, describe_slice
 from tomewise.tome.tome import Tome
 
-router = APIRouter(prefix="/api/tomes", tags=["tomes"])
+family = Family("/api/tomes", "tomes")
 _MOST_CHARACTERS = 100_000  # of a text in one reply
 Id = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
 
 
-@router.get("")
+@family.get("")
 async def list_tomes(
     service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> TomeList:
@@ -37,20 +38,20 @@ async def list_tomes(
     return TomeList(tomes=rest[:limit], total=len(names), next=rest[limit - 1] if len(rest) > limit else None)
 
 
-@router.post("", status_code=201)
+@family.post("", status=201, errors=("unknown_name", "store", "missing_dependency", "disk_full"), changes=True)
 async def make_tome(body: NewTome, service: Wanted) -> TomeReply:
     """Make an empty tome in the folder of the server."""
     await service.library.create(body.name, body.embedder, body.passage_tokens)
     return await show_tome(body.name, service)
 
 
-@router.get("/{tome}")
+@family.get("/{tome}")
 async def show_tome(tome: str, service: Wanted) -> TomeReply:
     """What `tome show --json` prints, with the first documents, the systems that are ready, and the layers that lag."""
     return await asyncio.to_thread(_show, tome, await service.library.find(tome))
 
 
-@router.get("/{tome}/documents", response_model=DocumentList)
+@family.get("/{tome}/documents", tool=Tool(name="list_documents", title="List documents"), reply=DocumentList)
 async def list_documents(
     tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
@@ -62,14 +63,16 @@ async def list_documents(
     return make_page("documents", entries, "id", after, limit)
 
 
-@router.get("/{tome}/document")
+@family.get("/{tome}/document")
 async def show_document(tome: str, id: Id, service: Wanted, start: Start = 0, limit: Limit = PAGE) -> DocumentReply:
     """The record of a document, by its exact id, with its passages from position `start` on."""
     opened = await service.library.open(tome)
     return await asyncio.to_thread(_show_document, opened, id, start, limit)
 
 
-@router.delete("/{tome}/document")
+@family.delete(
+    "/{tome}/document", errors=("locked",), tool=Tool(name="remove_document", title="Remove a document", destroys=True)
+)
 async def remove_document(tome: str, id: Id, service: Wanted) -> RemoveReport:
     """Forget a document, by its exact id, and everything that rests on it alone."""
     opened = await service.library.open(tome)
@@ -78,7 +81,7 @@ async def remove_document(tome: str, id: Id, service: Wanted) -> RemoveReport:
     return RemoveReport.of(await opened.aremove(record), naming)
 
 
-@router.get("/{tome}/text")
+@family.get("/{tome}/text")
 async def read_text(
     tome: str,
     id: Id,
@@ -134,7 +137,7 @@ def _suggest(name: str, tome: Tome) -> str:
     return f"{hint}GET .../documents lists the ids"
 
 
-@router.get("/{tome}/removal")
+@family.get("/{tome}/removal")
 async def show_removal(
     tome: str, id: Annotated[str, Query(min_length=1, max_length=MOST_ID)], service: Wanted
 ) -> RemovalReply:

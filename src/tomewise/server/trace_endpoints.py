@@ -6,13 +6,14 @@ import asyncio
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from tomewise.errors import TomewiseError, UnknownName, suggest
 from tomewise.outgoing.answer_models import Session, Trace
 from tomewise.pictures import LIMIT, Picture, list_nodes
 from tomewise.server.bodies import MOST_ID
 from tomewise.server.choosing import choose_naming
+from tomewise.server.operations import Family
 from tomewise.server.paging import PAGE, Limit, make_page
 from tomewise.server.replies import (
     Deleted,
@@ -29,13 +30,13 @@ from tomewise.tome.drawings import read_texts
 from tomewise.tome.session_memory import list_notes
 from tomewise.tome.tome import Tome
 
-router = APIRouter(prefix="/api/tomes/{tome}", tags=["traces"])
+family = Family("/api/tomes/{tome}", "traces")
 _MOST_HOPS = 20
 _MOST_NUMBER = 2**62
 _MOST_CHARACTERS = 2_000_000  # of all texts of evidence in one reply
 
 
-@router.get("/traces")
+@family.get("/traces")
 async def list_traces(
     tome: str,
     service: Wanted,
@@ -50,7 +51,7 @@ async def list_traces(
     return await asyncio.to_thread(_list_traces, opened, min(before, _MOST_NUMBER), limit)
 
 
-@router.get("/traces/{number}")
+@family.get("/traces/{number}")
 async def show_trace(tome: str, number: int, service: Wanted) -> Trace:
     """One trace, whole: what `tome log N --json` prints."""
     opened = await service.library.open(tome)
@@ -58,7 +59,7 @@ async def show_trace(tome: str, number: int, service: Wanted) -> Trace:
     return trace.describe(choose_naming(opened))
 
 
-@router.get("/traces/{number}/evidence")
+@family.get("/traces/{number}/evidence")
 async def list_evidence(tome: str, number: int, service: Wanted) -> EvidenceTexts:
     """The evidence of a trace by its id, as the tome has it now: a trace keeps short texts, and no place in a document.
 
@@ -68,7 +69,7 @@ async def list_evidence(tome: str, number: int, service: Wanted) -> EvidenceText
     return await asyncio.to_thread(_list_evidence, opened, check_number(number))
 
 
-@router.delete("/traces/{number}")
+@family.delete("/traces/{number}", errors=("locked",))
 async def delete_trace(tome: str, number: int, service: Wanted) -> Deleted:
     """Delete a trace. Its number is not used again."""
     opened = await service.library.open(tome)
@@ -76,7 +77,7 @@ async def delete_trace(tome: str, number: int, service: Wanted) -> Deleted:
     return Deleted(deleted=number)
 
 
-@router.get("/sessions", response_model=SessionList)
+@family.get("/sessions", reply=SessionList)
 async def list_sessions(
     tome: str, service: Wanted, after: Annotated[str, Query(max_length=MOST_ID)] = "", limit: Limit = PAGE
 ) -> dict[str, Any]:
@@ -87,14 +88,14 @@ async def list_sessions(
     return make_page("sessions", rows, "name", after, limit)
 
 
-@router.get("/sessions/{name:path}")
+@family.get("/sessions/{name:path}")
 async def show_session(tome: str, name: str, service: Wanted) -> Session:
     """One session, whole: what `tome sessions NAME --json` prints."""
     opened = await service.library.open(tome)
     return await asyncio.to_thread(_show_session, name, opened)
 
 
-@router.delete("/sessions/{name:path}")
+@family.delete("/sessions/{name:path}", errors=("locked",))
 async def delete_session(tome: str, name: str, service: Wanted) -> Deleted:
     """Delete a session. One that is answering a question is locked."""
     opened = await service.library.open(tome)
@@ -144,14 +145,14 @@ def _show_session(name: str, tome: Tome) -> Session:
     return record.describe(list_notes(record, tome.kit), choose_naming(tome))
 
 
-@router.get("/pictures")
+@family.get("/pictures")
 async def list_pictures(tome: str, service: Wanted) -> LayerList:
     """The layers that can be drawn, sorted by name: all that are built."""
     opened = await service.library.open(tome)
     return LayerList(layers=await asyncio.to_thread(lambda: sorted(opened.store.builds())))
 
 
-@router.get("/pictures/{layer:path}", response_model=Picture)
+@family.get("/pictures/{layer:path}", reply=Picture)
 async def draw_layer(
     tome: str,
     layer: str,
@@ -168,7 +169,7 @@ async def draw_layer(
     return (await asyncio.to_thread(draw)).as_json(choose_naming(opened))
 
 
-@router.get("/traces/{number}/picture", response_model=Picture)
+@family.get("/traces/{number}/picture", reply=Picture)
 async def draw_trace(tome: str, number: int, service: Wanted) -> dict[str, Any]:
     """The working memory behind a stored answer as a picture."""
     opened = await service.library.open(tome)

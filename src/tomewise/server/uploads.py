@@ -60,7 +60,6 @@ def check_name(name: str) -> str:
     """The id of a document, unchanged. Raises HttpError for one that no document can have."""
     if not name.strip() or len(name) > MOST_ID or _CONTROL.search(name):
         raise HttpError(
-            400,
             "usage",
             f"the name {name[:60]!a} cannot be an id: give 1 to {MOST_ID} characters, none of them control",
         )
@@ -146,4 +145,4 @@ class _Form:
 
 
 def _refuse(reason: str) -> HttpError:
-    return HttpError(400, "usage", f"the form cannot be read: {reason}")
+    return HttpError("usage", f"the form cannot be read: {reason}")

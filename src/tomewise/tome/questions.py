@@ -146,6 +146,12 @@ class Questions:
             answer = replace(answer, system=name, model=self._model.name, usage=used.usage())
         return replace(answer, trace=await asyncio.to_thread(self._save_trace, question, answer))
 
+    @names_damage
+    async def acheck(self, question: Question, *, system: Choice | System | None = None) -> None:
+        """Raise what `aask` would raise of a question before any call: UsageError, UnknownName, NotBuilt."""
+        await narrow(make_question(question), self._store)
+        await self._systems.prepare(self._choose_system(system, None)[1])
+
     async def _answer_after(
         self, turns: Sequence[Turn], question: Question, system: System, on_event: OnEvent | None
     ) -> Answer:

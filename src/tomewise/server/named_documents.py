@@ -62,7 +62,7 @@ def find_document(name: str, book: Tome) -> DocumentRecord:
     raise UnknownName(f"no document {show_name(name)!r}: {near}list_documents lists them")
 
 
-def find_own_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
+def find_named_scope(documents: Sequence[str], where: Sequence[str], book: Tome) -> Scope | None:
     """The scope that a client states; see `tome.scopes.find_scope`, which looks up paths, as this does not."""
     from tomewise.tome.scopes import find_scope, parse_condition
 

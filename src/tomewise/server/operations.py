@@ -1,0 +1,168 @@
+"""What clients can ask of a server: one list, from which the routes, /openapi.json and the tools of MCP derive.
+
+An operation is a function. Its parameters, as FastAPI reads them, are the typed request, and it returns a model of what
+goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from tomewise.server.error_replies import OPENAI, STATUSES, HttpError
+from tomewise.server.replies import ErrorReply, OpenAIErrorReply
+from tomewise.server.streaming import EventStream
+
+Method: TypeAlias = Literal["GET", "POST", "DELETE"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+# Codes of errors (see `error_replies.STATUSES`) that several operations can give, beside those of `find_errors`.
+BUSY = ("busy", "timeout", "stopping")
+ASKING = (*BUSY, "not_built", "locked", "budget", "missing_dependency", "model")
+_EVERY = ("origin", "host", "internal")
+_GUARDED = ("token", "usage")
+_SENDING = ("media_type", "too_large", "slow", "usage")
+_EVENTS: dict[str, Any] = {EventStream.media_type: {"schema": {"type": "string", "description": "Server-sent events."}}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """The tool of MCP that is this operation for agents, with its hints. It is found in the class of tools by name."""
+
+    name: str
+    title: str
+    asks_model: bool = False
+    destroys: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing that a client can ask for. The name of its function is its id; `errors` are codes of its own.
+
+    `changes` says whether it changes a tome or a job: a server that only reads does not offer it. Its reply is JSON, a
+    stream of events, or either (`streams`), as the client wants.
+    """
+
+    run: Callable[..., Any]
+    method: Method
+    path: str
+    tag: str
+    reply: Any = None  # if the annotation of the function does not say it
+    status: int = 200
+    errors: tuple[str, ...] = ()
+    changes: bool = False
+    streams: Literal["", "also", "only"] = ""
+    is_open: bool = False
+    tool: Tool | None = None
+    more: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        return self.run.__name__
+
+    def find_errors(self) -> tuple[str, ...]:
+        """The codes of all errors that it can give: its own, and those of each request of its kind."""
+        found = [*_EVERY, *self.errors, *(() if self.is_open else _GUARDED)]
+        found += _SENDING if self.method != "GET" else ()
+        found += ("read_only",) if self.changes else ()
+        if "{tome}" in self.path:
+            found += ("unknown_name", "store")
+        return tuple(dict.fromkeys(found))
+
+    def describe_replies(self) -> dict[int | str, dict[str, Any]]:
+        """What OpenAPI says of its replies beside the model of a success."""
+        model = OpenAIErrorReply if self.path.startswith(OPENAI) else ErrorReply
+        by_status: dict[int, list[str]] = {}
+        for code in self.find_errors():
+            by_status.setdefault(STATUSES[code], []).append(code)
+        replies: dict[int | str, dict[str, Any]] = {
+            status: {"model": model, "description": f"Refused: {', '.join(sorted(codes))}."}
+            for status, codes in sorted(by_status.items())
+        }
+        return {self.status: {"content": _EVENTS}, **replies} if self.streams else replies
+
+
+class Family:
+    """Operations under one path, with one tag. Each method registers the function that it decorates."""
+
+    def __init__(self, prefix: str, tag: str) -> None:
+        self.operations: list[Operation] = []
+        self._prefix = prefix
+        self._tag = tag
+
+    def get(self, path: str, **about: Any) -> Callable[[Function], Function]:
+        """An operation that reads."""
+        return self._register("GET", path, about)
+
+    def post(self, path: str, **about: Any) -> Callable[[Function], Function]:
+        """An operation with a body."""
+        return self._register("POST", path, about)
+
+    def delete(self, path: str, **about: Any) -> Callable[[Function], Function]:
+        """An operation that deletes."""
+        return self._register("DELETE", path, {"changes": True, **about})
+
+    def _register(self, method: Method, path: str, about: Mapping[str, Any]) -> Callable[[Function], Function]:
+        def register(run: Function) -> Function:
+            self.operations.append(Operation(run=run, method=method, path=self._prefix + path, tag=self._tag, **about))
+            return run
+
+        return register
+
+
+def add_routes(app: FastAPI, operations: Iterable[Operation], *, read_only: bool, needs_token: bool) -> None:
+    """The routes of the operations, and what /openapi.json says of them."""
+    operations = list(operations)
+    for operation in operations:
+        if read_only and operation.changes:
+            app.add_api_route(operation.path, _refuse, methods=[operation.method], include_in_schema=False)
+        else:
+            _add_route(app, operation)
+    hidden = (operation for operation in operations if operation.method == "GET" and operation.is_open)
+    for operation in hidden:
+        app.add_api_route(operation.path, operation.run, methods=["HEAD"], include_in_schema=False)
+    app.openapi = lambda: _describe(app, operations, needs_token=needs_token)  # type: ignore[method-assign]
+
+
+def _add_route(app: FastAPI, operation: Operation) -> None:
+    about: dict[str, Any] = {"response_model": operation.reply} if operation.reply else {}
+    if operation.streams == "only":
+        about = {"response_model": None, "response_class": EventStream}
+    app.add_api_route(
+        operation.path,
+        operation.run,
+        methods=[operation.method],
+        tags=[operation.tag],
+        operation_id=operation.name,
+        status_code=operation.status,
+        responses=operation.describe_replies(),
+        openapi_extra=dict(operation.more or {}),
+        **about,
+    )
+
+
+async def _refuse() -> None:
+    raise HttpError("read_only", "this server only reads (--read-only): start it without that option")
+
+
+def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: bool) -> dict[str, Any]:
+    """The document of OpenAPI. FastAPI names a refusal 422 that no operation gives: ours is 400."""
+    if app.openapi_schema is None:
+        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        parts = found["components"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            parts["schemas"].pop(name, None)
+        words = "The token that the server prints. On loopback without a token none is needed."
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": words}}
+        wanted: list[dict[str, Any]] = [{"token": []}, *([] if needs_token else [{}])]
+        for operation in operations:
+            described = found["paths"].get(operation.path.replace(":path}", "}"), {}).get(operation.method.lower())
+            if described is not None:
+                described["responses"].pop("422", None)
+                described["security"] = [] if operation.is_open else wanted
+        app.openapi_schema = found
+    return app.openapi_schema

@@ -1,0 +1,74 @@
+"""Operations of the server itself: whether it answers, what it is, and the sample that a first visit offers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from fastapi import Request
+
+from tomewise import __version__
+from tomewise.errors import TomewiseError
+from tomewise.server.limits import JSON_BYTES
+from tomewise.server.operations import Family
+from tomewise.server.replies import Health, Info, Sample, SampleQuestion
+from tomewise.server.service import Wanted
+from tomewise.server.streaming import run_while_connected
+
+family = Family("/api", "server")
+
+
+@family.get("/health", is_open=True)
+async def check_health() -> Health:
+    """Whether the server answers. Needs no token."""
+    return Health(ok=True)
+
+
+@family.get("/info", reply=Info, errors=("stopping",))
+async def show_info(request: Request, service: Wanted, systems: bool = True) -> dict[str, Any]:
+    """The version, the model, the systems with their settings, the limits, and what was spent since the start.
+
+    `systems=false` leaves out the systems: the first look at all of them takes a second.
+    """
+    options = service.options
+    return {
+        "version": __version__,
+        "model": service.library.model_name,
+        **({"systems": await run_while_connected(request, asyncio.to_thread(_summarise_systems))} if systems else {}),
+        "limits": {
+            **asdict(options.bounds),
+            "questions": options.questions,
+            "waiting": options.waiting,
+            "seconds": options.seconds,
+            "upload_bytes": options.max_upload,
+            "body_bytes": JSON_BYTES,
+        },
+        "read_only": options.read_only,
+        "makes_tomes": service.library.makes_tomes,
+        "spent": asdict(service.library.spent),
+    }
+
+
+@cache
+def _summarise_systems() -> list[dict[str, Any]]:
+    from tomewise.systems.registry import list_systems, parse_variant
+    from tomewise.tome.system_summary import summarise_system
+
+    summaries = []
+    for name in list_systems():
+        try:
+            summaries.append(asdict(summarise_system(parse_variant(name))))
+        except TomewiseError as error:  # a broken plugin does not hide the other systems
+            summaries.append({"name": name, "description": str(error)})
+    return summaries
+
+
+@family.get("/sample")
+async def show_sample() -> Sample:
+    """The bundled story as a document to add, and questions about it."""
+    from tomewise.sample import STORY, read_questions
+
+    asked = [SampleQuestion.of(each) for each in read_questions()]
+    return Sample(id=STORY.name, text=STORY.read_text(encoding="utf-8"), questions=asked)

@@ -1,0 +1,99 @@
+"""What refuses a question is known before a stream begins, and its place in the queue is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from tests.language.openai_server import OpenAIServer, reply_with
+from tests.patience import NEVER, wait_until
+from tests.server.conftest import make_tome
+from tests.server.served import TOKEN, Served, serve
+
+ASK = "/api/tomes/novel/ask"
+CHAT = "/v1/chat/completions"
+QUESTION = "Who put out the light?"
+REPLY = json.dumps({"reasoning": "r", "answer": "Ada Marsh", "quotes": []})
+EVENTS = {"accept": "text/event-stream"}
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def chat(model: str, question: str = QUESTION) -> dict[str, Any]:
+    return {"model": model, "stream": True, "messages": [{"role": "user", "content": question}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("/api/tomes/novle/ask", {"question": QUESTION}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "system": "hybird"}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "settings": {"limit": 10**9}}, 400, "usage"),
+        (ASK, {"question": " "}, 400, "usage"),
+        (ASK, {"question": QUESTION, "system": "comorag"}, 409, "not_built"),
+        (ASK, {"question": QUESTION, "documents": ["nothing"]}, 404, "unknown_name"),
+        (ASK, {"question": QUESTION, "where": ["year"]}, 400, "usage"),
+        (CHAT, chat("novle/hybrid"), 404, "unknown_name"),
+        (CHAT, chat("novel"), 404, "unknown_name"),
+        (CHAT, chat("novel/hybrid limit=1000000000"), 400, "usage"),
+        (CHAT, chat("novel/comorag"), 409, "not_built"),
+        (CHAT, chat("novel/hybrid", " "), 400, "usage"),
+        ("/api/jobs/nothing/events", None, 404, "unknown_name"),
+    ],
+)
+def test_what_is_refused_is_refused_before_the_stream(
+    served: Served, path: str, body: dict[str, Any] | None, status: int, code: str
+):
+    reply = served.http.request("POST" if body else "GET", path, json=body, headers=EVENTS)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+
+
+def test_a_stream_too_many_is_refused_and_one_that_is_left_gives_its_place_back(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    hold = threading.Event()
+    with OpenAIServer(lambda _: replace(reply_with(REPLY, delay=NEVER), until=hold)) as model:
+        words = ("novel.tome", "--model", "openai:test", "--base-url", model.url, "--questions", "1")
+        with serve(tmp_path, *words, OPENAI_API_KEY="k") as served, ThreadPoolExecutor(10) as pool:
+            body = {"question": QUESTION, "system": "naive"}
+            sent = [(ASK, {**body, "question": f"{QUESTION} {number}"}) for number in range(5)]
+            sent += [(CHAT, chat("novel/naive", f"{QUESTION} Then {number}")) for number in range(5)]
+            with served.http.stream("POST", ASK, json=body, headers=EVENTS) as first:
+                assert next(first.iter_lines()) == "event: started"
+                others = [pool.submit(served.http.post, path, json=each, headers=EVENTS) for path, each in sent]
+                wait_until(lambda: sum(other.done() for other in others) == 6)  # four may wait
+                for refused in (other.result() for other in others if other.done()):
+                    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "busy")
+                    assert refused.headers["retry-after"] == "5"
+            hold.set()
+            assert sum("Ada Marsh" in other.result().text for other in others) == 4
+            assert "event: answer" in served.http.post(ASK, json=body, headers=EVENTS).text
+
+
+def test_60_streamed_questions_at_once_by_the_official_client_are_all_answered(tmp_path: Path):
+    make_tome(tmp_path / "novel.tome")
+    with OpenAIServer(lambda _: reply_with(REPLY, delay=0.05)) as model:
+        words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
+        with serve(tmp_path, *words, OPENAI_API_KEY="k") as served:
+            answers = asyncio.run(ask_all(served, 60))
+    assert [answer[:9] for answer in answers] == ["Ada Marsh"] * 60
+
+
+async def ask_all(served: Served, count: int) -> list[str]:
+    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN) as client:
+
+        async def ask(number: int) -> str:
+            messages: Any = [{"role": "user", "content": f"{QUESTION} {number}"}]
+            stream = await client.chat.completions.create(model="novel/naive", messages=messages, stream=True)
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+        return await asyncio.gather(*map(ask, range(count)))
