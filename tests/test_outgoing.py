@@ -22,8 +22,8 @@ from tomewise.sample import STORY
 from tomewise.server import mcp_results, replies
 from tomewise.server.app import make_app
 from tomewise.server.library import Library
-from tomewise.server.mcp_library import FixedLibrary
 from tomewise.server.mcp_server import make_server
+from tomewise.server.named_documents import FixedLibrary
 from tomewise.server.serve_options import ServerOptions
 from tomewise.settings import Settings
 from tomewise.tome.tome import Tome

@@ -138,8 +138,8 @@ async def call_tools() -> list[tuple[str, Any]]:
     """Call each tool."""
     from mcp import Client
 
-    from tomewise.server.mcp_library import FixedLibrary
     from tomewise.server.mcp_server import make_server
+    from tomewise.server.named_documents import FixedLibrary
 
     replies: list[tuple[str, Any]] = []
     with Tome.open(FOLDER / "memory.tome") as tome:

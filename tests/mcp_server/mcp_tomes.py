@@ -15,8 +15,8 @@ from tests.language.openai_server import OpenAIServer, in_turn, reply_with
 from tests.patience import NEVER
 
 from tomewise.sample import STORY
-from tomewise.server.mcp_library import FixedLibrary
 from tomewise.server.mcp_server import make_server
+from tomewise.server.named_documents import FixedLibrary
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

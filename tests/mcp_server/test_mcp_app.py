@@ -20,9 +20,9 @@ from tests.language.openai_server import cancel_when_asked
 from tests.mcp_server.mcp_tomes import QUESTION, call, serve_garbage
 from tests.patience import SOON
 
+from tomewise.server.limits import MCP_BYTES, MOST_ADDED
 from tomewise.server.mcp_app import McpApp, make_mcp_app
-from tomewise.server.mcp_library import FixedLibrary
-from tomewise.server.mcp_sizes import MCP_BYTES, MOST_ADDED
+from tomewise.server.named_documents import FixedLibrary
 from tomewise.tome.tome import Tome
 
 MODES = ("legacy", "2026-07-28")

@@ -23,8 +23,8 @@ from tests.tome.paid_tome import pretend_paid
 from tomewise.errors import UsageError
 from tomewise.language.chat import ChatModel
 from tomewise.sample import STORY
-from tomewise.server.mcp_library import FixedLibrary
 from tomewise.server.mcp_server import make_server
+from tomewise.server.named_documents import FixedLibrary
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 

@@ -20,7 +20,7 @@ from tomewise.server.error_replies import explain_error, make_body_at
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
 from tomewise.server.limits import BodyLimits
-from tomewise.server.mcp_mount import McpMount
+from tomewise.server.mcp_app import McpApp
 from tomewise.server.operation_list import OPERATIONS
 from tomewise.server.operations import add_routes
 from tomewise.server.security import Security
@@ -44,7 +44,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     app.state.stopping = asyncio.Event()
     app.include_router(page_endpoints.router)
     add_routes(app, OPERATIONS, read_only=options.read_only, needs_token=options.token is not None)
-    app.state.mcp = McpMount(library, app.state.service.admit)
+    app.state.mcp = McpApp(library, admit=app.state.service.admit, prepare=library.open_all)
     for path in ("/mcp", "/mcp/"):
         app.router.routes.append(Route(path, endpoint=app.state.mcp))  # a mount would redirect the first to the second
     for kind in (HTTPException, RequestValidationError, TomewiseError, TimeoutError, OSError, ClientLeft, Exception):

@@ -10,8 +10,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tomewise.server.error_replies import HttpError, send_error
-from tomewise.server.mcp_sizes import MCP_BYTES
 
+_ESCAPED = 12  # bytes of one character in JSON where it is written as two escapes of \uXXXX
+_AROUND = 1_000_000  # bytes for the other fields
+
+MOST_ADDED = 2_000_000  # characters of a text to add
+MCP_BYTES = _ESCAPED * MOST_ADDED + _AROUND  # of a request
 JSON_BYTES = 4_000_000  # of a body that is not an upload
 IDLE_SECONDS = 30.0  # between two pieces of a body
 _DRAIN_SECONDS = 2.0

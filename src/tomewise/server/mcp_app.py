@@ -1,4 +1,4 @@
-"""The MCP server over streamable HTTP, as an ASGI app that another app mounts."""
+"""MCP over streamable HTTP, as an ASGI app that another app mounts, and over standard input and output."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import MissingDependency
-from tomewise.server.mcp_library import Admit, Library
-from tomewise.server.mcp_progress import LEFT
-from tomewise.server.mcp_sizes import MCP_BYTES
+from tomewise.server.limits import MCP_BYTES
+from tomewise.server.named_documents import LEFT, Admit, FixedLibrary, Library
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from tomewise.server.mcp_server import TomeServer
+    from tomewise.tome.tome import Tome
+
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -38,10 +39,18 @@ def load_server(library: Library, *, write: bool = False, admit: Admit = nullcon
 class McpApp:
     """An ASGI app for every path that it is mounted on. The first request starts it; `close` ends it.
 
-    It checks neither token nor Host: whoever mounts it does.
+    `prepare` is awaited before each request. It checks neither token nor Host: whoever mounts it does.
     """
 
-    def __init__(self, library: Library, *, write: bool = False, admit: Admit = nullcontext) -> None:
+    def __init__(
+        self,
+        library: Library,
+        *,
+        write: bool = False,
+        admit: Admit = nullcontext,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._prepare = prepare
         self._load = partial(load_server, library, write=write, admit=admit)
         self._starting = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
@@ -50,6 +59,8 @@ class McpApp:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one HTTP request. Raises MissingDependency."""
+        if self._prepare is not None:
+            await self._prepare()
         async with self._starting:
             manager = self._manager or await self._start()
         left = asyncio.Event()
@@ -98,3 +109,13 @@ def make_mcp_app(library: Library, *, write: bool = False, admit: Admit = nullco
     a TomewiseError or TimeoutError, is the reply.
     """
     return McpApp(library, write=write, admit=admit)
+
+
+async def serve_stdio(name: str, book: Tome, *, write: bool = False) -> None:
+    """Serve one tome until standard input ends, then close it; standard output carries the protocol alone.
+
+    Meanwhile the package `mcp` points file 1 to standard error, so that whatever else prints goes there.
+    Raises MissingDependency.
+    """
+    async with book:  # the connections of its model belong to this event loop
+        await load_server(FixedLibrary({name: book}), write=write).run_stdio_async()

@@ -1,20 +1,31 @@
 """What the MCP tools return: what goes out (`tomewise.outgoing`), and what was left out. They are the output schemas.
 
-Before a result is sent, every text in it is made neutral and short, by one pass over the model.
+Before a result is sent, every text in it is made neutral and short, by one pass over the model. A reply has the result
+as structured content and as text, bounded in size: a client shows its model one of the two or both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
+from tomewise.language.fences import fence, oneline
 from tomewise.outgoing.answer_models import Asked, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Slice
-from tomewise.outgoing.report_models import BuildCosts, Entity, LayerCounts, LayerReport, Removal
+from tomewise.outgoing.report_models import BuildCosts, Entity, LayerReport, Removal
+from tomewise.place import describe_place, read_plain_data
 from tomewise.server.named_documents import cut_text, show_name
+from tomewise.server.replies import Overview
+from tomewise.server.tome_endpoints import describe_overview
+
+if TYPE_CHECKING:
+    from tomewise.outgoing.passage_models import Evidence, Passage
+    from tomewise.tome.tome import Tome
+
 
 ITEM_BYTES = 4_000  # of one text among several, so that at least one fits into a reply
 _TEXTS = {"text": ITEM_BYTES, "quote": ITEM_BYTES, "missing": ITEM_BYTES // 4}  # any other is a name, on one line
@@ -61,23 +72,8 @@ class DocumentsResult(Result):
     documents: list[DocumentEntry]
 
 
-class LayerEntry(LayerCounts):
-    """A memory layer: how many nodes it has, and how many it failed to take in."""
-
-    layer: str
-
-
-class OverviewResult(Result):
+class OverviewResult(Overview, Result):
     """What a tome holds."""
-
-    tome: str
-    embedder: str
-    passage_tokens: int
-    documents: int
-    passages: int
-    characters: int
-    fields: list[str] = Field(description="The fields of metadata that `where` can test.")
-    layers: list[LayerEntry]
 
 
 class EntityResult(Entity, Result):
@@ -118,3 +114,115 @@ class BuildResult(Result):
     built: bool
     estimate: BuildCosts
     report: CountedReport | None = None
+
+
+_MOST_FIELDS = 20
+_MOST_LAYERS = 50
+
+
+def write_answer(result: AnswerResult) -> str:
+    """The answer, what it lacks, and its quotations between tags."""
+    head = f"{result.choice}. {result.text}" if result.choice else result.text
+    lines = [head if result.resolved else f"Declined. {head}".strip(), f"Supported: {result.supported}"]
+    lines += [f"Missing: {oneline(result.missing)}"] if result.missing else []
+    for citation in result.citations:
+        place = describe_place(read_plain_data(citation.place), citation.position + 1)
+        names = {"passage": citation.passage, "document": citation.document, "title": citation.title, "place": place}
+        lines.append(fence(citation.quote, "passage", **names, start=citation.start, end=citation.end))
+    return "\n".join([*lines, *write_passages(result.nearest)])
+
+
+def write_pieces(result: SearchResult) -> str:
+    """Each piece of evidence between tags."""
+    return "\n".join(_fence_piece(piece) for piece in result.pieces) or "Nothing was found."
+
+
+def write_text(result: TextResult) -> str:
+    """A part of a document between tags."""
+    where = {"start": result.start, "end": result.end, "of": result.characters}
+    return fence(result.text, "text", document=result.document, title=result.title, **where)
+
+
+def write_entity(result: EntityResult) -> str:
+    """The facts, one a line, and the passages, each between tags."""
+    facts = [fence("\n".join(oneline(fact.text) for fact in result.facts), "evidence", kind="facts")]
+    similar = [fence("\n".join(result.similar), "names")]
+    return "\n".join(
+        [*(similar if result.similar else []), *(facts if result.facts else []), *write_passages(result.passages)]
+    )
+
+
+def write_passages(passages: Iterable[Passage]) -> list[str]:
+    """Each passage between tags."""
+    return [_fence_passage(passage) for passage in passages]
+
+
+def _fence_passage(passage: Passage) -> str:
+    place = describe_place(read_plain_data(passage.place), passage.position + 1)
+    names = {"passage": passage.id, "document": passage.document, "title": passage.title, "place": place}
+    return fence(passage.text, "passage", **names)
+
+
+def _fence_piece(piece: Evidence) -> str:
+    sources = " ".join(source.passage for source in piece.sources)
+    place = describe_place(read_plain_data(piece.place))
+    names = {"layer": piece.layer, "passages": sources, "title": piece.title, "place": place}
+    return fence(piece.text, "evidence", **names, rewrite=piece.rewrite.text if piece.rewrite else "")
+
+
+def make_overview(name: str, book: Tome) -> OverviewResult:
+    """What a tome holds, with at most so many layers and fields as fit."""
+    found = describe_overview(name, book)
+    rest = "Call list_documents for the documents." if found.documents else ""
+    fields, layers = found.fields[:_MOST_FIELDS], found.layers[:_MOST_LAYERS]
+    return neutralise_result(OverviewResult.of(found, rest=rest, fields=fields, layers=layers))
+
+
+def write_overview(result: OverviewResult) -> str:
+    """The overview in lines of plain text."""
+    lines = [
+        f"Tome {result.tome}: {result.documents} documents, {result.passages} passages, {result.characters} characters",
+        f"Embedder: {result.embedder}; passages of at most {result.passage_tokens} tokens",
+        *(f"Layer {layer.layer}: {layer.nodes} nodes, {layer.failed} failed" for layer in result.layers),
+    ]
+    if result.fields:
+        lines.append(fence("\n".join(result.fields), "names", of="fields of metadata"))
+    return "\n".join(lines)
+
+
+TOKENS = 8_000
+_ENVELOPE = 500  # bytes that the protocol puts around a reply
+# Tokenizers make about one token of four bytes of English, of three bytes of Chinese or of JSON.
+MOST_BYTES = 3 * TOKENS - _ENVELOPE
+
+
+def make_reply(result: Result, text: str) -> CallToolResult:
+    """The reply with this structured content and this text."""
+    whole = f"{text}\n\n{result.rest}" if result.rest else text
+    return CallToolResult(
+        content=[TextContent(type="text", text=whole)], structured_content=result.model_dump(mode="json")
+    )
+
+
+def make_failure(message: str) -> CallToolResult:
+    """The reply that says why a call failed."""
+    return CallToolResult(content=[TextContent(type="text", text=cut_text(message, 4_000))], is_error=True)
+
+
+def fit_reply(make: Callable[[int], CallToolResult], most: int) -> CallToolResult:
+    """The reply of the greatest count from 0 to `most` that is small enough; `make` grows with its count."""
+    if is_small(whole := make(most)):
+        return whole
+    fits, too_many = 0, most
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if is_small(make(middle)):
+            fits = middle
+        else:
+            too_many = middle
+    return make(fits)
+
+
+def is_small(reply: CallToolResult) -> bool:
+    """Whether a reply, as it is sent, keeps within the bound."""
+    return len(reply.model_dump_json(by_alias=True, exclude_none=True).encode()) <= MOST_BYTES

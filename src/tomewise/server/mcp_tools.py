@@ -1,12 +1,12 @@
-"""The MCP tools that read: ask, search, read, list_documents, overview, entity."""
+"""The MCP tools. Each is an operation of the server (`operation_list`) in the form that suits agents."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
@@ -14,46 +14,67 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from tomewise.concurrency import run_side_by_side
 from tomewise.credentials import hide_credentials
 from tomewise.errors import TomewiseError, UsageError
-from tomewise.language.fences import fence
+from tomewise.language.fences import fence, oneline
 from tomewise.loops.answer_parts import answer_whole
 from tomewise.outgoing.passage_models import DocumentEntry
 from tomewise.server.choosing import choose_bounded, choose_naming
-from tomewise.server.mcp_library import Admit, Library, find_tome, hide_addresses
-from tomewise.server.mcp_progress import ClientLeft, send_progress
-from tomewise.server.mcp_replies import MOST_BYTES, fit_reply, make_failure, make_reply
+from tomewise.server.limits import MOST_ADDED
 from tomewise.server.mcp_results import (
     ITEM_BYTES,
+    MOST_BYTES,
+    AddResult,
     AnswerResult,
+    BuildResult,
+    CountedLayer,
+    CountedReport,
     DocumentsResult,
     EntityResult,
     OverviewResult,
+    RemoveResult,
     SearchResult,
     TextResult,
+    fit_reply,
+    make_failure,
+    make_overview,
+    make_reply,
     neutralise_result,
-)
-from tomewise.server.mcp_shown import (
-    describe_tome,
     write_answer,
     write_entity,
     write_overview,
     write_pieces,
     write_text,
 )
-from tomewise.server.named_documents import find_document, find_named_scope, find_passage, find_span, show_name
+from tomewise.server.named_documents import (
+    LEFT,
+    Admit,
+    Library,
+    find_document,
+    find_named_scope,
+    find_passage,
+    find_span,
+    find_tome,
+    hide_addresses,
+    show_name,
+)
 from tomewise.systems.registry import DEFAULT
 from tomewise.tome.entities import describe_entity, find_entity
-from tomewise.tome.reports import describe_evidence, describe_slice, find_nearest
-from tomewise.types import Question
+from tomewise.tome.foresight import foresee_removal
+from tomewise.tome.reports import describe_build, describe_costs, describe_evidence, describe_slice, find_nearest
+from tomewise.types import Document, Question
 
 if TYPE_CHECKING:
+    from mcp.server.mcpserver import Context
+
     from tomewise.outgoing.form import Naming
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
-    from tomewise.types import Event
+    from tomewise.types import Event, Progress
 
-Tool = TypeVar("Tool", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
+
+Call = TypeVar("Call", bound=Callable[..., Coroutine[Any, Any, CallToolResult]])
 _logger = logging.getLogger(__name__)
 _MOST_SOURCES = 20  # passages that are named for one piece of evidence
 
@@ -65,7 +86,7 @@ Count = Annotated[int, Field(ge=1, le=100)]
 Skip = Annotated[int, Field(ge=0, le=1_000_000, description="Leave out so many from the start.")]
 
 
-def report_errors(tool: Tool) -> Tool:
+def report_errors(tool: Call) -> Call:
     """The tool; where it fails, its reply is the sentence that the command line prints."""
 
     @wraps(tool)
@@ -83,10 +104,10 @@ def report_errors(tool: Tool) -> Tool:
             message = f"an error of Tomewise itself, {type(error).__name__}: the log of the server says where"
         return make_failure(hide_addresses(message, self.library))
 
-    return cast(Tool, run)
+    return cast(Call, run)
 
 
-class ReadingTools:
+class Tools:
     """Each public method is a tool; its signature and docstring are what a client sees.
 
     Questions and searches run inside `admit`.
@@ -178,7 +199,7 @@ class ReadingTools:
     async def overview(self, tome: TomeName = "") -> Annotated[CallToolResult, OverviewResult]:
         """Say what a tome holds: its size, its memory layers, the fields of its metadata. Calls no model."""
         name, book = find_tome(tome, self.library)
-        result = await asyncio.to_thread(describe_tome, name, book)
+        result = await asyncio.to_thread(make_overview, name, book)
         return make_reply(result, write_overview(result))
 
     @report_errors
@@ -191,6 +212,96 @@ class ReadingTools:
         entity = describe_entity(await asyncio.to_thread(find_entity, name, book.store), choose_naming(book))
         found = neutralise_result(EntityResult.of(entity))
         return fit_reply(partial(_list_entity, found, skip), max(0, len(found.facts) + len(found.passages) - skip))
+
+    @report_errors
+    async def add_text(
+        self,
+        text: Annotated[str, Field(max_length=MOST_ADDED)],
+        context: Context[Any, Any],
+        document: Annotated[Name, Field(description="The id of the document.")] = "",
+        title: Name = "",
+        id: Annotated[
+            Name,
+            Field(description="The same as `document`, whose name it was.", json_schema_extra={"deprecated": True}),
+        ] = "",
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, AddResult]:
+        """Remember a text as a document. A document that was added so under the same id is replaced."""
+        _, book = find_tome(tome, self.library)
+        if bool(document) == bool(id):
+            raise UsageError("document is missing: give the id of the document")
+        own_id = document or id
+        async with send_progress(context) as notify:
+            added = Document(id=own_id, text=text, title=title)
+            report = await book.aadd(added, on_progress=partial(_notify_progress, notify))
+        outcome = "added" if report.added else "replaced" if report.replaced else "unchanged"
+        values = {"document": own_id, "outcome": outcome, "passages": report.passages}
+        result = neutralise_result(AddResult.of(values, choose_naming(book)))
+        return make_reply(result, f"{outcome}: {result.document}, {report.passages} new passages")
+
+    @report_errors
+    async def remove_document(
+        self,
+        document: Annotated[Name, Field(description="The whole id or title.")],
+        accept_paid: Annotated[
+            int, Field(ge=0, description="Remove if at most so many memories go that a model was paid for.")
+        ] = 0,
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, RemoveResult]:
+        """Forget a document and everything that was derived from it alone. This cannot be undone.
+
+        Where memory would go that a model was paid for, nothing is removed until that is accepted; the result says
+        what.
+        """
+        _, book = find_tome(tome, self.library)
+        found = await asyncio.to_thread(find_document, document, book)
+        own_name = (await asyncio.to_thread(book.document_names.read)).name(found.id)
+        names = (own_name, found.id, found.title)
+        if document not in (*names, *map(show_name, names)):
+            raise UsageError(f"{show_name(document)!r} is not a whole id: did you mean {show_name(own_name)!r}?")
+        foresight = await asyncio.to_thread(foresee_removal, [found.id], book.store)
+        paid = sum(foresight.paid.values())
+        more = {"document": found.id, "removed": paid <= accept_paid, "derived": foresight.derived}
+        result = neutralise_result(RemoveResult.of(foresight, choose_naming(book), **more))
+        what = f"{result.document}, {result.passages} passages, {result.derived} derived"
+        if not result.removed:
+            result.rest = f"Nothing was removed. To remove, call remove_document again with accept_paid={paid}."
+            return make_reply(result, f"This would remove {what}, {paid} of them made by {', '.join(result.paid)}")
+        await book.aremove(found)
+        return make_reply(result, f"removed: {what}")
+
+    @report_errors
+    async def build(
+        self,
+        system: Annotated[Name, Field(description="The system whose memory layers to build.")],
+        context: Context[Any, Any],
+        accept_calls: Annotated[int, Field(ge=0, description="Build if it takes at most so many model calls.")] = 0,
+        tome: TomeName = "",
+    ) -> Annotated[CallToolResult, BuildResult]:
+        """Build the memory layers that a system needs; without accepted calls return what that would cost."""
+        _, book = find_tome(tome, self.library)
+        variant = choose_bounded(system, {})
+        estimates = await book.aestimate(variant)
+        estimate = await asyncio.to_thread(describe_costs, estimates, variant, book.kit.model.name)
+        calls = estimate.total.calls
+        if calls > accept_calls:
+            rest = f"Nothing was built. To build, call build again with accept_calls={calls}."
+            result = BuildResult(built=False, estimate=estimate, rest=rest)
+            return make_reply(
+                result, f"This build takes about {calls} model calls, repairs on top: {estimate.total.write()}"
+            )
+        async with send_progress(context) as notify:
+            report = await book.abuild(variant, on_progress=partial(_notify_progress, notify))
+        whole = await asyncio.to_thread(describe_build, report, book.store, choose_naming(book))
+        layers = [
+            CountedLayer.of(layer, failures=len(layer.failed), failed=layer.failed[:_MOST_FAILURES])
+            for layer in whole.layers
+        ]
+        shown = neutralise_result(CountedReport(layers=layers, usage=whole.usage))
+        text = "\n".join(f"{layer.layer}: {layer.added} added, {layer.failures} failed" for layer in shown.layers)
+        return make_reply(
+            BuildResult(built=True, estimate=estimate, report=shown, rest=""), text or "Nothing to build."
+        )
 
 
 def _notify_event(notify: Callable[[str], None], event: Event) -> None:
@@ -260,3 +371,54 @@ def _list_entity(whole: EntityResult, skip: int, count: int) -> CallToolResult:
         rest = "No entity has exactly this name: call entity again with one of these names."
     result = whole.model_copy(update={"facts": whole.facts[skip:end], "passages": passages, "rest": rest})
     return make_reply(result, write_entity(result))
+
+
+_MOST_FAILURES = 5  # failed nodes that a report names for each layer
+
+
+def _notify_progress(notify: Callable[[str], None], progress: Progress) -> None:
+    counted = f"{progress.label}: {progress.done} of {progress.total}" if progress.total else progress.label
+    notify(progress.note or counted)
+
+
+Notify = Callable[[str], None]
+_LONGEST = 300  # characters of a message
+
+
+class ClientLeft(Exception):
+    """The client of a call closed its connection, so nobody waits for the result."""
+
+
+@asynccontextmanager
+async def send_progress(context: Context[Any, Any]) -> AsyncIterator[Notify]:
+    """A function that sends one line to the client; any thread may call it. All lines are sent before this ends.
+
+    Cancels what runs inside and raises ClientLeft when the client leaves. Before protocol 2026-07-28 the package `mcp`
+    would go on with the call, though its result can reach nobody.
+    """
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def notify(line: str) -> None:
+        loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    async def send() -> None:
+        count = 0
+        while (line := await lines.get()) is not None:
+            count += 1
+            await context.report_progress(count, message=oneline(line)[:_LONGEST])
+
+    async with run_side_by_side() as group:
+        group.create_task(send())
+        watching = group.create_task(_watch(context))
+        yield notify
+        watching.cancel()
+        loop.call_soon_threadsafe(lines.put_nowait, None)
+
+
+async def _watch(context: Context[Any, Any]) -> None:
+    """Raise ClientLeft when the client leaves. Returns at once if the client has no HTTP connection."""
+    scope = getattr(context.request_context.request, "scope", {})
+    if LEFT in scope:
+        await scope[LEFT].wait()
+        raise ClientLeft

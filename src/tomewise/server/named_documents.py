@@ -1,16 +1,19 @@
-"""Documents as a client of an MCP server names them and sees them.
+"""Tomes, documents and passages as clients name them, and the texts that clients see.
 
-A client names ids, never paths: no name is looked up in the file system. Text that a client sees is neutral (see
+A client names ids, never paths: no name is looked up in the file system. Text for a model is neutral (see
 `language.fences`): it opens no tag and no turn of a conversation. Ordinary text stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.language.fences import neutralise, oneline
+from tomewise.tome.document_names import hide_paths
 from tomewise.types import Scope
 
 if TYPE_CHECKING:
@@ -18,6 +21,48 @@ if TYPE_CHECKING:
     from tomewise.store.records import DocumentRecord
     from tomewise.tome.tome import Tome
     from tomewise.types import DocumentId, Passage
+
+
+Admit = Callable[[], AbstractAsyncContextManager[object]]  # a question runs inside: a queue, a time limit, a budget
+
+LEFT = "tomewise.left"  # in the ASGI scope of a request of MCP: the event that its client has left
+_SHOWN = 20  # names of tomes in a message
+
+
+class Library(Protocol):
+    """Open tomes by name. The mapping may change while a server runs."""
+
+    @property
+    def tomes(self) -> Mapping[str, Tome]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLibrary:
+    """The same tomes from start to end."""
+
+    tomes: Mapping[str, Tome]
+
+
+def find_tome(name: str, library: Library) -> tuple[str, Tome]:
+    """The name and the tome; an empty name stands for the only one. Raises UnknownName, UsageError."""
+    tomes = library.tomes
+    if name in tomes:
+        return name, tomes[name]
+    known = ", ".join(sorted(tomes)[:_SHOWN]) + (", ..." if len(tomes) > _SHOWN else "")
+    if name:
+        raise UnknownName(f"no tome {name[:200]!r}: {suggest(name, tomes)}this server has {known or 'none'}")
+    if len(tomes) == 1:
+        return next(iter(tomes.items()))
+    raise UsageError(f"name the tome: this server has {known or 'none'}")
+
+
+def hide_addresses(message: str, library: Library) -> str:
+    """The message with the names of tomes and of documents instead of the places where they are kept."""
+    addresses = {book.store.address: name for name, book in library.tomes.items()}
+    for address in sorted(addresses, key=len, reverse=True):
+        message = message.replace(address, addresses[address])
+    return hide_paths(message, (book.document_names for book in library.tomes.values()))
+
 
 _LONGEST_NAME = 300  # characters of an id or a title
 
@@ -80,6 +125,6 @@ def find_passage(passage: str, store: Store) -> tuple[int, Passage]:
 
 def find_span(key: int, distance: int, store: Store) -> tuple[int, int]:
     """Where the passage with its neighbours at most `distance` away begins and ends in its document."""
-    keys = [key, *store.find_neighbours([key], distance)[key]] if distance else [key]
+    keys = [key, *store.find_neighbours([key], distance).get(key, ())] if distance else [key]
     near = store.passages(keys).values()
     return min(passage.start for passage in near), max(passage.end for passage in near)

@@ -9,7 +9,7 @@ from pydantic import Field
 from tomewise.outgoing.answer_models import TraceRow, Usage
 from tomewise.outgoing.form import DocumentName, Outgoing, SourceName
 from tomewise.outgoing.passage_models import DocumentEntry, Evidence, Passage
-from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, Removal
+from tomewise.outgoing.report_models import AddReport, BuildCosts, BuildReport, Contents, LayerCounts, Removal
 
 State: TypeAlias = Literal["queued", "waiting", "running", "done", "failed", "cancelled", "interrupted"]
 Kind: TypeAlias = Literal["add", "build"]
@@ -36,6 +36,25 @@ class TomeReply(Contents, DocumentList):
 
     ready: list[str]
     lag: dict[str, int] = Field(description="By built layer, how many nodes it has yet to take in.")
+
+
+class LayerEntry(LayerCounts):
+    """A memory layer: how many nodes it has, and how many it failed to take in."""
+
+    layer: str
+
+
+class Overview(Outgoing):
+    """What a tome holds."""
+
+    tome: str
+    embedder: str
+    passage_tokens: int
+    documents: int
+    passages: int
+    characters: int
+    fields: list[str] = Field(description="The fields of metadata that `where` can test.")
+    layers: list[LayerEntry]
 
 
 class DocumentReply(Outgoing):

@@ -6,26 +6,47 @@ import asyncio
 from collections import Counter
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Depends, Query
 
-from tomewise.errors import UnknownName, suggest
+from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.outgoing.passage_models import DocumentEntry, Slice
-from tomewise.outgoing.report_models import RemoveReport
+from tomewise.outgoing.report_models import Entity, RemoveReport
 from tomewise.server.bodies import MOST_ID, NewTome
 from tomewise.server.choosing import choose_naming
 from tomewise.server.library import OpenTome
+from tomewise.server.named_documents import find_passage, find_span
 from tomewise.server.operations import Family, Tool
 from tomewise.server.paging import MOST_START, PAGE, Limit, Start, make_page
-from tomewise.server.replies import DocumentList, DocumentReply, RemovalReply, TomeList, TomeReply
+from tomewise.server.replies import DocumentList, DocumentReply, LayerEntry, Overview, RemovalReply, TomeList, TomeReply
 from tomewise.server.service import Wanted
 from tomewise.store.records import DocumentRecord
+from tomewise.tome.entities import describe_entity, find_entity
 from tomewise.tome.foresight import foresee_removal
 from tomewise.tome.reports import describe_contents, describe_slice
 from tomewise.tome.tome import Tome
 
 family = Family("/api/tomes", "tomes")
 _MOST_CHARACTERS = 100_000  # of a text in one reply
-Id = Annotated[str, Query(min_length=1, max_length=MOST_ID)]
+_LONGEST_NAME = 5000
+Passage = Annotated[str, Query(max_length=MOST_ID, description="The id of a passage, instead of a document.")]
+
+
+async def _choose_document(
+    document: Annotated[str, Query(max_length=_LONGEST_NAME, description="The name or id of a document.")] = "",
+    id: Annotated[str, Query(max_length=_LONGEST_NAME, description="The same as `document`.", deprecated=True)] = "",
+) -> str:
+    if document and id:
+        raise UsageError("name the document once: `id` is the same as `document`")
+    return document or id
+
+
+async def _require_document(document: Annotated[str, Depends(_choose_document)]) -> str:
+    if not document:
+        raise UsageError("document is missing: /openapi.json lists the fields")
+    return document
+
+
+Id = Annotated[str, Depends(_require_document)]
 
 
 @family.get("")
@@ -81,17 +102,45 @@ async def remove_document(tome: str, id: Id, service: Wanted) -> RemoveReport:
     return RemoveReport.of(await opened.aremove(record), naming)
 
 
-@family.get("/{tome}/text")
+@family.get("/{tome}/removal")
+async def show_removal(tome: str, id: Id, service: Wanted) -> RemovalReply:
+    """What would go with a document: its passages, the nodes of each layer, and the answers of sessions.
+
+    `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
+    """
+    opened = await service.library.open(tome)
+    return await asyncio.to_thread(_foresee, opened, id)
+
+
+@family.get("/{tome}/text", tool=Tool(name="read", title="Read a document"))
 async def read_text(
     tome: str,
-    id: Id,
     service: Wanted,
+    document: Annotated[str, Depends(_choose_document)],
+    passage: Passage = "",
+    neighbours: Annotated[int, Query(ge=0, le=20, description="So many passages around the passage too.")] = 0,
     start: Start = 0,
     end: Annotated[int | None, Query(ge=0, le=MOST_START)] = None,
 ) -> Slice:
-    """A slice of the text of a document, at most 100,000 characters, and the places of its passages."""
+    """A part of a document, or a passage with its neighbours: at most 100,000 characters, and the passages in it."""
     opened = await service.library.open(tome)
-    return await asyncio.to_thread(_read_slice, opened, id, start, end)
+    return await asyncio.to_thread(_read_slice, opened, document, passage, neighbours, (start, end))
+
+
+@family.get("/{tome}/overview", tool=Tool(name="overview", title="What a tome holds"))
+async def show_overview(tome: str, service: Wanted) -> Overview:
+    """What a tome holds: its size, its memory layers, the fields of its metadata."""
+    return await asyncio.to_thread(describe_overview, tome, await service.library.open(tome))
+
+
+@family.get("/{tome}/entity", errors=("not_built",), tool=Tool(name="entity", title="Facts about an entity"))
+async def show_entity(
+    tome: str, name: Annotated[str, Query(min_length=1, max_length=MOST_ID)], service: Wanted
+) -> Entity:
+    """The facts about an entity and the passages that name it; or the names that contain its words, as `similar`."""
+    opened = await service.library.open(tome)
+    found = await asyncio.to_thread(find_entity, name, opened.store)
+    return describe_entity(found, choose_naming(opened))
 
 
 def _show(name: str, known: OpenTome) -> TomeReply:
@@ -105,8 +154,30 @@ def _show(name: str, known: OpenTome) -> TomeReply:
     return TomeReply.of({**dict(contents), **page, **more})
 
 
-def _read_slice(tome: Tome, id: str, start: int, end: int | None) -> Slice:
-    record = find_record(id, tome)
+def describe_overview(name: str, book: Tome) -> Overview:
+    """The sizes, layers and metadata fields of a tome. Names no place where it is kept."""
+    store, records = book.store, book.documents()
+    return Overview(
+        tome=name,
+        embedder=store.meta("embedder") or "",
+        passage_tokens=int(store.meta("passage_tokens") or 0),
+        documents=len(records),
+        passages=sum(record.passages for record in records),
+        characters=sum(record.characters for record in records),
+        fields=sorted({field for record in records for field in record.metadata}),
+        layers=[LayerEntry.of(counts, layer=layer) for layer, counts in store.layers().items()],
+    )
+
+
+def _read_slice(tome: Tome, document: str, passage: str, neighbours: int, span: tuple[int, int | None]) -> Slice:
+    if bool(document) == bool(passage):
+        raise UsageError("name either a document or a passage to read")
+    start, end = span
+    if passage:
+        key, found = find_passage(passage, tome.store)
+        record, (start, end) = tome.store.record(found.document), find_span(key, neighbours, tome.store)
+    else:
+        record = find_record(document, tome)
     last = min(start + _MOST_CHARACTERS, record.characters if end is None else end)
     return describe_slice(record, start, last, tome.store, choose_naming(tome))
 
@@ -135,18 +206,6 @@ def _suggest(name: str, tome: Tome) -> str:
     near = ids.get(name)
     hint = f"did you mean {near!r}? " if near else suggest(name, {naming(record.id) for record in records})
     return f"{hint}GET .../documents lists the ids"
-
-
-@family.get("/{tome}/removal")
-async def show_removal(
-    tome: str, id: Annotated[str, Query(min_length=1, max_length=MOST_ID)], service: Wanted
-) -> RemovalReply:
-    """What would go with a document: its passages, the nodes of each layer, and the answers of sessions.
-
-    `paid` counts the nodes that rest on replies of a model, by the names of the models; the extractive one is free.
-    """
-    opened = await service.library.open(tome)
-    return await asyncio.to_thread(_foresee, opened, id)
 
 
 def _foresee(tome: Tome, id: str) -> RemovalReply:
