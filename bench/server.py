@@ -25,7 +25,7 @@ import httpx2 as httpx
 import uvicorn
 from tests.building import play_role, role
 from tests.language.openai_server import Behaviour, OpenAIServer, reply_with
-from tests.server.served import Served, serve
+from tests.server.served import Served, ask_streamed, serve
 from tests.texts import NOVEL
 
 from tomewise.sample import STORY
@@ -83,6 +83,8 @@ def main() -> None:
             asyncio.run(measure_during_build(served))
         with serve(folder, "novel.tome", "--questions", "8") as served:
             asyncio.run(measure_extractive(served))
+            answers = asyncio.run(ask_streamed(served, [f"Who called? {number}" for number in range(60)]))
+            show("of 60 streamed at once by the official client, without an answer", answers.count(""), 0)
             asyncio.run(measure_growth(served, options.questions))
         show("processor time an event", 1000 * asyncio.run(measure_event(folder)), 1, " ms")
         start, imported = measure_start(folder)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
+import openai
 from tests.forked import Forked
 from tests.patience import SOON
 
@@ -83,6 +85,18 @@ def serve(folder: Path, *words: str, token: str | None = TOKEN, **environment: s
         process.kill()
         process.wait()
         output.close()
+
+
+async def ask_streamed(served: Served, questions: Sequence[str], model: str = "novel/naive") -> list[str]:
+    """The answers to all questions at once, streamed by the official client, with the retries that it makes itself."""
+    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN) as client:
+
+        async def ask(question: str) -> str:
+            messages: Any = [{"role": "user", "content": question}]
+            stream = await client.chat.completions.create(model=model, messages=messages, stream=True)
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+        return await asyncio.gather(*map(ask, questions))
 
 
 def _start(

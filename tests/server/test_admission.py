@@ -10,12 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 from tests.language.openai_server import OpenAIServer, reply_with
 from tests.patience import NEVER, wait_until
 from tests.server.conftest import make_tome
-from tests.server.served import TOKEN, Served, serve
+from tests.server.served import Served, ask_streamed, serve
 
 ASK = "/api/tomes/novel/ask"
 CHAT = "/v1/chat/completions"
@@ -84,16 +83,5 @@ def test_60_streamed_questions_at_once_by_the_official_client_are_all_answered(t
     with OpenAIServer(lambda _: reply_with(REPLY, delay=0.05)) as model:
         words = ("novel.tome", "--model", "openai:test", "--base-url", model.url)
         with serve(tmp_path, *words, OPENAI_API_KEY="k") as served:
-            answers = asyncio.run(ask_all(served, 60))
+            answers = asyncio.run(ask_streamed(served, [f"{QUESTION} {number}" for number in range(60)]))
     assert [answer[:9] for answer in answers] == ["Ada Marsh"] * 60
-
-
-async def ask_all(served: Served, count: int) -> list[str]:
-    async with openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN) as client:
-
-        async def ask(number: int) -> str:
-            messages: Any = [{"role": "user", "content": f"{QUESTION} {number}"}]
-            stream = await client.chat.completions.create(model="novel/naive", messages=messages, stream=True)
-            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
-
-        return await asyncio.gather(*map(ask, range(count)))

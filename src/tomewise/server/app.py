@@ -1,4 +1,4 @@
-"""The application: operations, error replies, and what surrounds every request."""
+"""The application: operations, the page, error replies, and what surrounds every request."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from tomewise import __version__
-from tomewise.errors import TomewiseError
-from tomewise.server import page_endpoints
+from tomewise.errors import TomewiseError, UnknownName
 from tomewise.server.error_replies import explain_error, make_body_at
 from tomewise.server.jobs import JobList
 from tomewise.server.library import Library
@@ -27,7 +26,10 @@ from tomewise.server.security import Security
 from tomewise.server.serve_options import ServerOptions
 from tomewise.server.service import Service
 from tomewise.server.streaming import ClientLeft
+from tomewise.web import PAGE, Asset, list_assets
 
+_GREETING = "Tomewise is serving. What it can do is described at /openapi.json\n"
+_page = APIRouter()
 _LEFT = 499  # nobody reads the reply
 
 
@@ -42,7 +44,7 @@ def make_app(library: Library, options: ServerOptions) -> FastAPI:
     )
     app.state.service = Service(library, options, JobList(library))
     app.state.stopping = asyncio.Event()
-    app.include_router(page_endpoints.router)
+    app.include_router(_page)
     add_routes(app, OPERATIONS, read_only=options.read_only, needs_token=options.token is not None)
     app.state.mcp = McpApp(library, admit=app.state.service.admit, prepare=library.open_all)
     for path in ("/mcp", "/mcp/"):
@@ -73,3 +75,26 @@ async def _reply_error(request: Request, error: Exception) -> Response:
     clean = request.app.state.service.library.clean
     body = make_body_at(request.scope["path"], refusal, clean)
     return JSONResponse(body, refusal.status_code, headers=refusal.headers)
+
+
+@_page.get("/", include_in_schema=False)
+async def show_page(request: Request) -> Response:
+    """The page for a browser, a line of text for everyone else."""
+    if "text/html" in request.headers.get("accept", ""):
+        return _reply(request, list_assets()[PAGE])
+    return PlainTextResponse(_GREETING)
+
+
+@_page.get("/assets/{name:path}", include_in_schema=False)
+async def show_asset(name: str, request: Request) -> Response:
+    """A file of the page. A browser keeps it, and asks each time whether it changed."""
+    if name not in list_assets():
+        raise UnknownName(f"no file {name[:100]!a} belongs to the page: open / to see it")
+    return _reply(request, list_assets()[name])
+
+
+def _reply(request: Request, asset: Asset) -> Response:
+    headers = {"etag": asset.etag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == asset.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(asset.body, headers=headers, media_type=asset.media_type)

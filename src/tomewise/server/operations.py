@@ -25,7 +25,13 @@ ASKING = (*BUSY, "not_built", "locked", "budget", "missing_dependency", "model")
 _EVERY = ("origin", "host", "internal")
 _GUARDED = ("token", "usage")
 _SENDING = ("media_type", "too_large", "slow", "usage")
-_EVENTS: dict[str, Any] = {EventStream.media_type: {"schema": {"type": "string", "description": "Server-sent events."}}}
+_EVENT = {
+    "type": "object",
+    "description": "A server-sent event; its data is JSON, or `[DONE]` at the end of a chat.",
+    "required": ["data"],
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+}
+_EVENTS: dict[str, Any] = {EventStream.media_type: {"schema": _EVENT}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +137,7 @@ def add_routes(app: FastAPI, operations: Iterable[Operation], *, read_only: bool
 def _add_route(app: FastAPI, operation: Operation) -> None:
     about: dict[str, Any] = {"response_model": operation.reply} if operation.reply else {}
     if operation.streams == "only":
-        about = {"response_model": None, "response_class": EventStream}
+        about = {"response_model": None}
     app.add_api_route(
         operation.path,
         operation.run,
@@ -163,6 +169,8 @@ def _describe(app: FastAPI, operations: Iterable[Operation], *, needs_token: boo
             described = found["paths"].get(operation.path.replace(":path}", "}"), {}).get(operation.method.lower())
             if described is not None:
                 described["responses"].pop("422", None)
+                if operation.streams == "only":
+                    described["responses"][str(operation.status)]["content"] = _EVENTS
                 described["security"] = [] if operation.is_open else wanted
         app.openapi_schema = found
     return app.openapi_schema
