@@ -157,7 +157,7 @@ def test_two_sessions_at_once_do_not_see_each_others_memory(here):
             await asyncio.gather(*(tome.session(name).aask(f"{name} {number}?", system=EVOLVE) for name in names))
 
     with open_tome(here, model) as tome:
-        tome._wait(ask_both(tome))
+        tome._thread.run(ask_both(tome))
         for name, stranger in (("one", "two"), ("two", "one")):
             dumped = json.dumps(tome.store.session(name))
             assert f"{name} 1?" in dumped

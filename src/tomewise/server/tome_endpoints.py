@@ -56,7 +56,7 @@ async def list_documents(
 ) -> dict[str, Any]:
     """The documents of a tome, sorted by id."""
     opened = await service.library.open(tome)
-    records = await asyncio.to_thread(lambda: contents_json(opened)["documents"])
+    records = await asyncio.to_thread(lambda: contents_json(opened.store)["documents"])
     return make_page("documents", [_clean(record) for record in records], "id", after, limit)
 
 
@@ -89,7 +89,7 @@ async def read_text(
 
 
 def _show(name: str, known: OpenTome) -> dict[str, Any]:
-    contents = contents_json(known.tome)
+    contents = contents_json(known.tome.store)
     page = make_page("documents", [_clean(record) for record in contents.pop("documents")], "id", "", PAGE)
     lag: Counter[str] = Counter()
     built = set(known.tome.store.builds())

@@ -213,7 +213,7 @@ def show(
             # Not through typer, which leaves out of a pipe what looks like a colour.
             print_json(asdict(whole)) if as_json else print(whole.text)
             return
-        contents = reports.contents_json(book)
+        contents = reports.contents_json(book.store)
     print_json(contents) if as_json else render.print_contents(contents, console())
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tomewise.memory.passages import TakenDocument
     from tomewise.store.contract import Store
     from tomewise.systems.variants import Variant
-    from tomewise.tome.tome import Tome
 
 _MOST_NEAREST = 3  # passages that are shown when a question is declined
 
@@ -263,9 +262,8 @@ def _locate_failures(store: Store, reasons: Mapping[int, str]) -> list[dict[str,
     ]
 
 
-def contents_json(book: Tome) -> dict[str, Any]:
+def contents_json(store: Store) -> dict[str, Any]:
     """The object that `tome show --json` prints."""
-    store = book.store
     return {
         "tome": store.address,
         "embedder": store.meta("embedder"),
@@ -283,7 +281,7 @@ def contents_json(book: Tome) -> dict[str, Any]:
                 "passages": record.passages,
                 "metadata": record.metadata,
             }
-            for record in book.documents()
+            for record in store.documents()
         ],
         "replies": _list_records(store, "replies"),
         "networks": _list_records(store, "network"),
