@@ -5,31 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, MutableMapping
-from dataclasses import fields
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tomewise import settings
 from tomewise.errors import UsageError, suggest
-from tomewise.settings import FILE, Settings
+from tomewise.settings import FILE, SETTINGS, Place, find_places
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from tomewise.settings import Place, find_places, name_variable
-
 MODELS = "models"
 _KEY_ENDS = ("key", "secret", "password")  # of names of what is never kept in a file
-
-
-def list_names() -> list[str]:
-    """The names of all settings; `models.ROLE` names the model of one role."""
-    return [setting.name for setting in fields(Settings)]
 
 
 def parse_setting(name: str, text: str) -> Any:
@@ -40,11 +29,11 @@ def parse_setting(name: str, text: str) -> Any:
     table, dot, role = name.partition(".")
     if dot and table == MODELS and role and text.strip():
         return text.strip()
-    if name not in list_names():
+    if name not in SETTINGS:
         raise UsageError(_describe_unknown(name))
     if not text.strip():
         raise UsageError(f"{name} has no value: give one, or take it back with `tome config unset {name}`")
-    return settings.check_value(name, text.strip(), "the value given")
+    return SETTINGS[name].read(text.strip(), "the value given")
 
 
 def find_file(*, here: bool) -> Path:
@@ -103,13 +92,13 @@ def remove_setting(name: str, *, here: bool) -> bool:
 def _describe_unknown(name: str) -> str:
     if name.lower().endswith(_KEY_ENDS):
         return f"{name!r} is not a setting: keys stand in the environment alone, see `tome models` for their names"
-    near = suggest(name, list_names())
-    return f"{name!r} is not a setting: {near}known are {', '.join(sorted(list_names()))}, and models.ROLE"
+    near = suggest(name, SETTINGS)
+    return f"{name!r} is not a setting: {near}known are {', '.join(sorted(SETTINGS))}, and models.ROLE"
 
 
 def _open_models(document: TOMLDocument, path: Path) -> MutableMapping[str, str]:
     """The table of the models by role, to change in place; one text, which a file may have instead, becomes a table."""
-    models = settings.check_value(MODELS, document.get(MODELS, {}), str(path))
+    models = SETTINGS[MODELS].read(document.get(MODELS, {}), str(path))
     if not isinstance(document.get(MODELS), dict):
         document[MODELS] = models
     table: MutableMapping[str, str] = document[MODELS]
@@ -183,14 +172,12 @@ def find_origins() -> tuple[list[SettingOrigin], list[str]]:
     """
     refused: list[str] = []
     places = find_places(refused=refused)
-    rows = [
-        _find_origin(setting.name, setting.default, places) for setting in fields(Settings) if setting.name != "models"
-    ]
+    rows = [_find_origin(name, setting.default, places) for name, setting in SETTINGS.items() if name != MODELS]
     models = [
-        SettingOrigin(f"models.{role}", model, _name(place, "models"))
+        SettingOrigin(f"models.{role}", model, _name(place, MODELS))
         for role, (model, place) in sorted(_find_models(places).items())
     ]
-    return [*rows, *(models or [SettingOrigin("models", None, DEFAULT)])], refused
+    return [*rows, *(models or [SettingOrigin(MODELS, None, DEFAULT)])], refused
 
 
 def _find_origin(name: str, default: object, places: Sequence[Place]) -> SettingOrigin:
@@ -211,4 +198,4 @@ def _find_models(places: Sequence[Place]) -> dict[str, tuple[str, Place]]:
 
 
 def _name(place: Place, setting: str) -> str:
-    return str(place.path) if place.path else name_variable(setting)
+    return str(place.path) if place.path else SETTINGS[setting].variable

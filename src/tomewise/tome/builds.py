@@ -18,6 +18,7 @@ from tomewise.store.contract import Store
 from tomewise.systems.kit import Kit
 from tomewise.systems.layers import make_layers
 from tomewise.systems.variants import Variant
+from tomewise.tome.inputs import check_type, read_texts
 from tomewise.tome.reports import BuildReport
 from tomewise.types import Estimate, Layer, LayerReport, Report
 
@@ -32,19 +33,20 @@ class Builds:
 
     def wire_layers(self, variant: Variant, names: str | Sequence[str]) -> list[Layer]:
         """The layers of a system and those of these names; of two with one name, the system's. Raises UnknownName."""
-        further = make_layers(self._kit, *((names,) if isinstance(names, str) else names))
+        further = make_layers(self._kit, *read_names("layers", names))
         return list({layer.name: layer for layer in (*further, *variant.wire(self._kit).layers)}.values())
 
     async def build(
         self, layers: Sequence[Layer], report: Report, *, extractions: str | Path | None, again: str | Sequence[str]
     ) -> BuildReport:
         """Bring the layers up to date. See `Tome.build`."""
-        store = self._kit.store
+        store, names = self._kit.store, read_names("again", again)
+        check_type("extractions", extractions, str | Path | None, "a path")
         with store.alone("build"), open_run() as used:
             provide = None
             if extractions:
                 provide = await run_in_thread(provide_extractions, layers, Path(extractions), store, report)
-            await run_in_thread(take_back, (again,) if isinstance(again, str) else again, layers, store)
+            await run_in_thread(take_back, names, layers, store)
             before = store.builds()
             reports = await build(layers, store, report, provide=provide)
             after = store.builds()
@@ -54,6 +56,11 @@ class Builds:
     async def estimate(self, layers: Sequence[Layer], report: Report) -> list[Estimate]:
         """What `build` would use, layer by layer."""
         return await estimate(layers, self._kit.store, report)
+
+
+def read_names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
+    """The names that an argument gives, one or several. Raises UsageError for another type."""
+    return (names,) if isinstance(names, str) else read_texts(argument, names)
 
 
 def _note_model(report: LayerReport, model: str, before: _Records, after: _Records) -> LayerReport:

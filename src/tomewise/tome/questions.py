@@ -106,7 +106,7 @@ async def answer_many(
 
     Without it, the first error cancels the other questions and is raised. Raises UsageError for a single question.
     """
-    if isinstance(questions, str | Question):
+    if isinstance(questions, str | Question) or not isinstance(questions, Iterable):
         raise UsageError("several questions are asked as a list: put this one into a list, or call `ask`")
     starting = asyncio.Semaphore(_MOST_STARTING)
 

@@ -15,7 +15,7 @@ from tomewise.run import open_run
 from tomewise.systems.answer import OnEvent, answer_question
 from tomewise.systems.variants import Choice, Variant, choose_variant, parse_variant
 from tomewise.tome.damaged import names_damage, skip_damaged
-from tomewise.tome.inputs import make_question
+from tomewise.tome.inputs import check_asking, check_type, make_question
 from tomewise.tome.questions import Questions, rephrase
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session_memory import forget_missing, open_memory
@@ -76,6 +76,7 @@ class Session:
         `system` is named by a text, and it, `settings` and what narrows the search are those of the first question:
         later they may be left out, but must not differ. Raises Locked if another question of this session is under way.
         """
+        check_asking(fresh, on_event)
         question = make_question(question, options=options, instructions=instructions, force=force)
         fresh_mark = token_hex(8) if fresh else ""
         with self.store.hold_session(self.name), open_run(queue=object(), fresh_mark=fresh_mark) as used:
@@ -193,6 +194,7 @@ def _find_session(name: str, store: Store) -> SessionRecord | None:
 
 def delete_session(name: str, store: Store) -> None:
     """Delete a session. Raises UnknownName, and Locked if it is answering a question."""
+    check_type("name", name, str, "a text")
     with store.hold_session(name), store.write() as change:
         if not change.remove_session(name):
             known = suggest(name, store.session_names())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import fields
-from inspect import Parameter, signature
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -13,19 +12,18 @@ from tomewise.brief import describe_object
 from tomewise.errors import UsageError
 from tomewise.language.budget import BudgetPerWork
 from tomewise.language.cached import Cached
-from tomewise.language.failures import MOST_FAILURES, StopAtFailures
+from tomewise.language.failures import StopAtFailures
 from tomewise.notebook_display import show_bars
 from tomewise.pictures import LIMIT, Picture
 from tomewise.reading.read import NamedFile
-from tomewise.settings import Settings, load
+from tomewise.settings import DEFAULTS, Settings, Stated, load
 from tomewise.store.contract import Store
 from tomewise.store.export import export
 from tomewise.store.records import DocumentRecord
 from tomewise.systems.answer import OnEvent
 from tomewise.systems.kit import Kit, System
-from tomewise.systems.registry import DEFAULT
 from tomewise.systems.variants import Choice, choose_variant
-from tomewise.tome.arguments import check_arguments
+from tomewise.tome.arguments import MODEL_SETTINGS, read_arguments, read_bounds, read_prompts
 from tomewise.tome.builds import Builds
 from tomewise.tome.contents import Contents, write_overview
 from tomewise.tome.damaged import explain_damage, names_damage
@@ -33,15 +31,23 @@ from tomewise.tome.drawings import draw_answer, draw_layer, draw_trace, find_dra
 from tomewise.tome.embedder_address import find_embedder
 from tomewise.tome.entities import FoundEntity, read_entity
 from tomewise.tome.fixed_settings import fix_settings
-from tomewise.tome.inputs import check_prefix, check_question, find_document, make_question
+from tomewise.tome.inputs import (
+    check_asking,
+    check_prefix,
+    check_question,
+    check_sources,
+    check_type,
+    find_document,
+    make_question,
+)
 from tomewise.tome.open_store import delete_empty_store, open_store
 from tomewise.tome.questions import Ask, Questions, answer_many, stream_answer
 from tomewise.tome.reports import AddReport, BuildReport, RemoveReport
 from tomewise.tome.scopes import Narrowing, find_scope, narrow
 from tomewise.tome.session import Session, delete_session, list_sessions
-from tomewise.tome.session_record import SESSION_LIMIT, SessionRecord, Turn
+from tomewise.tome.session_record import SessionRecord, Turn
 from tomewise.tome.sync import LoopThread, plain
-from tomewise.tome.traces import TRACE_BYTES, Trace, Traces
+from tomewise.tome.traces import Trace, Traces
 from tomewise.types import (
     Answer,
     Closable,
@@ -69,9 +75,7 @@ class Tome:
     also works inside a running event loop.
     """
 
-    def __init__(
-        self, model: LanguageModel, contents: Contents, questions: Questions, session_limit: int = SESSION_LIMIT
-    ) -> None:
+    def __init__(self, model: LanguageModel, contents: Contents, questions: Questions, session_limit: int) -> None:
         """`model` is the one that `questions` ask, without the cache. Open a tome with `Tome.open`."""
         self._model = model
         self._contents = contents
@@ -92,26 +96,18 @@ class Tome:
         cls,
         path: str | Path = "memory.tome",
         *,
-        model: str | LanguageModel = "extractive",
+        model: str | LanguageModel = DEFAULTS.model,
         models: Mapping[str, str | LanguageModel] | None = None,
         embedder: str | Embedder | None = None,
-        passage_tokens: int | None = None,
-        overlap: int | None = None,
+        prompts: str | Path | None = None,
+        api_key: str | None = None,
         create: bool = True,
         read_only: bool = False,
-        embedder_base_url: str | None = None,
-        prompts: str | Path | None = None,
-        read_seconds: float | None = None,
-        read_memory: int | None = None,
-        read_characters: int | None = None,
-        trace_bytes: int = TRACE_BYTES,
-        session_limit: int = SESSION_LIMIT,
-        system: str = DEFAULT,
-        max_failures: int = MOST_FAILURES,
-        **model_settings: Any,
+        **settings: Unpack[Stated],
     ) -> Tome:
         """Open the tome at `path`, or create one.
 
+        Its arguments are settings: `tomewise.settings.Settings` has their types, defaults and bounds.
         `passage_tokens` (default: as many as the embedder sees, at most 512), `overlap` (default 0) and `embedder`
         (default "bundled") are fixed when the tome is created; later they may be left out, but must not differ.
         With `read_only` the file stays as it is: no trace and no reply is kept, and what would change it is refused.
@@ -120,44 +116,35 @@ class Tome:
         `trace_bytes` is cut (see `tome.traces.make_record`). A session keeps `session_limit` entries of its working
         memory and as many turns. `system` names the system that is used where a method gets none. A build or a question
         of which `max_failures` calls fail with no reply between them ends with KeepsFailing. `models` names other
-        models by role, such as `{"answer": "openai:gpt-4o"}`. `model_settings` go to the models (see `choose_model`):
-        base_url, api_key, limit, timeout, window, and the limits max_calls, max_tokens and max_cost over all models
-        together.
+        models by role, such as `{"answer": "openai:gpt-4o"}`. `base_url`, `api_key`, `limit`, `timeout`, `window`, and
+        `max_calls`, `max_tokens` and `max_cost`, which hold over all models together, go to the models (see
+        `choose_model`).
         Raises StoreError, UsageError, UnknownName.
         """
-        from tomewise.language.choose_model import check_settings, choose_model
+        from tomewise.language.choose_model import choose_model
 
-        named = signature(cls.open).parameters.values()
-        check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
-        templates, bounds = check_arguments(
-            model=model,
-            models=models,
-            base_url=model_settings.get("base_url"),
-            embedder_base_url=embedder_base_url,
-            prompts=prompts,
-            read_seconds=read_seconds,
-            read_memory=read_memory,
-            read_characters=read_characters,
-            trace_bytes=trace_bytes,
-            session_limit=session_limit,
-            system=system,
-            max_failures=max_failures,
-        )
-        existed = Path(path).exists()
-        store = open_store(Path(path), create=create and not read_only, read_only=read_only)
+        given: dict[str, Any] = {"model": model, "models": models, "embedder": embedder, "prompts": prompts, **settings}
+        stated = read_arguments(given, {"api_key", "create", "read_only"})
+        templates = read_prompts(stated)
+        check_type("path", path, str | Path, "a path")
+        check_type("api_key", api_key, str | None, "a text")
+        path = Path(path)
+        existed = path.exists()
+        store = open_store(path, create=create and not read_only, read_only=read_only)
         try:
-            embedder = find_embedder(store, embedder, embedder_base_url)
-            size = fix_settings(store, embedder, passage_tokens, overlap)
-            model = choose_model(model, models, embedder=embedder, prompts=templates, **model_settings)
+            embedder = find_embedder(store, embedder, stated.embedder_base_url)
+            size = fix_settings(store, embedder, stated.passage_tokens, stated.overlap)
+            made = {name: getattr(stated, name) for name in MODEL_SETTINGS}
+            model = choose_model(model, models, embedder=embedder, prompts=templates, api_key=api_key, **made)
         except BaseException:
             store.close()
             if not existed:
-                delete_empty_store(Path(path))
+                delete_empty_store(path)
             raise
-        cached = Cached(BudgetPerWork(StopAtFailures(model, max_failures)), templates, store.calls)
+        cached = Cached(BudgetPerWork(StopAtFailures(model, stated.max_failures)), templates, store.calls)
         kit = Kit(store, cached, embedder)
-        questions = Questions(kit, Traces(store, trace_bytes), system)
-        return cls(model, Contents(kit, size, bounds), questions, session_limit)
+        questions = Questions(kit, Traces(store, stated.trace_bytes), stated.system)
+        return cls(model, Contents(kit, size, read_bounds(stated)), questions, stated.session_limit)
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None, *, create: bool = True, **changes: Any) -> Tome:
@@ -167,8 +154,9 @@ class Tome:
         are arguments of `open` that come before the settings. Raises what `open` raises, and UsageError for settings
         that cannot be used.
         """
+        check_type("settings", settings, Settings | None, "Settings, see `tomewise.settings.load`")
         settings = load() if settings is None else settings
-        values = {field.name: getattr(settings, field.name) for field in fields(settings)} | changes
+        values = asdict(settings) | changes
         return cls.open(values.pop("tome"), create=create, **values)
 
     @property
@@ -236,8 +224,7 @@ class Tome:
         keeps its memory. With `keep_going`, a source that cannot be read does not stop the others (`AddReport.failed`).
         Raises ReadingError, UsageError, Locked.
         """
-        if not sources:
-            raise UsageError("nothing to add: name a file, a folder, or - for standard input")
+        check_sources(sources)
         check_prefix(prefix)
         with show_bars(on_progress) as report:
             return await self._contents.add(
@@ -254,6 +241,7 @@ class Tome:
         `documents()`. A part of an id removes nothing. Nobody is asked. Raises UnknownName, which suggests names;
         UsageError, Locked.
         """
+        check_type("document", document, str | DocumentRecord, "a name, or one of `documents()`")
         return await self._contents.remove(document)
 
     remove = plain(aremove)
@@ -270,7 +258,8 @@ class Tome:
         return self.store.documents()
 
     def document(self, document: str) -> Document:
-        """One document with its text."""
+        """One document with its text. Raises UnknownName."""
+        check_type("document", document, str, "an id, a title or a path")
         return self.store.document(find_document(document, self.store).id)
 
     def entity(self, name: str) -> FoundEntity:
@@ -278,6 +267,7 @@ class Tome:
 
         Case and punctuation do not count. Raises NotBuilt without a graph, and UnknownName, which names similar ones.
         """
+        check_type("name", name, str, "a text")
         with explain_damage(self.store):
             return read_entity(name, self.store)
 
@@ -367,6 +357,7 @@ class Tome:
         Earlier `turns` of a chat make the question stand alone; its trace keeps it as it was asked.
         Raises UsageError for an empty question, UnknownName, NotBuilt, ModelError.
         """
+        check_asking(fresh, on_event)
         question = make_question(question, options=options, instructions=instructions, force=force)
         question = await narrow(question, self.store, **narrowing)
         named = self._questions.choose(system, settings)
@@ -473,7 +464,9 @@ class Tome:
         `system`, `settings` and what narrows the search are those of `ask`. Raises UsageError, UnknownName, NotBuilt,
         ModelError.
         """
+        check_type("query", query, str, "a text")
         check_question(question := Question(text=query))
+        check_type("limit", limit, int, "a whole number from 1 up")
         if limit < 1:
             raise UsageError(f"a search for {limit} pieces of evidence finds nothing: ask for 1 or more")
         question = await narrow(question, self.store, **narrowing)
@@ -499,14 +492,17 @@ class Tome:
 
     def traces(self, limit: int = 20, *, before: int | None = None) -> list[Trace]:
         """How the latest questions were answered, newest first; with `before`, those with a lower number."""
+        check_type("limit", limit, int, "a whole number")
         return self._questions.traces.list_latest(limit, before)
 
     def trace(self, number: int) -> Trace:
         """One trace by its number. Raises UnknownName."""
+        check_type("number", number, int, "the number of a trace")
         return self._questions.traces.find(number)
 
     def delete_trace(self, number: int) -> None:
         """Delete a trace. Its number is not used again. Raises UnknownName, StoreError."""
+        check_type("number", number, int, "the number of a trace")
         self._questions.traces.delete(number)
 
     # ------------------------------------------------------------ pictures

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from tomewise.errors import StoreError, UnknownName, UsageError
+from tomewise.errors import StoreError, UnknownName
 from tomewise.events import restore_event
 from tomewise.tome.damaged import skip_damaged
 from tomewise.tome.reports import as_json, event_json
@@ -22,9 +22,6 @@ from tomewise.types import Answer, Question
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
-
-TRACE_BYTES = 50_000
-LEAST_TRACE_BYTES = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +43,6 @@ class Trace:
         events = [event_json(event) for event in self.answer.events]
         asked = {"number": self.number, "asked": self.asked, "question": question.pop("text"), **question}
         return {**asked, **as_json(self.answer), "events": events, "cut": list(self.cut)}
-
-
-def check_trace_bytes(size: int) -> int:
-    """The size unchanged. Raises UsageError for one that no trace fits into."""
-    if size < LEAST_TRACE_BYTES:
-        raise UsageError(f"trace_bytes is {size}: give {LEAST_TRACE_BYTES:,} or more, or no trace fits")
-    return size
 
 
 def make_record(question: Question, answer: Answer, most_bytes: int) -> dict[str, Any]:
