@@ -34,7 +34,7 @@ from tomewise.evaluate.datasets.layouts import read_dataset
 from tomewise.evaluate.design import DEPTH, Design
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction
 from tomewise.evaluate.memories import Memory, open_memory
-from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.metrics import find_metric
 from tomewise.language.choose_model import choose_model
 from tomewise.types import Document, Question
 
@@ -134,7 +134,7 @@ READERS: Mapping[str, Callable[[int | None], Measurement]] = {
 
 async def measure(measurement: Measurement, systems: Sequence[str]) -> dict[str, tuple[list[float], float]]:
     """By system: the scores in percent, in the order of the metrics, and the milliseconds of a question."""
-    dataset, metrics = measurement.dataset, tuple(map(metric_named, measurement.metrics))
+    dataset, metrics = measurement.dataset, tuple(map(find_metric, measurement.metrics))
     embedder = choose_embedder("bundled")
     design = Design(
         dataset=dataset,

@@ -21,7 +21,7 @@ from pathlib import Path
 from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.metrics import find_metric
 from tomewise.evaluate.running import run
 from tomewise.systems.variants import parse_variants
 from tomewise.testing.scripted import ScriptedModel
@@ -76,7 +76,7 @@ async def measure(system: str, questions: int, embedder: Embedder, folder: Path,
         for item in data.items:
             await tome.aask(item.question, system=system)
         bare = bare.measure_since()
-    metrics = (metric_named("em"), *([metric_named("recall@5")] if gold else []))
+    metrics = (find_metric("em"), *([find_metric("recall@5")] if gold else []))
 
     def make_experiment(items: tuple[Item, ...]) -> Design:
         return Design(

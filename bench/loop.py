@@ -38,7 +38,7 @@ from tomewise.language.roles import FAILURE, AnswerIn, AnswerOut
 from tomewise.reading.places import PlaceFinder
 from tomewise.reading.splitter import PassageSplitter
 from tomewise.run import meter
-from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.systems.answer import answer_question
 from tomewise.systems.kit import Kit
 from tomewise.systems.registry import assemble
@@ -126,7 +126,7 @@ async def ask_one(tome: Tome, system: str, settings: Mapping[str, Any], question
 
 
 async def ask_all(tome: Tome, system: str, settings: Mapping[str, Any]) -> list[Outcome]:
-    return [await ask_one(tome, system, settings, question) for question in questions()]
+    return [await ask_one(tome, system, settings, question) for question in read_questions()]
 
 
 def cut_as_recorded(document: Document) -> Iterator[Passage]:

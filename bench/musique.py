@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tomewise.evaluate.significance import interval, p_value, resample_means
+from tomewise.evaluate.significance import compute_p_value, estimate_interval, resample_means
 from tomewise.memory.graph.graph_layer import GraphLayer
 from tomewise.recall.diffusion import Diffusion
 from tomewise.recall.flat import Lexical
@@ -116,7 +116,7 @@ def show(name: str, table: NDArray[np.float64]) -> None:
     cells = []
     for places in (slice(None), slice(0, None, 2), slice(1, None, 2)):
         five = table[places, CUTS.index(5)]
-        low, high = interval(resample_means([five])[0])
+        low, high = estimate_interval(resample_means([five])[0])
         cells.append(f"{five.mean():.1f} ({low:.0f} to {high:.0f})")
     cells_of_all = [f"{table[:, column].mean():.1f}" for column in (0, 2, 3, 4)]
     print(f"| {name} | {cells_of_all[0]} | {' | '.join(cells)} | {' | '.join(cells_of_all[1:])} |", flush=True)
@@ -167,8 +167,8 @@ async def run(tome: Tome, *, settings: bool) -> None:
     for name in ("`hipporag2` without recognition", "`cogitorag`", "`associative`"):
         gains = tables[name][:, CUTS.index(5)] - base
         drawn = resample_means([gains])[0]
-        low, high = interval(drawn)
-        p = p_value(gains, drawn)
+        low, high = estimate_interval(drawn)
+        p = compute_p_value(gains, drawn)
         print(f"{name} over dense, R@5: {gains.mean():+.1f} ({low:+.1f} to {high:+.1f}), p = {p:.4f}")
     if settings:
         print_heading()

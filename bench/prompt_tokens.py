@@ -21,13 +21,13 @@ from tomewise.language.prompts import Prompts
 from tomewise.language.reply import schema_text
 from tomewise.language.roles import ROLES
 from tomewise.language.usage import estimate_tokens
-from tomewise.sample import STORY, questions
+from tomewise.sample import STORY, read_questions
 from tomewise.types import Role
 
 _PASSAGE = 1100  # characters
 _TEXT = STORY.read_text(encoding="utf-8")
 _PASSAGES = [_TEXT[start : start + _PASSAGE] for start in range(0, 24 * _PASSAGE, _PASSAGE)]
-_QUESTIONS = questions()
+_QUESTIONS = read_questions()
 
 
 def make_fields(number: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tomewise.evaluate.datasets.layouts import read_dataset
 from tomewise.evaluate.items import Dataset, Item, RankedPassage
-from tomewise.evaluate.metrics.passage_ranks import measure_found
+from tomewise.evaluate.metrics.span_overlap import measure_gold_recall
 from tomewise.memory.building import build
 from tomewise.memory.schemata.network import describe_network
 from tomewise.memory.schemata.schemata_layer import SchemataLayer
@@ -93,7 +93,7 @@ async def measure(base: Path, items: Sequence[Item], batch: int | None, row: Row
             }
             for item in items:
                 for name, retriever in ways.items():
-                    row.add(name, measure_found(await rank(kit.store, retriever, item.question.text), item))
+                    row.add(name, measure_gold_recall(await rank(kit.store, retriever, item.question.text), item))
 
 
 def measure_data(data: str, batches: Sequence[int], meetings: int) -> None:

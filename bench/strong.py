@@ -26,11 +26,11 @@ from typing import Any
 
 from loop import MEMORY, build_memory
 from tomewise.embedding.choose_embedder import choose_embedder
-from tomewise.sample import SampleQuestion, questions
+from tomewise.sample import SampleQuestion, read_questions
 from tomewise.tome.tome import Tome
 
 SYSTEMS = ("hybrid context=1200", "comorag context=1200")
-OPEN = [question for question in questions() if question.type != "factoid"]
+OPEN = [question for question in read_questions() if question.type != "factoid"]
 VERDICTS = ("right", "partly", "wrong")
 WAIT = 9000.0  # seconds for one reply: a reader is slower than a server
 

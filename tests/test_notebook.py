@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tomewise import Experiment
-from tomewise.evaluate.table import tabulate
+from tomewise.evaluate.results import tabulate
 from tomewise.notebook_display import show_bars, write_table
 from tomewise.tome.tome import Tome
 from tomewise.types import Answer, Citation, Document, Event, Evidence, Passage, Progress

@@ -15,7 +15,7 @@ from tests.installed_plugin import SOURCES, install_plugin
 from tomewise import Experiment, plugins
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import UnknownName, UsageError
-from tomewise.evaluate.digests import prompts_digest
+from tomewise.evaluate.digests import digest_prompts
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.language.cached import Cached
 from tomewise.language.choose_model import check_models
@@ -222,9 +222,9 @@ def test_its_role_may_have_a_model_of_its_own(site):
 
 
 def test_the_folder_of_prompts_counts_the_prompt_of_its_role(site, tmp_path):
-    packaged = prompts_digest(tmp_path)
+    packaged = digest_prompts(tmp_path)
     (tmp_path / "retell_fact.md").write_text("Mine: {{ fact }}", encoding="utf-8")
-    assert prompts_digest(tmp_path) != packaged
+    assert digest_prompts(tmp_path) != packaged
 
 
 def test_a_recall_needs_a_loop(site):

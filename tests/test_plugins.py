@@ -13,9 +13,9 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import MissingDependency, UnknownName, UsageError
 from tomewise.evaluate.datasets import read_dataset
-from tomewise.evaluate.datasets.layouts import layouts
-from tomewise.evaluate.judges import judge_named
-from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.datasets.layouts import list_layouts
+from tomewise.evaluate.judges import find_judge
+from tomewise.evaluate.metrics import find_metric
 from tomewise.language.choose_model import check_models, choose_model
 from tomewise.language.roles import find_outside_roles
 from tomewise.systems.registry import find_recipe
@@ -117,9 +117,9 @@ def test_plugins_lists_parts_and_names_the_broken_one(command, package):
 
 def test_parts_are_found_by_their_names(package, tmp_path):
     assert find_recipe("naive").__module__ == "tomewise.systems.from_passages", "a plugin replaces no system of ours"
-    assert metric_named("length").needs == "answers"
-    assert judge_named("praise").name == "praise"
-    assert "mine" in layouts()
+    assert find_metric("length").needs == "answers"
+    assert find_judge("praise").name == "praise"
+    assert "mine" in list_layouts()
     assert read_dataset("mine", tmp_path).items[0].answers == ("Ada",)
     assert choose_embedder("small:8").dimensions == 8
     check_models("echo:x", {}, None)
@@ -177,8 +177,8 @@ def test_what_cannot_be_registered(kind, name, error, message):
     [
         ("systems", "hybrid", find_recipe),
         ("loops", "probe", lambda name: find_recipe(f"naive+{name}")),
-        ("metrics", "f1", metric_named),
-        ("judges", "acc-l", judge_named),
+        ("metrics", "f1", find_metric),
+        ("judges", "acc-l", find_judge),
     ],
 )
 def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name, use, here, monkeypatch):
@@ -195,8 +195,8 @@ def test_a_part_under_a_name_of_ours_is_refused_when_it_would_be_used(kind, name
         ("recalls", lambda name: find_recipe(f"{name}+once")),
         ("loops", lambda name: find_recipe(f"naive+{name}")),
         ("roles", lambda _: find_outside_roles()),
-        ("metrics", metric_named),
-        ("judges", judge_named),
+        ("metrics", find_metric),
+        ("judges", find_judge),
         ("embedders", choose_embedder),
         ("layouts", read_dataset),
         ("models", lambda name: choose_model(name, embedder=HashEmbedder())),

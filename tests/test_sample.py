@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.sample import STORY, SampleQuestion, read_questions
 
 TEXT = STORY.read_text(encoding="utf-8")
-QUESTIONS = questions()
+QUESTIONS = read_questions()
 each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
 
 

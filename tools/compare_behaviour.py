@@ -63,11 +63,11 @@ def write() -> Iterator[tuple[str, str]]:
                 yield f"export {digest(line)}", ""
             yield from write_prompts("build", model)
             for system in RECIPES:
-                for item in sample.questions()[:QUESTIONS]:
+                for item in sample.read_questions()[:QUESTIONS]:
                     yield f"answer {system} {item.id}", write_answer(tome, item.question, system)
                 yield from write_prompts(system, model)
             for system in SESSIONS:
-                for item in sample.questions()[:3]:
+                for item in sample.read_questions()[:3]:
                     answer = tome.session(system).ask(item.question, system=system)
                     yield f"session {system} {item.id}", digest(describe(answer))
                 yield from write_prompts(f"session {system}", model)

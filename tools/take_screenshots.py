@@ -23,7 +23,7 @@ from tests.web.pages import NARROW, expect, launch, link, visit
 
 from tomewise.evaluate.experiment import Experiment
 from tomewise.reading.read import NamedFile
-from tomewise.sample import STORY, questions
+from tomewise.sample import STORY, read_questions
 from tomewise.tome.tome import Tome
 from tomewise.types import Citation
 
@@ -104,7 +104,7 @@ def reply(request: dict[str, Any]) -> Behaviour:
 def serve_full(folder: Path) -> Iterator[tuple[Served, str, Citation]]:
     """A server with the sample, built and asked, the name of an experiment, and a quotation of question 2."""
     (folder / "lib").mkdir(parents=True)
-    asked = {each.id: each.question for each in questions()}
+    asked = {each.id: each.question for each in read_questions()}
     with Tome.open(folder / "lib" / f"{TOME}.tome") as tome:
         tome.add(NamedFile(STORY, "story.md"))
         for system in ("comorag", "hgmem", "cam"):
@@ -126,7 +126,7 @@ def open_first_event(page: Page) -> None:
 
 def write_question(page: Page, question: str = "") -> None:
     """Ask a question, or that of the sample which an advertisement answers."""
-    wanted = question or next(each.question for each in questions() if each.id == "f2")
+    wanted = question or next(each.question for each in read_questions() if each.id == "f2")
     page.locator("[placeholder^='Ask']").first.fill(wanted)
     page.keyboard.press("Enter")
 

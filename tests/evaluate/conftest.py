@@ -7,7 +7,7 @@ import pytest
 
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.metrics import find_metric
 from tomewise.systems.variants import parse_variants
 from tomewise.testing import HashEmbedder
 from tomewise.testing.scripted import ScriptedModel
@@ -53,7 +53,7 @@ def experiment(dataset: Dataset, embedder: HashEmbedder) -> Callable[..., Design
             "variants": parse_variants(systems),
             "model": ScriptedModel(DONE),
             "embedder": embedder,
-            "metrics": (metric_named("em"), metric_named("f1"), metric_named("recall@2")),
+            "metrics": (find_metric("em"), find_metric("f1"), find_metric("recall@2")),
         }
         return Design(**{**values, **given})
 

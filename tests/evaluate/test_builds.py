@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import BadReply, UsageError
-from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.report import as_json, markdown
+from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.report import make_json, write_markdown
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.testing.scripted import ScriptedModel
 
 ROLES = {
@@ -22,7 +22,7 @@ ROLES = {
     "select_nodes": lambda given: {"keep": [1]},
     "extract_facts": lambda given: {"entities": ["Ada Marsh"], "triples": [["Ada Marsh", "kept", "a light"]]},
 }
-RANKED = {"retrieval_only": True, "metrics": (metric_named("recall@2"),)}
+RANKED = {"retrieval_only": True, "metrics": (find_metric("recall@2"),)}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def test_given_extractions_replace_calls(experiment, tmp_path, openie):
     results = await run(experiment(("hipporag2",), dataset=openie, model=model), tmp_path / "out")
     assert [row.error for row in results.rows] == [None] * 4
     assert count_extractions(model) == 0
-    assert "given triples" not in markdown(tabulate(results))
+    assert "given triples" not in write_markdown(tabulate(results))
 
 
 async def test_a_graph_of_gists_asks_the_model_and_says_so(experiment, tmp_path, openie):
@@ -56,7 +56,7 @@ async def test_a_graph_of_gists_asks_the_model_and_says_so(experiment, tmp_path,
     assert count_extractions(model) == 4
     assert results.builds["cogitorag"]["notes"] == ["asked the model: the given triples are of passages"]
     assert results.builds["cogitorag:graph from passages"]["notes"] == []
-    assert "cogitorag: asked the model: the given triples are of passages." in markdown(tabulate(results))
+    assert "cogitorag: asked the model: the given triples are of passages." in write_markdown(tabulate(results))
 
 
 async def test_retrieval_alone_leaves_out_systems_whose_graph_the_given_triples_do_not_fit(
@@ -67,7 +67,7 @@ async def test_retrieval_alone_leaves_out_systems_whose_graph_the_given_triples_
     for _ in range(2):  # a rerun gives the same reason
         results = await run(made, tmp_path / "out")
         assert results.systems == ("naive",)
-        table = as_json(tabulate(results))
+        table = make_json(tabulate(results))
         assert table["refused"] == {"cogitorag": "the given triples are of passages, and graph:gists-triples is not"}
         assert any(note.startswith("Left out: cogitorag") for note in table["notes"])
     assert model.calls == []
@@ -96,10 +96,10 @@ async def test_fallbacks_stand_in_the_table(experiment, tmp_path, monkeypatch):
     assert [row.fallbacks for row in results.rows] == [{}] * 4 + [{"question asked whole": 1}] * 4
     assert [call.role for call in model.calls].count("decompose") == 4  # the ranking does not ask again
     assert results.builds["cogitorag"]["fallbacks"] == {"gists": 5}
-    text = markdown(tabulate(results))
+    text = write_markdown(tabulate(results))
     assert "| fallbacks |" in text
     assert "What cogitorag fell back on, by kind or layer: question asked whole 4, gists 5." in text
-    table = as_json(tabulate(results))["rows"]
+    table = make_json(tabulate(results))["rows"]
     assert [line["fallbacks"] for line in table] == [{}, {"question asked whole": 4}]
 
 
@@ -116,6 +116,6 @@ async def test_a_table_says_how_the_network_of_the_schemata_came_out(experiment,
     networks = results.builds["cam"]["networks"]["schemata"]
     passages = sum(network["passages"] for network in networks)
     assert passages
-    text = markdown(tabulate(results))
+    text = write_markdown(tabulate(results))
     assert "cam, schemata: alpha 0.7, sigma 1, theta " in text
     assert f"of {passages:,} passages isolated" in text

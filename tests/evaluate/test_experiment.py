@@ -14,7 +14,7 @@ from tomewise.errors import MissingDependency, UnknownName, UsageError
 from tomewise.evaluate.experiment import Experiment
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
-from tomewise.evaluate.report import csv_text, markdown
+from tomewise.evaluate.report import write_csv, write_markdown
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once
 from tomewise.testing.scripted import ScriptedModel
@@ -75,10 +75,10 @@ def test_own_metrics_and_judges_reach_table_significance_and_csv(make, dataset):
     assert (own.cells["praise-of-answer"].value, naive.cells["praise-of-answer"].value) == (0.75, 0.5)
     assert naive.cells["praise-of-answer"].p_holm < 0.01
     assert own.cells["length-of-answer"].value == pytest.approx(0.19)
-    first, _ = csv.DictReader(StringIO(csv_text(table)))
+    first, _ = csv.DictReader(StringIO(write_csv(table)))
     assert float(first["length-of-answer"]) == pytest.approx(0.19)
     assert first["praise-of-answer"] == "0.75"
-    assert "praise-of-answer" in markdown(table)
+    assert "praise-of-answer" in write_markdown(table)
 
 
 def test_a_data_frame_has_a_line_for_each_system_and_question(make):

@@ -4,7 +4,7 @@ import pytest
 
 from tomewise.errors import ModelError, UnknownName
 from tomewise.evaluate.items import Item
-from tomewise.evaluate.judges import JUDGES, judge_named, statement_f1
+from tomewise.evaluate.judges import JUDGES, find_judge, statement_f1
 from tomewise.language.extractive import ExtractiveModel
 from tomewise.language.roles import StatementsOut
 from tomewise.testing import HashEmbedder
@@ -16,11 +16,11 @@ ITEM = Item(id="q", question=Question(text="Who did it?"), answers=("the butler"
 
 async def test_a_verdict_tries_the_references_until_one_says_yes(embedder):
     model = ScriptedModel({"judge_correct": lambda given: {"correct": "Crane" in given.reference, "explanation": "x"}})
-    found = await judge_named("acc-l").judge(model, embedder, ITEM, "Crane")
+    found = await find_judge("acc-l").judge(model, embedder, ITEM, "Crane")
     assert (found.score, found.error, found.detail["reference"]) == (1.0, None, "Mr. Crane")
     assert [call.given.reference for call in model.calls] == ["the butler", "Mr. Crane"]
     model = ScriptedModel({"judge_entailed": [{"correct": True}]})
-    assert (await judge_named("entailed").judge(model, embedder, ITEM, "butler")).score == 1.0
+    assert (await find_judge("entailed").judge(model, embedder, ITEM, "butler")).score == 1.0
     assert len(model.calls) == 1
 
 
@@ -34,7 +34,7 @@ async def test_an_empty_answer_scores_0_without_a_call(embedder):
 @pytest.mark.parametrize(("level", "score", "fits"), [("high", 60, True), ("high", 81, False), ("very low", 20, True)])
 async def test_a_grade_lies_in_the_band_of_its_level(embedder, level, score, fits):
     model = ScriptedModel({"judge_level": [{"level": level, "score": score}]})
-    found = await judge_named("diversity").judge(model, embedder, ITEM, "an answer")
+    found = await find_judge("diversity").judge(model, embedder, ITEM, "an answer")
     assert found.score == (score / 100 if fits else 0.0)
     assert (found.error is None) is fits
     assert fits or "outside of 60 to 80" in found.error
@@ -43,7 +43,7 @@ async def test_a_grade_lies_in_the_band_of_its_level(embedder, level, score, fit
 
 async def test_statements_weigh_facts_and_likeness(embedder):
     model = ScriptedModel({"judge_statements": [{"supported": ["a"], "unsupported": ["b"], "missing": ["c", "d"]}]})
-    found = await judge_named("statements").judge(model, embedder, ITEM, "the butler")
+    found = await find_judge("statements").judge(model, embedder, ITEM, "the butler")
     assert found.detail["f1"] == pytest.approx(2 * 1 / (2 * 1 + 1 + 2))
     assert found.detail["likeness"] == pytest.approx(1.0)
     assert found.score == pytest.approx(0.75 * 0.4 + 0.25)
@@ -52,7 +52,7 @@ async def test_statements_weigh_facts_and_likeness(embedder):
 
 async def test_a_judge_that_fails_gives_an_error(embedder):
     model = ScriptedModel({"judge_correct": [ModelError("down")]})
-    found = await judge_named("acc-l").judge(model, embedder, ITEM, "Crane")
+    found = await find_judge("acc-l").judge(model, embedder, ITEM, "Crane")
     assert (found.score, found.error) == (0.0, "ModelError: down")
 
 
@@ -68,4 +68,4 @@ async def test_the_extractive_model_judges_too(embedder: HashEmbedder):
 
 def test_an_unknown_judge_gets_the_nearest_name():
     with pytest.raises(UnknownName, match="did you mean 'acc-l'"):
-        judge_named("accl")
+        find_judge("accl")

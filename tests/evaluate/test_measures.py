@@ -9,11 +9,11 @@ import pytest
 
 from tomewise.errors import UsageError
 from tomewise.evaluate.items import Item, Outcome, Prediction, RankedPassage, Span
-from tomewise.evaluate.metrics import default_metrics, metric_named
-from tomewise.evaluate.risk import LEVELS, Risk, risks
+from tomewise.evaluate.metrics import choose_metrics, find_metric
+from tomewise.evaluate.results import tabulate
+from tomewise.evaluate.risk import LEVELS, Risk, measure_risks
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.systems.kit import System
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Answer, Citation, Evidence, Question
@@ -71,7 +71,7 @@ async def test_a_summary_does_not_push_down_a_passage_found_by_itself(experiment
         return [summary(below), *(direct_hit(passage, 0.8) for passage in alone)]
 
     fix_systems(find)
-    made = experiment(("naive",), retrieval_only=True, metrics=(metric_named("recall@2"),))
+    made = experiment(("naive",), retrieval_only=True, metrics=(find_metric("recall@2"),))
     rows = (await run(made, tmp_path)).rows
     question = made.dataset.items[0].question.text
     texts = {document.id: document.text for document in made.dataset.documents}
@@ -84,7 +84,7 @@ async def test_a_summary_does_not_push_down_a_passage_found_by_itself(experiment
 
 async def test_evidence_of_one_passage_each_keeps_its_order(experiment, tmp_path, fix_systems):
     fix_systems(lambda passages: [direct_hit(passage, 1.0) for passage in reversed(passages)])
-    made = experiment(("naive",), retrieval_only=True, metrics=(metric_named("recall@2"),))
+    made = experiment(("naive",), retrieval_only=True, metrics=(find_metric("recall@2"),))
     (row, *_) = (await run(made, tmp_path)).rows
     assert [passage.document for passage in row.prediction.ranked] == ["d3", "d2", "d1", "d0"]
 
@@ -97,7 +97,7 @@ async def test_answers_are_forced_and_say_what_they_rest_on(experiment, tmp_path
         return Answer(text="a", evidence=shown, citations=(cited,), supported="partly", missing="the year", forced=True)
 
     systems = fix_systems(lambda passages: [], answer)
-    metrics = tuple(map(metric_named, ("em", "seen", "citation-precision", "citation-recall")))
+    metrics = tuple(map(find_metric, ("em", "seen", "citation-precision", "citation-recall")))
     results = await run(experiment(("naive",), metrics=metrics, model=ScriptedModel({})), tmp_path)
     assert all(question.force for system in systems for question in system.questions)
     row = results.rows[0]
@@ -119,7 +119,7 @@ def place(document: str, start: int = 0, end: int = 10) -> RankedPassage:
     [("seen", 0.5, 1 / 3), ("citation-precision", 1 / 3, 2 / 3), ("citation-recall", 0.5, 2 / 3)],
 )
 def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, spans):
-    metric = metric_named(name)
+    metric = find_metric(name)
     shown = (place("d1", 0, 5), place("d3"))
     cited = (place("d2", 90, 95), place("d3"), place("d9", 0, 3))
     prediction = Prediction(answer="a", shown=shown, cited=cited)
@@ -136,14 +136,14 @@ def test_what_was_seen_and_cited_against_documents_and_spans(name, documents, sp
 
 
 def test_they_are_default_metrics_but_not_of_retrieval_alone(experiment, dataset):
-    from tomewise.evaluate.design import check, of_evidence
+    from tomewise.evaluate.design import check_design, select_ranking_metrics
 
-    defaults = default_metrics(dataset)
+    defaults = choose_metrics(dataset)
     names = {"seen", "citation-precision", "citation-recall"}
     assert names < {metric.name for metric in defaults}
-    assert not names & {metric.name for metric in of_evidence(defaults)}
+    assert not names & {metric.name for metric in select_ranking_metrics(defaults)}
     with pytest.raises(UsageError, match="seen need answers"):
-        check(experiment(metrics=(metric_named("seen"),), retrieval_only=True))
+        check_design(experiment(metrics=(find_metric("seen"),), retrieval_only=True))
 
 
 def row(number: int, support: str = "full", **given: object) -> Row:
@@ -163,7 +163,7 @@ def test_risk_and_coverage_by_how_sure_the_answers_are():
         row(6, error="ModelError: no"), row(7, prediction=Prediction()), row(8),
     ]  # fmt: skip
     scores = np.array([1.0, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, np.nan])
-    found = risks(rows, scores)
+    found = measure_risks(rows, scores)
     assert tuple(risk.level for risk in found) == LEVELS
     assert found[0] == Risk("full", 2 / 8, 0.0)
     assert found[1] == Risk("partly", 3 / 8, pytest.approx(1 - 2.5 / 3))
@@ -171,5 +171,5 @@ def test_risk_and_coverage_by_how_sure_the_answers_are():
     assert found[3] == Risk("forced, full", 5 / 8, pytest.approx(1 - 3.5 / 5))
     assert found[4] == Risk("forced, partly", 6 / 8, pytest.approx(1 - 3.5 / 6))
     assert found[5].coverage == 6 / 8  # neither the failed question nor the declined one
-    assert risks(rows[6:8], scores[6:8])[0].risk is None
-    assert risks(rows[8:], scores[8:]) == risks(rows, None) == ()
+    assert measure_risks(rows[6:8], scores[6:8])[0].risk is None
+    assert measure_risks(rows[8:], scores[8:]) == measure_risks(rows, None) == ()

@@ -10,8 +10,8 @@ import pytest
 
 from tomewise.evaluate import digests
 from tomewise.evaluate.replay import PaidOnce
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.language.prompts import Prompts
 from tomewise.language.roles import DECOMPOSE, GIST, DecomposeIn, GistIn
 from tomewise.language.usage import report_call
@@ -68,7 +68,7 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
     ):
         for text in ("one", "two"):
             package(name, text)
-            seen[name, text] = made.name(), made.memory_name("d")
+            seen[name, text] = made.name(), made.name_memory("d")
         assert seen[name, "one"][0] != seen[name, "two"][0]
         remade = seen[name, "one"][1] != seen[name, "two"][1]
         assert remade == (name in ("memory/building.py", "prompts/answer.md"))
@@ -76,8 +76,8 @@ def test_names_change_with_every_source_and_memories_with_what_makes_them(experi
 
 def test_the_package_itself_has_a_digest():
     assert digests.PACKAGE.joinpath("evaluate", "running.py").is_file()
-    assert len(digests.code_digest()) == len(digests.memory_code_digest()) == 64
-    assert digests.code_digest() != digests.memory_code_digest()
+    assert len(digests.digest_code()) == len(digests.digest_memory_code()) == 64
+    assert digests.digest_code() != digests.digest_memory_code()
 
 
 class TwoCallModel:

@@ -7,11 +7,11 @@ import pytest
 from tomewise import plugins
 from tomewise.embedding.hash import HashEmbedder
 from tomewise.errors import NotBuilt, UnknownName, UsageError
-from tomewise.evaluate.digests import recipe_digest
+from tomewise.evaluate.digests import digest_recipe
 from tomewise.evaluate.judges import Judge, Judgement
 from tomewise.evaluate.metrics import Metric
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.memory.tree.tree_layer import TreeLayer
 from tomewise.recall.flat import Dense
 from tomewise.systems.kit import Count, Kit, System, answer_once
@@ -101,11 +101,11 @@ async def test_an_experiment_takes_names_and_recipes(experiment, tmp_path):
 def test_keys_hold_the_code_of_a_recipe(experiment):
     made = experiment((), variants=("naive", mine))
     keys = {
-        made.key(variant, made.dataset.items[0], "", "")
+        made.make_key(variant, made.dataset.items[0], "", "")
         for variant in (*made.variants, Variant("mine", "mine", {}, with_tree))
     }
     assert len(keys) == 3
-    assert recipe_digest(mine) == recipe_digest(mine) != recipe_digest(with_tree)
+    assert digest_recipe(mine) == digest_recipe(mine) != digest_recipe(with_tree)
 
 
 def test_two_systems_of_one_name_are_refused():

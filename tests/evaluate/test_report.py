@@ -12,17 +12,17 @@ from rich.console import Console
 
 from tomewise.errors import ModelError, UnknownName
 from tomewise.evaluate import compare as comparing
-from tomewise.evaluate.grid import _score
+from tomewise.evaluate.about import About
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.judges import Judgement
 from tomewise.evaluate.parquet import write_parquet
 from tomewise.evaluate.plots import write_plots
-from tomewise.evaluate.report import as_json, csv_text, latex, markdown, rich_tables
-from tomewise.evaluate.results import About, Results
+from tomewise.evaluate.report import make_json, make_rich_tables, write_csv, write_latex, write_markdown
+from tomewise.evaluate.results import Results, split_results, tabulate
 from tomewise.evaluate.rows import Row
 from tomewise.evaluate.running import run
-from tomewise.evaluate.slices import slice_names, split_by_slice
-from tomewise.evaluate.table import tabulate
+from tomewise.evaluate.slices import list_slices
+from tomewise.evaluate.table import _format_score
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.tome.reports import usage_json
 from tomewise.types import Question, Spent, Usage
@@ -89,14 +89,14 @@ def test_columns_baselines_and_slices_must_exist(results):
         with pytest.raises(UnknownName):
             tabulate(results, **wrong)
     with pytest.raises(UnknownName, match="no row of 'none'"):
-        results.only(["none"])
+        results.select(["none"])
 
 
 def test_an_unknown_price_makes_an_unknown_cost(results):
     usage = {**results.rows[0].usage, "cost": None}
     table = tabulate(Results(ABOUT, (row("good", 0, True, usage=usage),), {}))
     assert table.lines[0].usage["cost"] is table.lines[0].per_question["cost"] is None
-    assert "unknown" in markdown(table)
+    assert "unknown" in write_markdown(table)
 
 
 def test_scores_that_are_not_means_have_no_interval():
@@ -115,9 +115,9 @@ def test_scores_that_are_not_means_have_no_interval():
 
 
 def test_slices_by_value_and_in_bins(results):
-    assert slice_names(results) == ("type", "turns", "length")
-    assert {name: len(part.rows) for name, part in split_by_slice(results, "type").items()} == {"even": 23, "odd": 22}
-    bins = split_by_slice(results.only(["good"]), "length")
+    assert list_slices(results.rows) == ("type", "turns", "length")
+    assert {name: len(part.rows) for name, part in split_results(results, "type").items()} == {"even": 23, "odd": 22}
+    bins = split_results(results.select(["good"]), "length")
     assert list(bins) == ["up to 5,000", "5,001 to 10,000", "10,001 to 15,000", "15,001 to 20,000"]
     assert [len(part.rows) for part in bins.values()] == [5, 5, 5, 5]
     table = tabulate(results, by=["type"])
@@ -125,7 +125,7 @@ def test_slices_by_value_and_in_bins(results):
 
 
 def test_the_table_as_json(results):
-    table = json.loads(json.dumps(as_json(tabulate(results, baseline="bad", by=["type"]))))
+    table = json.loads(json.dumps(make_json(tabulate(results, baseline="bad", by=["type"]))))
     about = {"experiment", "dataset", "model", "embedder", "judge", "retrieval_only"}
     assert set(table) == about | {"baseline", "metrics", "risk_of", "refused", "notes", "rows", "slices"}
     assert table["judge"] == "judge"
@@ -142,7 +142,7 @@ def test_the_table_as_json(results):
 
 
 def test_markdown(results):
-    text = markdown(tabulate(results, baseline="bad", by=["type"]))
+    text = write_markdown(tabulate(results, baseline="bad", by=["type"]))
     assert "**made\\_up & more · m**" in text
     assert re.search(r"^\| good \| 20 \| 0 \| 90.0‡ \([\d.]+–[\d.]+\) \| \*\*50.0\*\*", text, re.MULTILINE)
     assert re.search(r"^\| few \| 5 \| 0 \| \*\*100.0\*\* \(100.0–100.0\) \| – \|", text, re.MULTILINE)
@@ -170,51 +170,51 @@ def test_tables_of_many_systems_are_corrected_for_their_number():
     cells = [line.cells["em"] for line in many.lines[1:]]
     assert alone.p == alone.p_holm == cells[0].p
     assert [cell.p_holm for cell in cells] == pytest.approx([5 * alone.p] * 5)
-    assert "corrected after Holm" in markdown(many)
-    assert as_json(many)["rows"][1]["p_holm"]["em"] == cells[0].p_holm
+    assert "corrected after Holm" in write_markdown(many)
+    assert make_json(many)["rows"][1]["p_holm"]["em"] == cells[0].p_holm
     weak = replace(cells[0], p=0.004, p_holm=0.02)
-    assert _score(weak, None).mark == "†"
+    assert _format_score(weak, None).mark == "†"
 
 
 def test_a_table_shows_risk_and_coverage_where_systems_are_not_sure(results):
-    assert "risk: full" not in markdown(tabulate(results))  # all are equally sure
+    assert "risk: full" not in write_markdown(tabulate(results))  # all are equally sure
     rows = [row("s", number, number < 12, resolved=True) for number in range(16)]
     rows += [row("s", number, False, resolved=True, forced=True, supported="none") for number in range(16, 20)]
     table = tabulate(Results(replace(ABOUT, judges=()), tuple(rows), {}))
-    text = markdown(table)
+    text = write_markdown(table)
     assert "risk and coverage by em" in text
     assert "| system | covered: full | risk: full | covered: forced, none | risk: forced, none |" in text
     assert "| s | 80.0 | 25.0 | 100.0 | 40.0 |" in text
-    (line,) = as_json(table)["rows"]
+    (line,) = make_json(table)["rows"]
     assert line["risks"][0] == {"level": "full", "coverage": 0.8, "risk": 0.25}
-    assert as_json(table)["risk_of"] == "em"
+    assert make_json(table)["risk_of"] == "em"
 
 
 def test_rows_of_the_extractive_model_are_captioned(results):
     extractive = replace(results, about=replace(ABOUT, model="extractive"))
-    text = markdown(tabulate(extractive))
+    text = write_markdown(tabulate(extractive))
     assert "**made\\_up & more · extractive · machinery, not accuracy**" in text
     assert "its rows show machinery, not accuracy" in text
     alone = replace(extractive, about=replace(extractive.about, retrieval_only=True))
-    assert "Layers by the extractive model, machinery, not accuracy: good." in markdown(tabulate(alone))
-    assert "machinery" not in markdown(tabulate(results))
+    assert "Layers by the extractive model, machinery, not accuracy: good." in write_markdown(tabulate(alone))
+    assert "machinery" not in write_markdown(tabulate(results))
 
 
 def test_a_table_shows_cached_and_reasoning_tokens_and_reused_replies(results):
     usage = {**results.rows[0].usage, "cached_tokens": 60, "reasoning_tokens": 7, "reused": 1}
     table = tabulate(Results(ABOUT, (row("good", 0, True, usage=usage),), {}))
-    assert "| tokens cached | tokens reasoning |" in markdown(table)
-    assert "| 60 | 7 |" in markdown(table)
-    assert "took no time here" in markdown(table)
-    (line,) = as_json(table)["rows"]
+    assert "| tokens cached | tokens reasoning |" in write_markdown(table)
+    assert "| 60 | 7 |" in write_markdown(table)
+    assert "took no time here" in write_markdown(table)
+    (line,) = make_json(table)["rows"]
     counted = ("cached_tokens", "reasoning_tokens", "reused")
     assert [line["usage"][name] for name in counted] == [60, 7, 1]
-    assert "tokens cached" not in markdown(tabulate(results))
+    assert "tokens cached" not in write_markdown(tabulate(results))
 
 
 def test_a_table_for_spreadsheets(results):
     table = tabulate(results, columns=["em"], baseline="bad", by=["type"])
-    lines = list(DictReader(StringIO(csv_text(table))))
+    lines = list(DictReader(StringIO(write_csv(table))))
     assert [(line["slice"], line["value"], line["system"]) for line in lines][:4] == [
         ("", "", "good"), ("", "", "bad"), ("", "", "few"), ("type", "even", "good")
     ]  # fmt: skip
@@ -231,7 +231,7 @@ def test_a_table_for_spreadsheets(results):
 
 
 def test_latex(results):
-    text = latex(tabulate(results, baseline="bad"))
+    text = write_latex(tabulate(results, baseline="bad"))
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 2
     assert r"made\_up \& more" in text
@@ -247,7 +247,7 @@ def test_latex(results):
 def test_a_terminal_of_any_width_shows_every_number(results, width):
     console = Console(width=width, record=True, file=None, force_terminal=False)
     with console.capture() as captured:
-        for part in rich_tables(tabulate(results, columns=["em", "f1", "substring-em", "acc-l"]), width):
+        for part in make_rich_tables(tabulate(results, columns=["em", "f1", "substring-em", "acc-l"]), width):
             console.print(part)
     text = captured.get()
     assert all(len(line) <= width for line in text.splitlines())
@@ -273,12 +273,12 @@ def test_plots_are_whole_files_and_equal_every_time(results, tmp_path):
 def test_the_score_by_cycles_counts_what_was_answered_by_then(results, tmp_path):
     from matplotlib.figure import Figure
 
-    from tomewise.evaluate.plots import _cycles
+    from tomewise.evaluate.plots import _draw_cycles
 
     late = ({"name": "tried", "step": 2, "detail": {}},)
     rows = (row("s", 0, True), row("s", 1, True, events=late), row("s", 2, False), row("s", 3, True, events=late))
     axes = Figure().add_subplot()
-    _cycles(axes, Results(ABOUT, rows, {}), "em")
+    _draw_cycles(axes, Results(ABOUT, rows, {}), "em")
     (line,) = axes.lines
     assert list(line.get_ydata()) == [25.0, 25.0, 75.0]
 
@@ -295,16 +295,16 @@ async def test_two_systems_side_by_side(experiment, tmp_path):
     gold = [piece for piece in left.evidence if piece.gold]
     assert ["Ada Marsh" in piece.text for piece in gold] == [True]
     assert all(piece.shared for piece in left.evidence)
-    record = json.loads(json.dumps(comparing.as_json(comparison)))
+    record = json.loads(json.dumps(comparing.make_json(comparison)))
     assert [side["answer"] for side in record["systems"]] == ["[it]", "[it]"]
     console = Console(width=100)
     with console.capture() as captured:
-        for part in comparing.rich_comparison(comparison):
+        for part in comparing.make_rich_comparison(comparison):
             console.print(part)
     assert "[it]" in captured.get()
     assert "Ada Marsh kept the lighthouse" in captured.get()
     with console.capture() as captured:
-        for part in comparing.rich_comparison(comparing.compare(results, "hybrid", "naive", "q1")):
+        for part in comparing.make_rich_comparison(comparing.compare(results, "hybrid", "naive", "q1")):
             console.print(part)
     assert "failed: ModelError: no" in captured.get()
     with pytest.raises(UnknownName, match="did you mean 'q0'"):

@@ -12,12 +12,12 @@ import pytest
 from tests.patience import wait_until
 
 from tomewise.errors import BudgetExceeded, ModelError, ModelUnavailable, UsageError
+from tomewise.evaluate.about import find_folder, list_experiments
 from tomewise.evaluate.items import Outcome, Prediction
-from tomewise.evaluate.judges import judge_named
-from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.results import experiments, folder_of, journal_of, read_results
+from tomewise.evaluate.judges import find_judge
+from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.results import find_journal, read_results, tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.language.budget import Budgeted
 from tomewise.systems.registry import assemble
 from tomewise.systems.variants import Variant
@@ -25,7 +25,7 @@ from tomewise.testing.scripted import ScriptedModel
 from tomewise.types import Scope
 
 ANSWER = {"answer": lambda given: {"answer": "the lighthouse"}}
-RANKED = (metric_named("recall@2"),)
+RANKED = (find_metric("recall@2"),)
 
 
 def make_failing_model(*errors):
@@ -51,8 +51,8 @@ async def test_every_system_gets_every_question_and_a_rerun_asks_nothing(experim
     second = await run(made, tmp_path)
     assert second.rows == first.rows
     assert len(model.calls) == 4
-    assert [about.name for about in experiments(tmp_path)] == [made.name()]
-    assert folder_of(tmp_path) == folder_of(tmp_path / made.name()) == tmp_path / made.name()
+    assert [about.name for about in list_experiments(tmp_path)] == [made.name()]
+    assert find_folder(tmp_path) == find_folder(tmp_path / made.name()) == tmp_path / made.name()
 
 
 async def test_a_row_holds_answer_ranking_evidence_and_usage(experiment, tmp_path, dataset):
@@ -237,7 +237,7 @@ async def test_the_ranking_costs_no_second_call(experiment, tmp_path, monkeypatc
 
 async def test_retrieval_alone_asks_no_model(experiment, tmp_path):
     model = ScriptedModel({})
-    made = experiment(model=model, retrieval_only=True, metrics=(metric_named("recall@2"), metric_named("mrr")))
+    made = experiment(model=model, retrieval_only=True, metrics=(find_metric("recall@2"), find_metric("mrr")))
     results = await run(made, tmp_path)
     assert model.calls == []
     assert [line.cells["recall@2"].value for line in tabulate(results).lines] == [1.0, 1.0]
@@ -248,7 +248,7 @@ async def test_retrieval_alone_asks_no_model(experiment, tmp_path):
 async def test_judges_ask_their_own_model_once(experiment, tmp_path):
     strict = {"judge_correct": lambda given: {"correct": "Ada" in given.question}}
     judge = ScriptedModel(strict, name="strict")
-    made = experiment(("naive",), judges=(judge_named("acc-l"),), judge_model=judge)
+    made = experiment(("naive",), judges=(find_judge("acc-l"),), judge_model=judge)
     results = await run(made, tmp_path)
     assert results.about.judge_model == "strict"
     table = tabulate(results)
@@ -265,7 +265,7 @@ async def test_judges_ask_their_own_model_once(experiment, tmp_path):
 
 async def test_a_judge_that_fails_is_counted_and_retried_on_request(experiment, tmp_path):
     model = ScriptedModel({"judge_correct": lambda given: ModelError("tired")}, name="judge")
-    made = experiment(("naive",), judges=(judge_named("acc-l"),), judge_model=model)
+    made = experiment(("naive",), judges=(find_judge("acc-l"),), judge_model=model)
     line = tabulate(await run(made, tmp_path)).lines[0]
     assert (line.failed, line.cells["acc-l"].value, line.cells["em"].value) == (4, 0.0, 1.0)
     awake = ScriptedModel({"judge_correct": lambda given: {"correct": True}}, name="judge")
@@ -286,7 +286,7 @@ async def test_corrected_gold_counts_without_asking_again(experiment, tmp_path, 
     strict = {"judge_correct": lambda given: {"correct": given.reference == "the lighthouse"}}
     judge = ScriptedModel(strict, name="strict")
     wrong = tuple(replace(item, answers=("a boat",), slices={"hops": 9}) for item in dataset.items)
-    given = {"judges": (judge_named("acc-l"),), "judge_model": judge}
+    given = {"judges": (find_judge("acc-l"),), "judge_model": judge}
     made = experiment(("naive",), dataset=replace(dataset, items=wrong), **given)
     assert tabulate(await run(made, tmp_path)).lines[0].cells["em"].value == 0.0
     model = ScriptedModel({})
@@ -301,7 +301,7 @@ async def test_corrected_gold_counts_without_asking_again(experiment, tmp_path, 
 
 async def test_gold_evidence_added_later_needs_a_ranking(experiment, tmp_path, dataset):
     bare = replace(dataset, items=tuple(replace(item, supporting=()) for item in dataset.items))
-    await run(experiment(("naive",), dataset=bare, metrics=(metric_named("em"),)), tmp_path)
+    await run(experiment(("naive",), dataset=bare, metrics=(find_metric("em"),)), tmp_path)
     results = await run(experiment(("naive",), model=ScriptedModel({})), tmp_path)  # the answers are paid for
     assert tabulate(results).lines[0].cells["recall@2"].value == 1.0
 
@@ -318,8 +318,8 @@ async def test_an_experiment_that_measures_nothing_is_refused(experiment, tmp_pa
         ({"metrics": ()}, "no gold"),
         ({"variants": ()}, "no system"),
         ({"retrieval_only": True}, "em, f1 need answers"),
-        ({"metrics": (metric_named("recall@500"),)}, "write 'recall@50'"),
-        ({"metrics": (metric_named("accuracy"),)}, "lacks the gold"),
+        ({"metrics": (find_metric("recall@500"),)}, "write 'recall@50'"),
+        ({"metrics": (find_metric("accuracy"),)}, "lacks the gold"),
     ):
         with pytest.raises(UsageError, match=says):
             await run(experiment(**given), tmp_path)
@@ -336,7 +336,7 @@ asyncio.run(run(experiment(latency=0.05, log=Path(sys.argv[2])), Path(sys.argv[1
 EXPERIMENT = """
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import Dataset, Item
-from tomewise.evaluate.metrics import metric_named
+from tomewise.evaluate.metrics import find_metric
 from tomewise.systems.variants import parse_variants
 from tomewise.testing.scripted import ScriptedModel
 from tomewise.testing import HashEmbedder
@@ -354,7 +354,7 @@ def experiment(latency, log):
     )
     return Design(
         dataset=dataset, variants=parse_variants(["naive"]), embedder=HashEmbedder(), limit=2,
-        model=ScriptedModel({"answer": reply}, latency=latency), metrics=(metric_named("em"),),
+        model=ScriptedModel({"answer": reply}, latency=latency), metrics=(find_metric("em"),),
     )
 """
 
@@ -383,7 +383,7 @@ def test_a_killed_run_continues_where_it_was(tmp_path, monkeypatch):
     from tests_experiment import experiment as make
 
     made = make(latency=0.0, log=log)
-    finished = {record["item"]["question"] for record in journal_of(out / made.name()).read()}
+    finished = {record["item"]["question"] for record in find_journal(out / made.name()).read()}
     assert 10 <= len(finished) < 40
     before = len(log.read_text().splitlines())
     results = asyncio.run(run(made, out))
@@ -405,7 +405,7 @@ def test_published_questions_retrieve_their_evidence(experiment, tmp_path):
     gold = {id for item in items for id in item.supporting}
     documents = [kept for place, kept in enumerate(whole.documents) if kept.id in gold or place % 10 == 0]
     dataset = replace(whole, items=items, documents=tuple(documents))
-    metrics = (metric_named("recall@20"), metric_named("all@5"))
+    metrics = (find_metric("recall@20"), find_metric("all@5"))
     made = experiment(("naive", "hybrid"), dataset=dataset, metrics=metrics, retrieval_only=True)
     naive, hybrid = tabulate(asyncio.run(run(made, tmp_path))).lines
     assert (naive.n, hybrid.n) == (5, 5)
@@ -417,8 +417,8 @@ def test_keys_depend_on_the_settings_of_a_variant(experiment):
     made = experiment()
     item = made.dataset.items[0]
     plain, limited = Variant("naive", "naive"), Variant("naive limit=3", "naive", {"limit": 3})
-    assert made.key(plain, item, "d", "p") != made.key(limited, item, "d", "p")
-    assert made.key(plain, item, "d", "p") == replace(made, seed=4, limit=1).key(plain, item, "d", "p")
+    assert made.make_key(plain, item, "d", "p") != made.make_key(limited, item, "d", "p")
+    assert made.make_key(plain, item, "d", "p") == replace(made, seed=4, limit=1).make_key(plain, item, "d", "p")
 
 
 def test_keys_depend_on_the_scope_of_a_question(experiment):
@@ -426,7 +426,7 @@ def test_keys_depend_on_the_scope_of_a_question(experiment):
     item, plain = made.dataset.items[0], Variant("naive", "naive")
     scopes = (None, Scope(documents=frozenset({"a", "b"})), Scope(documents=frozenset({"a"})))
     items = [replace(item, question=replace(item.question, within=scope)) for scope in scopes]
-    assert len({made.key(plain, narrowed, "d", "p") for narrowed in items}) == 3
-    assert made.key(plain, items[1], "d", "p") == made.key(
+    assert len({made.make_key(plain, narrowed, "d", "p") for narrowed in items}) == 3
+    assert made.make_key(plain, items[1], "d", "p") == made.make_key(
         plain, replace(item, question=replace(item.question, within=Scope(documents=frozenset({"b", "a"})))), "d", "p"
     )

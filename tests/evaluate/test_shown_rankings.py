@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from tomewise.errors import UsageError
-from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.report import csv_text, latex, markdown
+from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.report import write_csv, write_latex, write_markdown
+from tomewise.evaluate.results import tabulate
 from tomewise.evaluate.running import run
-from tomewise.evaluate.table import tabulate
 from tomewise.recall.flat import Everything
 from tomewise.systems.kit import Kit, System, answer_once
 from tomewise.systems.registry import assemble
 from tomewise.tome.tome import Tome
 from tomewise.types import Document
 
-RANKED = (metric_named("recall@2"),)
+RANKED = (find_metric("recall@2"),)
 
 
 def several(kit: Kit) -> System:
@@ -36,15 +36,15 @@ async def test_without_a_retriever_tables_measure_what_the_answer_saw(experiment
     table = tabulate(results, baseline="naive")
     naive, shown = table.lines
     assert (naive.cells["recall@2"].value, shown.cells["recall@2"].value) == (1.0, 0.75)
-    assert csv_text(table).splitlines()[2].split(",")[5] == "shown"
-    for text in (markdown(table), latex(table)):
+    assert write_csv(table).splitlines()[2].split(",")[5] == "shown"
+    for text in (write_markdown(table), write_latex(table)):
         assert "several: without one retriever of its own" in text
-    assert "75.0§" in markdown(table)
-    assert "100.0§" not in markdown(table)
+    assert "75.0§" in write_markdown(table)
+    assert "100.0§" not in write_markdown(table)
 
 
 async def test_rankings_of_two_kinds_are_not_tested_against_each_other(experiment, tmp_path, dataset):
-    metrics = (*RANKED, metric_named("f1"))
+    metrics = (*RANKED, find_metric("f1"))
     items = tuple(replace(dataset.items[n % 3], id=f"q{n:02}") for n in range(12))
     made = experiment(
         (), variants=("naive", "naive limit=1", several), dataset=replace(dataset, items=items), metrics=metrics

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tomewise.evaluate.significance import holm, interval, p_value, resample_means
+from tomewise.evaluate.significance import compute_p_value, correct_p_values, estimate_interval, resample_means
 
 
 def resample_slowly(scores, resamples, seed):
@@ -32,21 +32,21 @@ def test_draws_in_parts_have_the_right_spread(monkeypatch):
 
 
 def test_an_interval_holds_the_middle():
-    low, high = interval(np.arange(1001.0))
+    low, high = estimate_interval(np.arange(1001.0))
     assert (low, high) == pytest.approx((25.0, 975.0))
 
 
 def test_a_clear_difference_is_significant_and_none_is_not():
     clear, none = np.array([1.0] * 18 + [0.0] * 2), np.array([1.0, -1.0] * 10)
     means = resample_means([clear, none])
-    assert p_value(clear, means[0]) < 0.001
-    assert p_value(none, means[1]) == 1.0
-    assert p_value(np.zeros(20), resample_means([np.zeros(20)])[0]) == 1.0
+    assert compute_p_value(clear, means[0]) < 0.001
+    assert compute_p_value(none, means[1]) == 1.0
+    assert compute_p_value(np.zeros(20), resample_means([np.zeros(20)])[0]) == 1.0
 
 
 def test_p_agrees_with_the_exact_sign_flip_test_on_a_middling_case():
     scores = np.array([1.0] * 9 + [-1.0] * 3 + [0.0] * 8)
-    p = p_value(scores, resample_means([scores])[0])
+    p = compute_p_value(scores, resample_means([scores])[0])
     assert 0.04 < p < 0.15  # a sign test over 12 questions gives 0.146, the normal approximation 0.070
 
 
@@ -55,20 +55,20 @@ def test_p_agrees_with_the_exact_sign_flip_test_on_a_middling_case():
 def test_intervals_stay_among_the_scores_and_repeat(values, seed):
     scores = np.array(values)
     means = resample_means([scores], resamples=100, seed=seed)[0]
-    low, high = interval(means)
+    low, high = estimate_interval(means)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
     assert np.array_equal(means, resample_means([scores], resamples=100, seed=seed)[0])
 
 
 def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert correct_p_values([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert correct_p_values([0.6, 0.7]) == [1.0, 1.0]
+    assert correct_p_values([]) == []
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_never_lowers_and_keeps_the_order(values):
-    found = holm(values)
+    found = correct_p_values(values)
     assert all(p <= corrected <= 1 for p, corrected in zip(values, found, strict=True))
     pairs = sorted(zip(values, found, strict=True))
     assert [corrected for _, corrected in pairs] == sorted(found)

@@ -203,8 +203,8 @@ class Single(Groups):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (TwoCommits, "one commit, with what it took in"),
-        (Hoarder, "rests on nothing"),
+        (TwoCommits, "a batch and its intake must be one commit"),
+        (Hoarder, "has no source left"),
         (Restless, "equal histories"),
         (Hidden, "name in `writes` each node layer"),
         (Single, "batches of one or two passages"),

@@ -8,7 +8,7 @@ import pytest
 from tomewise.language.extractive.steering import decompose
 from tomewise.language.roles import DecomposeIn
 from tomewise.recall.diffusion import DecomposedRecall, has_one_clause
-from tomewise.sample import questions
+from tomewise.sample import read_questions
 from tomewise.testing import ScriptedModel
 
 STORY = Path(__file__).resolve().parents[3] / "shared" / "data" / "story" / "conversations.jsonl"
@@ -55,7 +55,7 @@ async def test_no_call_is_spent_on_one_clause():
 
 
 def test_what_the_extractive_model_splits_is_asked():
-    for question in [each.question for each in questions()]:
+    for question in [each.question for each in read_questions()]:
         assert not (has_one_clause(question) and decompose(DecomposeIn(question=question)).subqueries)
 
 

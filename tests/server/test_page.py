@@ -8,7 +8,7 @@ import httpx2 as httpx
 from tests.server.conftest import make_tome
 from tests.server.served import TOKEN, Served, serve
 
-from tomewise.sample import STORY, questions
+from tomewise.sample import STORY, read_questions
 from tomewise.web import list_assets
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -54,7 +54,7 @@ def test_no_other_file_is_sent(served: Served):
 def test_the_sample_is_the_bundled_story(served: Served):
     sample = served.http.get("/api/sample").json()
     assert sample["text"] == STORY.read_text(encoding="utf-8")
-    assert [each["question"] for each in sample["questions"]] == [each.question for each in questions()]
+    assert [each["question"] for each in sample["questions"]] == [each.question for each in read_questions()]
 
 
 def test_systems_can_be_left_out_of_the_information(served: Served):

@@ -1,1 +1,1 @@
-"""Tomes as parts of other frameworks, each an extra of its own."""
+"""Tomes as retrievers of other frameworks. Each needs its extra."""

@@ -22,7 +22,7 @@ class Search:
 
     A piece of evidence has a `node` (its id), a `text`, a `score` and `metadata`: `source` (its name and its place, for
     people), `title`, `place` (headings, pages, times), `layer`, `score`, and `document`, `passage` (the id) and
-    `position` of the first passage that it rests on. `sources` has these three for all of its passages.
+    `position` of the first passage that supports it. `sources` has these three for all of its passages.
     """
 
     tome: Tome
@@ -34,14 +34,14 @@ class Search:
     def run(self, query: str) -> list[Piece]:
         """The pieces of evidence, best first. Raises what `Tome.search` raises."""
         narrowing: Any = {"documents": self.documents, "where": self.where}
-        found = self.tome.search(query, system=self.system, limit=self.limit, **narrowing)
-        return [_describe_piece(row) for row in evidence_json(found, self.tome.store)]
+        evidence = self.tome.search(query, system=self.system, limit=self.limit, **narrowing)
+        return [_describe_piece(row) for row in evidence_json(evidence, self.tome.store)]
 
     async def arun(self, query: str) -> list[Piece]:
         """See `run`."""
         narrowing: Any = {"documents": self.documents, "where": self.where}
-        found = await self.tome.asearch(query, system=self.system, limit=self.limit, **narrowing)
-        return [_describe_piece(row) for row in await asyncio.to_thread(evidence_json, found, self.tome.store)]
+        evidence = await self.tome.asearch(query, system=self.system, limit=self.limit, **narrowing)
+        return [_describe_piece(row) for row in await asyncio.to_thread(evidence_json, evidence, self.tome.store)]
 
 
 def _describe_piece(row: dict[str, Any]) -> Piece:

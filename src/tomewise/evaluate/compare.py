@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tomewise.errors import UnknownName, suggest
 from tomewise.evaluate.items import Item
 from tomewise.evaluate.metrics.span_overlap import finds
-from tomewise.evaluate.results import Results
-from tomewise.evaluate.rows import Row, question_json
-from tomewise.evaluate.table import scores
+from tomewise.evaluate.results import Results, score_rows
+from tomewise.evaluate.rows import Row, make_question_record
 from tomewise.language.fences import letter
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _IDS = 10  # ids of questions to list in a message
 class Piece:
     """Evidence that a system showed to the model.
 
-    `gold`: it rests on a passage that holds gold. `shared`: the other system showed it too.
+    `gold`: one of its source passages holds gold. `shared`: the other system showed it too.
     """
 
     node: str
@@ -56,7 +55,7 @@ class Comparison:
 
 def compare(results: Results, first: str, second: str, question: str) -> Comparison:
     """The answers of two systems to the question of that id. Raises UnknownName."""
-    rows = {(row.system, row.item.id): row for row in results.only([first, second]).rows}
+    rows = {(row.system, row.item.id): row for row in results.select([first, second]).rows}
     for system in (first, second):
         if (system, question) not in rows:
             ids = [id for of, id in rows if of == system]
@@ -65,11 +64,11 @@ def compare(results: Results, first: str, second: str, question: str) -> Compari
             raise UnknownName(f"{system} was not asked the question {question!r}: {hint}it was asked {names}")
     left, right = rows[first, question], rows[second, question]
     shared = {piece["node"] for piece in left.evidence} & {piece["node"] for piece in right.evidence}
-    return Comparison(left.item, (_side(left, results, shared), _side(right, results, shared)))
+    return Comparison(left.item, (_make_side(left, results, shared), _make_side(right, results, shared)))
 
 
-def _side(row: Row, results: Results, shared: set[str]) -> Side:
-    gold = _gold(row)
+def _make_side(row: Row, results: Results, shared: set[str]) -> Side:
+    gold = _find_gold(row)
     pieces = tuple(
         Piece(
             node=piece["node"],
@@ -82,13 +81,13 @@ def _side(row: Row, results: Results, shared: set[str]) -> Side:
         for piece in row.evidence
     )
     about = results.about
-    columns = {name: scores([row], name, name in about.judges) for name in (*about.metrics, *about.judges)}
+    columns = {name: score_rows([row], name, name in about.judges) for name in (*about.metrics, *about.judges)}
     values = {name: float(column[0]) if column is not None else None for name, column in columns.items()}
     with_gold = {name: value for name, value in values.items() if value is None or not isnan(value)}
     return Side(row, with_gold, pieces)
 
 
-def _gold(row: Row) -> set[str]:
+def _find_gold(row: Row) -> set[str]:
     """Ids of ranked passages in a gold document or over a gold span."""
     item = row.item
     return {
@@ -98,12 +97,12 @@ def _gold(row: Row) -> set[str]:
     }
 
 
-def as_json(comparison: Comparison) -> dict[str, Any]:
+def make_json(comparison: Comparison) -> dict[str, Any]:
     """The comparison as one object: the question with its gold, and `systems`, a list of two."""
-    return {**question_json(comparison.item), "systems": [_side_json(side) for side in comparison.sides]}
+    return {**make_question_record(comparison.item), "systems": [_make_side_json(side) for side in comparison.sides]}
 
 
-def _side_json(side: Side) -> dict[str, Any]:
+def _make_side_json(side: Side) -> dict[str, Any]:
     row = side.row
     return {
         "system": row.system,
@@ -123,26 +122,26 @@ def _side_json(side: Side) -> dict[str, Any]:
     }
 
 
-def rich_comparison(comparison: Comparison) -> list[RenderableType]:
+def make_rich_comparison(comparison: Comparison) -> list[RenderableType]:
     """What to print on a terminal: the question, then two columns."""
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
     item = comparison.item
-    letters = [f"{letter(place)}. {option}" for place, option in enumerate(item.question.options)]
+    letters = [f"{letter(number)}. {option}" for number, option in enumerate(item.question.options)]
     reference = " / ".join(item.answers) or item.correct or ""
     head = Text("\n".join([item.question.text, *letters]), style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)
     for side in comparison.sides:
         table.add_column(escape(side.row.system), ratio=1, overflow="fold")
-    for parts in zip(*(_column(side) for side in comparison.sides), strict=True):
+    for parts in zip(*(_write_side(side) for side in comparison.sides), strict=True):
         table.add_row(*parts)
     marks = Text("◆ rests on gold   = shown by both", style="dim")
     return [head, Text(f"reference: {reference}", style="green"), table, marks]
 
 
-def _column(side: Side) -> tuple[str, ...]:
+def _write_side(side: Side) -> tuple[str, ...]:
     """The cells of one system, from top to bottom."""
     from rich.markup import escape
 
@@ -153,11 +152,11 @@ def _column(side: Side) -> tuple[str, ...]:
     values = "  ".join(f"{name} {'–' if value is None else f'{value:.2f}'}" for name, value in side.scores.items())
     cited = "\n".join(f"“{escape(' '.join(citation['quote'].split()))}”" for citation in row.citations)
     cost = f"{row.usage['calls']} calls, {row.usage['input_tokens']:,} tokens in, path {row.usage['depth']}"
-    evidence = "\n".join(_piece(number, piece) for number, piece in enumerate(side.evidence, start=1))
+    evidence = "\n".join(_write_piece(number, piece) for number, piece in enumerate(side.evidence, start=1))
     return answer + forced, f"[dim]{escape(values)}[/dim]", cited, evidence, f"[dim]{cost}[/dim]"
 
 
-def _piece(number: int, piece: Piece) -> str:
+def _write_piece(number: int, piece: Piece) -> str:
     from rich.markup import escape
 
     text = " ".join(piece.text.split())

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tomewise.errors import UsageError
 from tomewise.evaluate.digests import (
-    code_digest,
-    digest_of,
-    documents_digest,
-    memory_code_digest,
-    prompts_digest,
-    recipe_digest,
+    digest_code,
+    digest_data,
+    digest_documents,
+    digest_memory_code,
+    digest_prompts,
+    digest_recipe,
 )
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.evaluate.judges import Judge, remember_judge
@@ -56,41 +56,41 @@ class Design:
         object.__setattr__(self, "variants", choose_variants(self.variants))
 
     @property
-    def judging(self) -> LanguageModel:
+    def judging_model(self) -> LanguageModel:
         """The model that judges."""
         return self.judge_model or self.model
 
     def name(self) -> str:
-        """The name. Experiments of equal corpus, model, embedder, passages and code share it, and share a table."""
-        same = digest_of(self.dataset.name, documents_digest(self.dataset.documents), *self._common())
+        """The name. Experiments with equal corpus, model, embedder, passages and code share it, and one table."""
+        digest = digest_data(self.dataset.name, digest_documents(self.dataset.documents), *self._list_common())
         words = [self.dataset.name, self.model.name, *(["retrieval"] if self.retrieval_only else [])]
-        return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), same[:8]])
+        return "-".join([*(re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in words), digest[:8]])
 
-    def memory_name(self, documents: str) -> str:
+    def name_memory(self, documents: str) -> str:
         """The name of the tome of documents with that digest; it changes with the model, the prompts and the code."""
-        made_with = [self.model.name, prompts_digest(self.prompts) if self.prompts else None]
+        made_with = [self.model.name, digest_prompts(self.prompts) if self.prompts else None]
         made_with += [
-            memory_code_digest(),
-            *sorted({recipe_digest(part) for variant in self.variants for part in variant.outside_parts}),
+            digest_memory_code(),
+            *sorted({digest_recipe(part) for variant in self.variants for part in variant.outside_parts}),
         ]
-        return digest_of(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
+        return digest_data(documents, *made_with, self.embedder.name, self.passage_tokens, self.overlap)[:16]
 
-    def key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
+    def make_key(self, variant: Variant, item: Item, documents: str, prompts: str) -> str:
         """The key of one question to one system, given two digests. A row with the same key is not asked for again."""
         wording = item.question
         question: list[object] = [item.id, wording.text, wording.options, wording.instructions, documents]
         if scope := scope_json(wording.within):
             question.append(scope)
-        system = [variant.system, dict(variant.settings), prompts, *self._common()]
-        system += map(recipe_digest, variant.outside_parts)
-        return digest_of(*question, *system)[:32]
+        system = [variant.system, dict(variant.settings), prompts, *self._list_common()]
+        system += map(digest_recipe, variant.outside_parts)
+        return digest_data(*question, *system)[:32]
 
-    def _common(self) -> list[object]:
-        names = [self.model.name, self.embedder.name, code_digest()]
+    def _list_common(self) -> list[object]:
+        names = [self.model.name, self.embedder.name, digest_code()]
         return [*names, self.passage_tokens, self.overlap, self.retrieval_only]
 
 
-def check(experiment: Design) -> None:
+def check_design(experiment: Design) -> None:
     """Raise UsageError for an experiment that cannot measure what it names."""
     if not experiment.variants:
         raise UsageError("no system to evaluate: name one, or all")
@@ -112,6 +112,6 @@ def check(experiment: Design) -> None:
             raise UsageError(f"{message}: leave it out, or `tome eval list --metrics` for others")
 
 
-def of_evidence(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+def select_ranking_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     """The metrics that score retrieval alone."""
     return tuple(metric for metric in metrics if metric.of_ranking)

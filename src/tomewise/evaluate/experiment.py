@@ -14,13 +14,13 @@ from tomewise.embedding.choose_embedder import choose_embedder
 from tomewise.errors import MissingDependency, UsageError
 from tomewise.evaluate import running
 from tomewise.evaluate.datasets import read_dataset
-from tomewise.evaluate.design import Design, check, of_evidence
+from tomewise.evaluate.design import Design, check_design, select_ranking_metrics
 from tomewise.evaluate.items import Dataset
-from tomewise.evaluate.judges import Judge, judge_named
-from tomewise.evaluate.metrics import Metric, default_metrics, metric_named
+from tomewise.evaluate.judges import Judge, find_judge
+from tomewise.evaluate.metrics import Metric, choose_metrics, find_metric
 from tomewise.evaluate.parquet import list_records
-from tomewise.evaluate.results import Results
-from tomewise.evaluate.table import Table, tabulate
+from tomewise.evaluate.results import Results, tabulate
+from tomewise.evaluate.table import Table
 from tomewise.language.choose_model import check_settings, choose_model
 from tomewise.language.prompts import Prompts
 from tomewise.notebook_display import show_bars
@@ -70,16 +70,16 @@ class Experiment:
         max_failures: int = DEFAULTS.max_failures,
         **model_settings: Any,
     ) -> None:
-        named = signature(type(self)).parameters.values()
-        check_settings(model_settings, [argument.name for argument in named if argument.kind is Parameter.KEYWORD_ONLY])
+        arguments = signature(type(self)).parameters.values()
+        check_settings(model_settings, [each.name for each in arguments if each.kind is Parameter.KEYWORD_ONLY])
         Settings(passage_tokens=passage_tokens, overlap=overlap, limit=limit, max_failures=max_failures)  # checks them
         if questions is not None and questions < 1:
             raise UsageError(f"an experiment with {questions} questions measures nothing: take 1 or more")
         # Before the data, so that a misspelt name costs no time.
-        variants = choose_variants(map(_choose, _check_several("systems", systems)))
-        own_metrics = tuple(map(_find_metric, dict.fromkeys(_check_several("metrics", metrics))))
-        own_judges = tuple(map(_find_judge, dict.fromkeys(_check_several("judges", judges))))
-        dataset = _read(data, layout)
+        variants = choose_variants(map(_choose_variant, _check_several("systems", systems)))
+        chosen_metrics = tuple(map(_choose_metric, dict.fromkeys(_check_several("metrics", metrics))))
+        chosen_judges = tuple(map(_choose_judge, dict.fromkeys(_check_several("judges", judges))))
+        dataset = _read_data(data, layout)
         folder = Path(prompts) if prompts else None
         if isinstance(embedder, str):
             embedder = choose_embedder(embedder, base_url=embedder_base_url)
@@ -89,8 +89,8 @@ class Experiment:
             variants=variants,
             model=choose_model(model, models, **shared),
             embedder=embedder,
-            metrics=own_metrics or _choose_metrics(dataset, retrieval_only),
-            judges=own_judges,
+            metrics=chosen_metrics or _choose_default_metrics(dataset, retrieval_only),
+            judges=chosen_judges,
             judge_model=choose_model(judge_model, **shared) if judge_model else None,
             retrieval_only=retrieval_only,
             prompts=folder,
@@ -99,14 +99,14 @@ class Experiment:
             limit=limit,
             max_failures=max_failures,
         )
-        check(self.design)
+        check_design(self.design)
         self.out = Path(out)
         self._results: Results | None = None
 
     def run(self, *, on_progress: OnProgress | None = None, retry_failed: bool = False) -> Results:
         """Ask and judge what was not asked and judged yet; also works inside a running event loop.
 
-        A question that fails is kept as failed, and asked again with `retry_failed`. Raises what `running.run` does.
+        A question that fails is stored as failed, and asked again with `retry_failed`. Raises what `running.run` does.
         """
         thread = LoopThread()
         try:
@@ -121,7 +121,7 @@ class Experiment:
                 self._results = await running.run(self.design, self.out, on_progress=report, retry_failed=retry_failed)
             return self._results
         finally:
-            for model in {id(model): model for model in (self.design.model, self.design.judging)}.values():
+            for model in {id(model): model for model in (self.design.model, self.design.judging_model)}.values():
                 if isinstance(model, Closable):
                     await model.close()
 
@@ -156,7 +156,7 @@ class Experiment:
         return pandas.DataFrame(records)
 
 
-def _choose(compared: Compared) -> Choice:
+def _choose_variant(compared: Compared) -> Choice:
     return choose_variant(*compared) if isinstance(compared, tuple) else compared
 
 
@@ -166,28 +166,28 @@ def _check_several(what: str, parts: Any) -> Iterable[Any]:
     return parts  # type: ignore[no-any-return]
 
 
-def _find_metric(metric: str | Metric) -> Metric:
+def _choose_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, str):
-        return metric_named(metric)
+        return find_metric(metric)
     if not isinstance(metric, Metric):
         raise UsageError(f"{metric!r} is not a metric: pass a name, or Metric(name, needs, score)")
     return metric
 
 
-def _find_judge(judge: str | Judge) -> Judge:
+def _choose_judge(judge: str | Judge) -> Judge:
     if isinstance(judge, str):
-        return judge_named(judge)
+        return find_judge(judge)
     if not isinstance(judge, Judge):
         raise UsageError(f"{judge!r} is not a judge: pass a name, or Judge(name, ask)")
     return judge
 
 
-def _read(data: str | Path | Dataset, layout: str) -> Dataset:
+def _read_data(data: str | Path | Dataset, layout: str) -> Dataset:
     if isinstance(data, Dataset):
         return data
     return read_dataset("sample") if data == "sample" else read_dataset(layout, Path(data))
 
 
-def _choose_metrics(dataset: Dataset, retrieval_only: bool) -> tuple[Metric, ...]:
-    metrics = default_metrics(dataset)
-    return of_evidence(metrics) if retrieval_only else metrics
+def _choose_default_metrics(dataset: Dataset, retrieval_only: bool) -> tuple[Metric, ...]:
+    metrics = choose_metrics(dataset)
+    return select_ranking_metrics(metrics) if retrieval_only else metrics

@@ -11,7 +11,7 @@ from tomewise.types import Document, DocumentId, PassageId, Question
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Gold evidence by place: the characters `document.text[start:end]`."""
+    """Gold evidence: the characters `document.text[start:end]`."""
 
     document: DocumentId
     start: int
@@ -23,7 +23,7 @@ class Item:
     """One question with the gold of its dataset; fields are empty where the dataset has no such gold.
 
     `answers` are reference answers; each of them is right. `correct` is the letter of the right option. `supporting`
-    are ids of gold documents, `spans` gold places. The question is asked over `documents` (empty: the whole corpus).
+    are ids of gold documents, `spans` gold text. The question is asked over `documents` (empty: the whole corpus).
     `slices` (type, hops, ...) split a table into parts; claims that are scored as a pair share the value of `pair`.
     """
 
@@ -62,7 +62,7 @@ class Prediction:
     """The answer of a system to one item. A question that failed has `Prediction()`, which every metric scores 0.
 
     `choice` is the letter that the system chose; without one, metrics look for a letter in `answer`. `ranked` is best
-    first. `shown` are the passages whose own text the answering call saw, `cited` the places that the answer quotes.
+    first. `shown` are the passages whose own text the answering call saw, `cited` the text that the answer quotes.
     """
 
     answer: str = ""

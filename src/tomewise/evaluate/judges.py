@@ -68,38 +68,38 @@ class Judge:
         return judgement
 
 
-async def _verdict(
+async def _judge_by_references(
     role: Role[JudgeIn, VerdictOut], model: LanguageModel, embedder: Embedder, item: Item, answer: str
 ) -> Judgement:
-    """The answer is correct if the model finds so for one reference; tries them in order until it does."""
+    """Ask about each reference in order until the model finds the answer correct by one of them."""
     explanations: list[str] = []
     for reference in item.answers:
-        given = JudgeIn(question=item.question.text, reference=reference, prediction=answer)
-        verdict = await model.ask(role, given)
+        verdict = await model.ask(role, JudgeIn(question=item.question.text, reference=reference, prediction=answer))
         explanations.append(verdict.explanation)
         if verdict.correct:
             return Judgement(score=1.0, detail={"reference": reference, "explanation": verdict.explanation})
     return Judgement(score=0.0, detail={"explanation": " / ".join(explanations)})
 
 
-async def _grade(
+async def _judge_quality(
     quality: Literal["comprehensiveness", "diversity"],
     model: LanguageModel,
     embedder: Embedder,
     item: Item,
     answer: str,
 ) -> Judgement:
-    """One of five levels, and a score from 0 to 100 in the band of that level, over 100 (HGMem, evaluation)."""
-    given = LevelIn(question=item.question.text, reference=item.answers[0], prediction=answer, quality=quality)
-    grade = await model.ask(JUDGE_LEVEL, given)
+    """Ask for one of five levels and a score from 0 to 100 in the band of that level (HGMem, evaluation)."""
+    level_input = LevelIn(question=item.question.text, reference=item.answers[0], prediction=answer, quality=quality)
+    grade = await model.ask(JUDGE_LEVEL, level_input)
     return Judgement(score=grade.score / 100, detail={"level": grade.level, "explanation": grade.explanation})
 
 
-async def _statements(model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
+async def _judge_statements(model: LanguageModel, embedder: Embedder, item: Item, answer: str) -> Judgement:
     """0.75 times the F1 of statements plus 0.25 times the cosine of the whole, from 0 to 1 (GraphRAG-Bench, ACC)."""
     reference = item.answers[0]
-    given = StatementsIn(question=item.question.text, reference=reference, prediction=answer)
-    statements = await model.ask(JUDGE_STATEMENTS, given)
+    statements = await model.ask(
+        JUDGE_STATEMENTS, StatementsIn(question=item.question.text, reference=reference, prediction=answer)
+    )
     answer_row, reference_row = embedder.embed([answer, reference])
     likeness = (min(1.0, max(-1.0, float(answer_row @ reference_row))) + 1) / 2
     f1 = statement_f1(statements)
@@ -116,30 +116,32 @@ def statement_f1(statements: StatementsOut) -> float:
 JUDGES: Mapping[str, Judge] = {
     judge.name: judge
     for judge in (
-        Judge("acc-l", partial(_verdict, JUDGE_CORRECT)),  # CAM: is the answer correct, in whatever words
-        Judge("entailed", partial(_verdict, JUDGE_ENTAILED)),  # HGMem on NarrativeQA: does it entail the reference
-        Judge("comprehensiveness", partial(_grade, "comprehensiveness")),
-        Judge("diversity", partial(_grade, "diversity")),
-        Judge("statements", _statements),
+        # CAM: is the answer correct, in whatever words?
+        Judge("acc-l", partial(_judge_by_references, JUDGE_CORRECT)),
+        # HGMem on NarrativeQA: does the answer entail the reference?
+        Judge("entailed", partial(_judge_by_references, JUDGE_ENTAILED)),
+        Judge("comprehensiveness", partial(_judge_quality, "comprehensiveness")),
+        Judge("diversity", partial(_judge_quality, "diversity")),
+        Judge("statements", _judge_statements),
     )
 }
 """Every judge by name. `acc-l` and `entailed` try all references, the others read the first alone."""
 
 
-def judge_named(name: str) -> Judge:
+def find_judge(name: str) -> Judge:
     """The judge of that name. Raises UnknownName with the nearest."""
     if name in JUDGES:
         refuse_hidden("judges", name)
     judge = JUDGES.get(name) or find_plugin("judges", name)
     if judge is None:
-        names = judge_names()
+        names = list_judges()
         raise UnknownName(f"unknown judge {name!r}: {suggest(name, names)}The judges are {', '.join(names)}")
     if not isinstance(judge, Judge):
         raise UsageError(f"the plugin {name!r} is not a Judge: it is {judge!r}")
     return replace(judge, name=name)
 
 
-def judge_names() -> tuple[str, ...]:
+def list_judges() -> tuple[str, ...]:
     """The name of every judge: Tomewise's own, then those of plugins."""
     return tuple(dict.fromkeys([*JUDGES, *list_names("judges")]))
 
@@ -147,7 +149,7 @@ def judge_names() -> tuple[str, ...]:
 def remember_judge(judge: Judge) -> None:
     """Let the tables of this process find a judge by its name.
 
-    Raises UsageError for a judge that has the name of one of Tomewise's own and is not that one.
+    Raises UsageError for another judge that has the name of one of Tomewise's.
     """
     if judge.name not in JUDGES:
         register("judges", judge.name, judge)

@@ -1,12 +1,16 @@
-"""The tomes of an experiment: one for each set of documents and model, shared by all its systems and reruns."""
+"""The tomes of an experiment, one for each set of documents and model, and the building of their layers.
+
+All systems of an experiment and all its runs share them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -14,34 +18,27 @@ from tomewise.errors import ModelError
 from tomewise.evaluate.design import Design
 from tomewise.evaluate.items import RankedPassage
 from tomewise.evaluate.replay import ReplayedEmbedder, ReplayedModel, ReplayedStore
+from tomewise.evaluate.usages import make_usage_record, sum_usages
 from tomewise.loops.notes import BETWEEN_QUOTES, EXTRACTS
+from tomewise.memory.building import Provide, build, find_changes
+from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
+from tomewise.memory.neighbours import describe_sizes
+from tomewise.run import open_run
 from tomewise.store.records import PASSAGES
 from tomewise.systems.kit import System
 from tomewise.systems.registry import assemble
 from tomewise.systems.variants import Variant
 from tomewise.tome.tome import Tome
-from tomewise.types import Document, Evidence, PassageId, Report
+from tomewise.types import Document, Evidence, Layer, LayerReport, PassageId, Report
 
 if TYPE_CHECKING:
     from tomewise.store.contract import Store
 
+OnBuild: TypeAlias = "Callable[[Variant, Build], None]"
 
-import json
-from dataclasses import field
-from typing import TYPE_CHECKING
-
-from tomewise.evaluate.usages import as_usage, sum_usages
-from tomewise.memory.building import Provide, build, find_changes
-from tomewise.memory.imports.given_triples import TakesExtractions, read_extractions
-from tomewise.memory.neighbours import describe_sizes
-from tomewise.run import open_run
-from tomewise.types import Layer, LayerReport
-
-if TYPE_CHECKING:
-    from tomewise.store.contract import Store
-
-
-NO_RETRIEVER = "it has no retriever of its own, or several, so only its answers can be measured"
+_NO_RETRIEVER = "it has no retriever of its own, or several, so only its answers can be measured"
+_ASKED_MODEL = "asked the model: the given triples are of passages"
+_COST = "evaluated cost of "  # the key of the cost of a layer in its tome
 _DECIMALS = 6  # cosines that differ by less tie
 
 
@@ -49,21 +46,21 @@ _DECIMALS = 6  # cosines that differ by less tie
 class Memory:
     """A tome and the systems over it. Where the layers of a system could not be built, the error replaces the system.
 
-    `refused` says by system why it is left out. `places` are the places of all passages, by their ids.
+    `refused` says by system why it is left out. `passages` are all passages of the tome, by their ids.
     """
 
     tome: Tome
     systems: Mapping[str, System | ModelError]
     refused: Mapping[str, str]
-    places: Mapping[PassageId, RankedPassage]
+    passages: Mapping[PassageId, RankedPassage]
 
     def rank_passages(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
-        """The passages that evidence rests on, best first, each once.
+        """The source passages of evidence, best first, each once.
 
-        Evidence that rests on one passage gives this passage its score. Evidence that rests on several passages, such
-        as a summary, does not score them: each gets its own cosine with the question, unless it was also found by
-        itself. So a summary of many passages does not push better passages down. Retrievers that find both kinds of
-        evidence score by cosine, so the two kinds of scores can be compared.
+        Evidence from one passage gives this passage its score. Evidence from several passages, such as a summary, does
+        not score them: each gets its own cosine with the question, unless it was also found by itself. So a summary of
+        many passages does not push better passages down. Retrievers that find both kinds of evidence score by cosine,
+        so the two kinds of scores can be compared.
         """
         scores: dict[PassageId, float] = {}
         for piece in evidence:
@@ -71,30 +68,32 @@ class Memory:
                 scores.setdefault(piece.sources[0], piece.score)
         below = {source for piece in evidence if len(piece.sources) > 1 for source in piece.sources} - set(scores)
         if below:
-            scores |= self._cosines(question, below)
+            scores |= self._compute_cosines(question, below)
             scores = dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
-        return tuple(self.places[id] for id in scores if id in self.places)[:depth]
+        return tuple(self.passages[id] for id in scores if id in self.passages)[:depth]
 
     def rank_sources(self, question: str, evidence: Sequence[Evidence], depth: int) -> tuple[RankedPassage, ...]:
-        """The passages that evidence rests on, each once, by their own cosine with the question.
+        """The source passages of evidence, each once, by their own cosine with the question.
 
         For evidence of several retrievers, whose scores cannot be compared.
         """
-        scores = self._cosines(question, {source for piece in evidence for source in piece.sources})
+        scores = self._compute_cosines(question, {source for piece in evidence for source in piece.sources})
         best = sorted(scores, key=lambda id: (-scores[id], id))
-        return tuple(self.places[id] for id in best if id in self.places)[:depth]
+        return tuple(self.passages[id] for id in best if id in self.passages)[:depth]
 
     def find_shown(self, evidence: Iterable[Evidence]) -> tuple[RankedPassage, ...]:
-        """The passages whose own text is in the evidence, and the words of passages that a loop took out of them.
+        """The passages whose own text is in the evidence, and the parts of passages that a loop quoted.
 
         A summary does not show its passages.
         """
         pieces = list(evidence)
-        shown = [self.places[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.places]
+        shown = [
+            self.passages[piece.node] for piece in pieces if piece.layer == PASSAGES and piece.node in self.passages
+        ]
         return (*shown, *self._find_extracts([piece for piece in pieces if piece.layer == EXTRACTS]))
 
     def _find_extracts(self, extracts: Sequence[Evidence]) -> Iterator[RankedPassage]:
-        """The quotations of which extracts are made, each where it stands in its passage."""
+        """Where the quotations in extracts are in their passages."""
         keys = self.tome.store.keys_of({source for piece in extracts for source in piece.sources})
         passages = {passage.id: passage for passage in self.tome.store.passages(keys.values()).values()}
         for piece in extracts:
@@ -105,7 +104,7 @@ class Memory:
                     end = start + len(quote)
                     yield RankedPassage(id=passage.id, document=passage.document, start=start, end=end)
 
-    def _cosines(self, question: str, passages: Iterable[PassageId]) -> dict[PassageId, float]:
+    def _compute_cosines(self, question: str, passages: Iterable[PassageId]) -> dict[PassageId, float]:
         keys = self.tome.store.keys_of(passages)
         vectors = self.tome.store.rows(PASSAGES, keys.values())
         cosines = vectors @ self.tome.kit.embedder.embed([question])[0]
@@ -117,17 +116,14 @@ class Build:
     """What building the layers of one system in one memory took.
 
     `usage` is the cost of all its layers, also of those that another system had built. `fallbacks` counts by layer the
-    texts that the layer replaced by another text or could not take in. `notes` say what a reader of a table must know.
-    `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
+    texts that the layer replaced by another text, and those that failed. `notes` say what a reader of a table must
+    know. `networks` are by layer the networks that layers record (see `memory.schemata.describe_network`).
     """
 
     usage: dict[str, Any]
     fallbacks: dict[str, int]
     notes: tuple[str, ...]
     networks: dict[str, Any] = field(default_factory=dict)
-
-
-OnBuild = Callable[[Variant, Build], None]
 
 
 async def open_memory(
@@ -140,7 +136,7 @@ async def open_memory(
 ) -> Memory:
     """The memory of documents at `path`, brought up to date for the variants. Raises StoreError, Locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    tome = await asyncio.to_thread(_open, experiment, path)
+    tome = await asyncio.to_thread(_open_tome, experiment, path)
     try:
         await tome.aadd(*documents, on_progress=report)
         # The model keeps its replies in the output folder and charges for each of them: no second cache comes between.
@@ -160,7 +156,7 @@ async def open_memory(
                 systems[variant.name] = system
             except ModelError as error:
                 systems[variant.name] = error
-        return Memory(tome, systems, refused, await asyncio.to_thread(_places, tome))
+        return Memory(tome, systems, refused, await asyncio.to_thread(_read_passages, tome))
     except BaseException:
         tome.close()
         raise
@@ -170,28 +166,30 @@ def _explain_refusals(experiment: Design, systems: Mapping[str, System]) -> dict
     """The systems whose rankings cannot be compared with the others', with the reason."""
     openie = experiment.dataset.openie
     reasons = {
-        name: NO_RETRIEVER if system.retriever is None else explain_refusal(system.layers, openie)
+        name: _NO_RETRIEVER if system.retriever is None else _explain_refusal(system.layers, openie)
         for name, system in systems.items()
     }
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _open(experiment: Design, path: Path) -> Tome:
+def _explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
+    """Why rankings by these layers cannot be compared with those from the given extractions, or None if they can."""
+    names = [layer.name for layer in layers if _asks_model_anyway(layer, openie)]
+    return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
+
+
+def _open_tome(experiment: Design, path: Path) -> Tome:
     settings: dict[str, Any] = {"passage_tokens": experiment.passage_tokens, "overlap": experiment.overlap}
     # `replay` answers the ranking from these. They also leave the model open when the tome closes.
     model, embedder = ReplayedModel(experiment.model), ReplayedEmbedder(experiment.embedder)
     return Tome.open(path, model=model, embedder=embedder, prompts=experiment.prompts, **settings)
 
 
-def _places(tome: Tome) -> dict[str, RankedPassage]:
+def _read_passages(tome: Tome) -> dict[str, RankedPassage]:
     return {
         passage.id: RankedPassage(id=passage.id, document=passage.document, start=passage.start, end=passage.end)
         for passage in tome.store.passages().values()
     }
-
-
-ASKED = "asked the model: the given triples are of passages"
-_COST = "evaluated cost of "
 
 
 async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | None, report: Report) -> Build:
@@ -202,38 +200,34 @@ async def build_layers(store: Store, layers: Sequence[Layer], openie: Path | Non
     """
     with store.alone("build"):
         for layer in layers:
-            await _build(store, layer, layers, openie, report)
+            await _build_layer(store, layer, layers, openie, report)
     usages = [await asyncio.to_thread(_read_cost, store, layer) for layer in layers]
     fallbacks = {layer.name: await asyncio.to_thread(_count_fallbacks, store, layer) for layer in layers}
-    notes = [ASKED] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
+    notes = [_ASKED_MODEL] if any(_asks_model_anyway(layer, openie) for layer in layers) else []
     records = await asyncio.to_thread(store.builds)
     notes += [note for layer in layers for note in describe_sizes(layer, records.get(layer.name, {}))]
-    found = {layer.name: records.get(layer.name, {}).get("network") for layer in layers}
-    networks = {name: network for name, network in found.items() if network}
+    recorded = {layer.name: records.get(layer.name, {}).get("network") for layer in layers}
+    networks = {name: network for name, network in recorded.items() if network}
     counted = {name: count for name, count in fallbacks.items() if count}
     return Build(sum_usages(usages), counted, tuple(notes), networks)
 
 
 def _asks_model_anyway(layer: Layer, openie: Path | None) -> bool:
-    """Whether a graph asks the model although extractions are given: they are of passages and its source is not."""
+    """Whether a graph asks the model despite the file of extractions: its source is not the passages."""
     return openie is not None and isinstance(layer, TakesExtractions) and layer.source != PASSAGES
 
 
-def explain_refusal(layers: Sequence[Layer], openie: Path | None) -> str | None:
-    """Why rankings by these layers cannot be compared with those from the given extractions, or None if they can."""
-    names = [layer.name for layer in layers if _asks_model_anyway(layer, openie)]
-    return f"the given triples are of passages, and {', '.join(names)} is not" if names else None
-
-
-async def _build(store: Store, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report) -> None:
+async def _build_layer(
+    store: Store, layer: Layer, layers: Sequence[Layer], openie: Path | None, report: Report
+) -> None:
     if not await asyncio.to_thread(find_changes, layer, store, layers):
         return
     with open_run() as used:
-        await build([layer], store, report, provide=_provide(store, openie, report) if openie else None)
-    await asyncio.to_thread(_add_cost, store, layer, as_usage(used))
+        await build([layer], store, report, provide=_make_provider(store, openie, report) if openie else None)
+    await asyncio.to_thread(_add_cost, store, layer, make_usage_record(used))
 
 
-def _provide(store: Store, openie: Path, report: Report) -> Provide:
+def _make_provider(store: Store, openie: Path, report: Report) -> Provide:
     """A function that gives the extractions of a file to graphs of passages."""
 
     async def provide(layer: Layer) -> LayerReport | None:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results
-from tomewise.evaluate.rows import Row, question_json
-from tomewise.evaluate.table import scores
+from tomewise.evaluate.results import Results, score_rows
+from tomewise.evaluate.rows import Row, make_question_record
 
 _NESTED = ("citations", "evidence", "events", "texts", "versions", "fallbacks")
 
@@ -22,16 +21,19 @@ def list_records(results: Results) -> list[dict[str, Any]]:
     """
     about = results.about
     names = (*about.metrics, *about.judges)
-    return [_flat(row, {name: scores([row], name, name in about.judges) for name in names}) for row in results.rows]
+    return [
+        _make_record(row, {name: score_rows([row], name, name in about.judges) for name in names})
+        for row in results.rows
+    ]
 
 
-def _flat(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
+def _make_record(row: Row, columns: dict[str, Any]) -> dict[str, Any]:
     item, prediction, usage = row.item, row.prediction, dict(row.usage)
     roles = usage.pop("roles", {})
     return {
         "key": row.key,
         "system": row.system,
-        **question_json(item),
+        **make_question_record(item),
         "supporting": list(item.supporting),
         "answer": prediction.answer,
         "choice": prediction.choice,

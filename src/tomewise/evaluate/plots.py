@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.results import Results
-from tomewise.evaluate.slices import LENGTH, split_by_slice
-from tomewise.evaluate.table import Line, scores, tabulate
+from tomewise.evaluate.results import Results, score_rows, split_results, tabulate
+from tomewise.evaluate.slices import LENGTH
+from tomewise.evaluate.table import Line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,9 +39,9 @@ def write_plots(results: Results, folder: Path, metric: str | None = None) -> li
     about = results.about
     metric = metric or (*about.metrics, *about.judges)[0]
     plots: Mapping[str, Draw] = {
-        "cost": lambda axes: _cost(axes, results, metric),
-        "length": lambda axes: _length(axes, results, metric),
-        "cycles": lambda axes: _cycles(axes, results, metric),
+        "cost": lambda axes: _draw_cost(axes, results, metric),
+        "length": lambda axes: _draw_length(axes, results, metric),
+        "cycles": lambda axes: _draw_cycles(axes, results, metric),
     }
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -62,17 +62,17 @@ def write_plots(results: Results, folder: Path, metric: str | None = None) -> li
     return paths
 
 
-def _styles(systems: tuple[str, ...]) -> Iterator[tuple[str, Style]]:
+def _list_styles(systems: tuple[str, ...]) -> Iterator[tuple[str, Style]]:
     for system, colour, marker in zip(systems, cycle(_COLOURS), cycle(_MARKERS), strict=False):
         yield system, {"color": colour, "marker": marker, "label": system}
 
 
-def _cost(axes: Axes, results: Results, metric: str) -> None:
+def _draw_cost(axes: Axes, results: Results, metric: str) -> None:
     """A point with its interval for each system: in dollars where every price is known and above 0, else in tokens."""
     lines = {line.system: line for line in tabulate(results, columns=[metric]).lines}
     in_dollars = all(line.per_question["cost"] for line in lines.values())
-    costs = {name: _cost_per_question(line, in_dollars) for name, line in lines.items()}
-    for system, style in _styles(results.systems):
+    costs = {name: _read_cost(line, in_dollars) for name, line in lines.items()}
+    for system, style in _list_styles(results.systems):
         cell = lines[system].cells[metric]
         if cell.value is None:
             continue
@@ -85,34 +85,34 @@ def _cost(axes: Axes, results: Results, metric: str) -> None:
     axes.set_xlabel("dollars per question" if in_dollars else "tokens per question, in and out")
 
 
-def _cost_per_question(line: Line, in_dollars: bool) -> float:
+def _read_cost(line: Line, in_dollars: bool) -> float:
     mean = line.per_question
     return float(mean["cost"]) if in_dollars else float(mean["input_tokens"] + mean["output_tokens"])
 
 
-def _length(axes: Axes, results: Results, metric: str) -> None:
+def _draw_length(axes: Axes, results: Results, metric: str) -> None:
     """A line for each system over bins of length."""
-    parts = split_by_slice(results, LENGTH)
-    for system, style in _styles(results.systems):
-        values = [_mean(part, system, metric) for part in parts.values()]
+    parts = split_results(results, LENGTH)
+    for system, style in _list_styles(results.systems):
+        values = [_compute_mean(part, system, metric) for part in parts.values()]
         axes.plot(range(len(parts)), [100 * value for value in values], **style)
     axes.set_xticks(range(len(parts)), list(parts))
     axes.set_xlabel("characters of the documents asked over")
 
 
-def _mean(results: Results, system: str, metric: str) -> float:
+def _compute_mean(results: Results, system: str, metric: str) -> float:
     if system not in results.systems:
         return float("nan")
-    cell = tabulate(results.only([system]), columns=[metric], resamples=1).lines[0].cells[metric]
+    cell = tabulate(results.select([system]), columns=[metric], resamples=1).lines[0].cells[metric]
     return float("nan") if cell.value is None else cell.value
 
 
-def _cycles(axes: Axes, results: Results, metric: str) -> None:
+def _draw_cycles(axes: Axes, results: Results, metric: str) -> None:
     """The score if every loop had stopped after a number of cycles; a question not answered by then counts as wrong."""
     most = max(row.cycles for row in results.rows)
-    for system, style in _styles(results.systems):
+    for system, style in _list_styles(results.systems):
         rows = [row for row in results.rows if row.system == system]
-        column = scores(rows, metric, metric in results.about.judges)
+        column = score_rows(rows, metric, metric in results.about.judges)
         if column is None:
             continue
         pairs = [(row.cycles, score) for row, score in zip(rows, column, strict=True) if not np.isnan(score)]

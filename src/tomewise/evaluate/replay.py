@@ -1,19 +1,34 @@
-"""Ask a system's retriever again for its ranking without paying twice for what its loop already asked."""
+"""Pay for no reply twice: `replay` within one question, `PaidOnce` across all experiments of a folder.
+
+`replay` lets a system's retriever rank again from what its loop has asked already. `PaidOnce` stores each reply with
+what it took, and charges every system for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from pydantic import BaseModel
 
 from tomewise.embedding.cached_embedder import ForwardingEmbedder
 from tomewise.errors import BadReply, ModelError, Refused
+from tomewise.evaluate.digests import digest_code, digest_data
+from tomewise.language.cached import Cached, CallCache
+from tomewise.language.choose_model import EXTRACTIVE
 from tomewise.language.forwarding import Forwarding
-from tomewise.types import Passage, Scope
+from tomewise.language.prompts import Prompts
+from tomewise.language.usage import count_replies, report_call
+from tomewise.meter import Clock
+from tomewise.run import meter
+from tomewise.types import LanguageModel, Passage, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,26 +36,9 @@ if TYPE_CHECKING:
     from tomewise.store.contract import Store
     from tomewise.types import In, Out, Role
 
-
-import asyncio
-import json
-import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
-
-from pydantic import BaseModel
-
-from tomewise.evaluate.digests import code_digest, digest_of
-from tomewise.language.cached import Cached, CallCache
-from tomewise.language.choose_model import EXTRACTIVE
-from tomewise.language.prompts import Prompts
-from tomewise.language.usage import count_replies, report_call
-from tomewise.meter import Clock
-from tomewise.run import meter
-from tomewise.types import LanguageModel
-
-if TYPE_CHECKING:
-    from tomewise.types import In, Out, Role
+_Costs: TypeAlias = Sequence[Mapping[str, Any]]  # what each call of one reply took
+_COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
+_memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 
 @dataclass(slots=True)
@@ -52,9 +50,6 @@ class Memo:
     passages: dict[int, Passage] = field(default_factory=dict)
     lexical: dict[tuple[str, int, Scope | None], list[tuple[int, float]]] = field(default_factory=dict)
     replaying: bool = False
-
-
-_memo: ContextVar[Memo | None] = ContextVar("tomewise_replay", default=None)
 
 
 @contextmanager
@@ -139,10 +134,10 @@ class ReplayedStore:
         memo = _memo.get()
         if memo is None or keys is None:
             return self._store.passages(keys)
-        wanted = [int(key) for key in keys]
-        missing = [key for key in wanted if key not in memo.passages] if memo.replaying else wanted
+        numbers = [int(key) for key in keys]
+        missing = [key for key in numbers if key not in memo.passages] if memo.replaying else numbers
         memo.passages |= self._store.passages(missing) if missing else {}
-        return {key: memo.passages[key] for key in dict.fromkeys(wanted) if key in memo.passages}
+        return {key: memo.passages[key] for key in dict.fromkeys(numbers) if key in memo.passages}
 
     def lexical(self, query: str, limit: int, *, within: Scope | None = None) -> list[tuple[int, float]]:
         """Search for words as the store does."""
@@ -153,10 +148,6 @@ class ReplayedStore:
         if not memo.replaying or key not in memo.lexical:
             memo.lexical[key] = self._store.lexical(query, limit, within=within)
         return list(memo.lexical[key])
-
-
-_Paid: TypeAlias = Sequence[Mapping[str, Any]]
-_COUNTED = ("model", "input_tokens", "output_tokens", "cost", "cached_tokens", "reasoning_tokens")
 
 
 class _Record(BaseModel):
@@ -178,14 +169,14 @@ class PaidOnce(Cached):
         self, model: LanguageModel, prompts: Prompts, calls: CallCache, *, clock: Clock = time.perf_counter
     ) -> None:
         super().__init__(model, prompts, calls)
-        self._code = code_digest()
-        self._paid: dict[str, _Paid] = {}
+        self._code = digest_code()
+        self._costs: dict[str, _Costs] = {}
         self._clock = clock
 
     def key(self, role: Role[In, Out], given: In) -> str:
         """The key of an ask: 64 hexadecimal digits."""
         key = super().key(role, given)
-        return digest_of(key, self._code) if self.name_for(role) == EXTRACTIVE else key
+        return digest_data(key, self._code) if self.name_for(role) == EXTRACTIVE else key
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
         """Answer as the model does."""
@@ -194,27 +185,27 @@ class PaidOnce(Cached):
             reply = await super().ask(role, given)
         if not used.calls:  # the reply is stored, or another task is asking for it now
             await asyncio.sleep(0)  # lets concurrent asks start first, so that the meters see them as concurrent
-            self._charge(role.name, self._paid.get(self.key(role, given), ()), started)
+            self._charge(role.name, self._costs.get(self.key(role, given), ()), started)
             count_replies(reused=1)
         return reply
 
     async def _ask_model(self, key: str, role: Role[In, Out], given: In) -> Out:
         with meter() as used:
             output = await super()._ask_model(key, role, given)
-        self._paid[key] = [{name: getattr(call, name) for name in _COUNTED} for call in used.calls]
+        self._costs[key] = [{name: getattr(call, name) for name in _COUNTED} for call in used.calls]
         return output
 
     def _read(self, key: str, role: Role[In, Out], text: str) -> Out:
         record = _Record.model_validate_json(text)
         output = role.output.model_validate(record.reply)
-        self._paid[key] = record.paid
+        self._costs[key] = record.paid
         return output
 
     def _write(self, key: str, output: BaseModel) -> str:
-        return json.dumps({"reply": output.model_dump(mode="json"), "paid": self._paid.get(key, ())})
+        return json.dumps({"reply": output.model_dump(mode="json"), "paid": self._costs.get(key, ())})
 
-    def _charge(self, role: str, paid: _Paid, started: float) -> None:
+    def _charge(self, role: str, costs: _Costs, started: float) -> None:
         """Report the calls again to the meters, one after the other between `started` and now."""
-        step = (self._clock() - started) / max(len(paid), 1)
-        for number, call in enumerate(paid):
+        step = (self._clock() - started) / max(len(costs), 1)
+        for number, call in enumerate(costs):
             report_call(role, started=started + number * step, ended=started + (number + 1) * step, **call)

@@ -1,17 +1,14 @@
-"""Tables of results: for a terminal, in Markdown and LaTeX, and in JSON and CSV for programs."""
+"""Tables of results: JSON and CSV for programs, tables for a terminal, Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import re
 from csv import DictWriter
 from dataclasses import asdict, replace
-from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from tomewise.evaluate.grid import Entry, Grid, grids, notes
-from tomewise.evaluate.table import Line, Table
-from tomewise.notebook_display import write_table
+from tomewise.evaluate.table import Entry, Grid, Line, Table, make_grids, write_notes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +21,7 @@ _LATEX = {
 }  # fmt: skip
 
 
-def as_json(table: Table) -> dict[str, Any]:
+def make_json(table: Table) -> dict[str, Any]:
     """The table as one object.
 
     `experiment`, `dataset`, `model`, `embedder`, `judge` (null without judges), `retrieval_only`, `baseline`, `metrics`
@@ -51,19 +48,19 @@ def as_json(table: Table) -> dict[str, Any]:
         "baseline": table.baseline,
         "metrics": list(table.columns),
         "risk_of": table.risk_of,
-        "rows": [_row(line) for line in table.lines],
+        "rows": [_make_row(line) for line in table.lines],
         "refused": dict(table.refused),
-        "notes": notes(table),
+        "notes": write_notes(table),
     }
     if table.slices:
         record["slices"] = {
-            name: {value: [_row(line) for line in part.lines] for value, part in values.items()}
+            name: {value: [_make_row(line) for line in part.lines] for value, part in values.items()}
             for name, values in table.slices.items()
         }
     return record
 
 
-def _row(line: Line) -> dict[str, Any]:
+def _make_row(line: Line) -> dict[str, Any]:
     cells = line.cells.items()
     return {
         "system": line.system,
@@ -82,14 +79,18 @@ def _row(line: Line) -> dict[str, Any]:
     }
 
 
-def csv_text(table: Table) -> str:
+def write_csv(table: Table) -> str:
     """CSV for spreadsheets, a line for each system: scores from 0 to 1, intervals, p, means of costs.
 
     The lines of each slice follow. The first two columns name the slice and its value; they are empty for the whole.
     """
     parts = [("", "", table)]
     parts += [(name, value, part) for name, values in table.slices.items() for value, part in values.items()]
-    rows = [{"slice": name, "value": value, **_flat(_row(line))} for name, value, part in parts for line in part.lines]
+    rows = [
+        {"slice": name, "value": value, **_flatten(_make_row(line))}
+        for name, value, part in parts
+        for line in part.lines
+    ]
     headings = dict.fromkeys(heading for row in rows for heading in row)
     text = StringIO()
     writer = DictWriter(text, headings, restval="", lineterminator="\n")
@@ -98,7 +99,7 @@ def csv_text(table: Table) -> str:
     return text.getvalue()
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _flatten(row: dict[str, Any]) -> dict[str, Any]:
     """The row without nesting: each number inside a mapping or list has a name such as `p_holm.em`."""
     flat = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
     for metric, (low, high) in row["ci"].items():
@@ -114,43 +115,43 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- on a terminal
 
 
-def rich_tables(table: Table, width: int) -> list[RenderableType]:
+def make_rich_tables(table: Table, width: int) -> list[RenderableType]:
     """What to print on a terminal of `width` columns; a table that is too wide is split into several."""
     from rich.text import Text
 
-    notes_text = Text("\n".join(notes(table)), style="dim")
-    return [*(_rich(part) for grid in grids(table) for part in _split_to_width(grid, width)), notes_text]
+    parts = [part for grid in make_grids(table) for part in _split_to_width(grid, width)]
+    return [*map(_make_rich_table, parts), Text("\n".join(write_notes(table)), style="dim")]
 
 
 def _split_to_width(grid: Grid, width: int) -> list[Grid]:
     """Split the grid: each part repeats the leading columns, which name the system, and holds as many more as fit."""
-    first = next((place for place, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
-    columns = [(grid.headings[place], *(row[place].text for row in grid.rows)) for place in range(first)]
-    room = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
-    widths = [_width(grid, place) for place in range(first, len(grid.headings))]
+    first = next((number for number, heading in enumerate(grid.headings) if heading not in _LEADING), 1)
+    columns = [(grid.headings[number], *(row[number].text for row in grid.rows)) for number in range(first)]
+    width_of_part = width - sum(min(max(map(len, column)), width // 3) + 2 for column in columns)
+    widths = [_measure_width(grid, number) for number in range(first, len(grid.headings))]
     parts: list[list[int]] = [[]]
-    free = room
-    for place, column_width in enumerate(widths, start=first):
+    free = width_of_part
+    for number, column_width in enumerate(widths, start=first):
         if parts[-1] and column_width > free:
             parts.append([])
-            free = room
-        parts[-1].append(place)
+            free = width_of_part
+        parts[-1].append(number)
         free -= column_width
-    grids_of_parts = [_columns(grid, [*range(first), *part]) for part in parts]
+    grids_of_parts = [_select_columns(grid, [*range(first), *part]) for part in parts]
     return [grids_of_parts[0], *(replace(part, title="") for part in grids_of_parts[1:])]
 
 
-def _width(grid: Grid, place: int) -> int:
-    cells = [row[place] for row in grid.rows]
-    return 2 + max(len(grid.headings[place]), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
+def _measure_width(grid: Grid, number: int) -> int:
+    cells = [row[number] for row in grid.rows]
+    return 2 + max(len(grid.headings[number]), *(max(len(cell.text + cell.mark), len(cell.interval)) for cell in cells))
 
 
-def _columns(grid: Grid, places: list[int]) -> Grid:
-    rows = tuple(tuple(row[place] for place in places) for row in grid.rows)
-    return Grid(grid.title, tuple(grid.headings[place] for place in places), rows)
+def _select_columns(grid: Grid, numbers: list[int]) -> Grid:
+    rows = tuple(tuple(row[number] for number in numbers) for row in grid.rows)
+    return Grid(grid.title, tuple(grid.headings[number] for number in numbers), rows)
 
 
-def _rich(grid: Grid) -> RenderableType:
+def _make_rich_table(grid: Grid) -> RenderableType:
     from rich.markup import escape
     from rich.table import Table as RichTable
 
@@ -160,11 +161,11 @@ def _rich(grid: Grid) -> RenderableType:
     for number, heading in enumerate(grid.headings):
         rich_table.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
     for row in grid.rows:
-        rich_table.add_row(*(_rich_entry(entry) for entry in row))
+        rich_table.add_row(*(_write_rich_entry(entry) for entry in row))
     return rich_table
 
 
-def _rich_entry(entry: Entry) -> str:
+def _write_rich_entry(entry: Entry) -> str:
     from rich.markup import escape
 
     text = escape(entry.text)
@@ -175,70 +176,57 @@ def _rich_entry(entry: Entry) -> str:
 # ---------------------------------------------------------------- Markdown
 
 
-def markdown(table: Table) -> str:
+def write_markdown(table: Table) -> str:
     """The tables in GitHub's Markdown, and the notes as a list."""
-    parts = [_markdown(grid) for grid in grids(table)]
-    return "\n\n".join([*parts, "\n".join(f"- {_markdown_text(note)}" for note in notes(table))]) + "\n"
+    parts = [_write_markdown_grid(grid) for grid in make_grids(table)]
+    return "\n\n".join([*parts, "\n".join(f"- {_escape_markdown(note)}" for note in write_notes(table))]) + "\n"
 
 
-def _markdown(grid: Grid) -> str:
+def _write_markdown_grid(grid: Grid) -> str:
     rows = [
-        [_markdown_text(heading) for heading in grid.headings],
+        [_escape_markdown(heading) for heading in grid.headings],
         ["---", *["---:"] * (len(grid.headings) - 1)],
-        *([_markdown_entry(entry) for entry in row] for row in grid.rows),
+        *([_write_markdown_entry(entry) for entry in row] for row in grid.rows),
     ]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([f"**{_markdown_text(grid.title)}**", "", *lines])
+    return "\n".join([f"**{_escape_markdown(grid.title)}**", "", *lines])
 
 
-def _markdown_entry(entry: Entry) -> str:
-    text = _markdown_text(entry.text)
+def _write_markdown_entry(entry: Entry) -> str:
+    text = _escape_markdown(entry.text)
     text = (f"**{text}**" if entry.best else text) + entry.mark
     return f"{text} ({entry.interval})" if entry.interval else text
 
 
-def _markdown_text(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", text)
 
 
 # ---------------------------------------------------------------- LaTeX
 
 
-def html(table: Table) -> str:
-    """The tables as HTML, for notebooks, and the notes below them."""
-    tables = [
-        write_table(grid.headings, [[_html_entry(entry) for entry in row] for row in grid.rows], grid.title)
-        for grid in grids(table)
-    ]
-    return "".join(tables) + "".join(f"<p><small>{escape(note)}</small></p>" for note in notes(table))
-
-
-def _html_entry(entry: Entry) -> str:
-    return entry.text + entry.mark + (f" [{entry.interval}]" if entry.interval else "")
-
-
-def latex(table: Table) -> str:
+def write_latex(table: Table) -> str:
     r"""`table` environments for the package booktabs; the notes end the caption of the first."""
-    notice = " ".join(notes(table))
+    notice = " ".join(write_notes(table))
     parts = [
-        _latex(grid, f"{table.about.name}-{number}", notice if number == 1 else "")
-        for number, grid in enumerate(grids(table), start=1)
+        _write_latex_grid(grid, f"{table.about.name}-{number}", notice if number == 1 else "")
+        for number, grid in enumerate(make_grids(table), start=1)
     ]
     return "% needs \\usepackage{booktabs}\n" + "\n".join(parts)
 
 
-def _latex(grid: Grid, label: str, notice: str) -> str:
+def _write_latex_grid(grid: Grid, label: str, notice: str) -> str:
     caption = f"{grid.title}. {notice}".strip()
     lines = [
         r"\begin{table}[t]",
         r"\centering",
-        rf"\caption{{{_latex_text(caption)}}}",
+        rf"\caption{{{_escape_latex(caption)}}}",
         rf"\label{{tab:{re.sub('[^A-Za-z0-9-]', '-', label)}}}",
         rf"\begin{{tabular}}{{l{'r' * (len(grid.headings) - 1)}}}",
         r"\toprule",
-        " & ".join(map(_latex_text, grid.headings)) + r" \\",
+        " & ".join(map(_escape_latex, grid.headings)) + r" \\",
         r"\midrule",
-        *(" & ".join(map(_latex_entry, row)) + r" \\" for row in grid.rows),
+        *(" & ".join(map(_write_latex_entry, row)) + r" \\" for row in grid.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -246,11 +234,11 @@ def _latex(grid: Grid, label: str, notice: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _latex_entry(entry: Entry) -> str:
-    text = _latex_text(entry.text)
-    text = (rf"\textbf{{{text}}}" if entry.best else text) + _latex_text(entry.mark)
-    return rf"{text} {{\scriptsize ({_latex_text(entry.interval)})}}" if entry.interval else text
+def _write_latex_entry(entry: Entry) -> str:
+    text = _escape_latex(entry.text)
+    text = (rf"\textbf{{{text}}}" if entry.best else text) + _escape_latex(entry.mark)
+    return rf"{text} {{\scriptsize ({_escape_latex(entry.interval)})}}" if entry.interval else text
 
 
-def _latex_text(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in text)

@@ -1,40 +1,32 @@
-"""Results of experiments, as folders hold them."""
+"""Results of an experiment: its rows, as its folder holds them, and the table made of them."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
+
+import numpy as np
 
 from tomewise.brief import describe_object
-from tomewise.errors import StoreError, UnknownName
-from tomewise.evaluate.design import Design
+from tomewise.errors import UnknownName
+from tomewise.evaluate.about import About, read_about
 from tomewise.evaluate.journal import Journal
-from tomewise.evaluate.rows import JsonObject, Row, latest_rows
+from tomewise.evaluate.judges import find_judge
+from tomewise.evaluate.metrics import find_metric
+from tomewise.evaluate.risk import Risk, measure_risks
+from tomewise.evaluate.rows import JsonObject, RankedBy, Row, read_latest_rows
+from tomewise.evaluate.significance import Scores, compute_p_value, correct_p_values, estimate_interval, resample_means
+from tomewise.evaluate.slices import split_by_slice
+from tomewise.evaluate.table import Cell, Line, Table
 from tomewise.evaluate.usages import sum_usages
 
-_ABOUT, _ROWS = "experiment.json", "rows.jsonl"
+Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What an experiment was made with. `metrics` and `judges` are of its last run, `systems` of all its runs."""
-
-    name: str
-    dataset: str
-    model: str
-    embedder: str
-    judge_model: str
-    retrieval_only: bool
-    metrics: tuple[str, ...]
-    judges: tuple[str, ...]
-    systems: tuple[str, ...]
-    seed: int
-    run: str  # time of the last run, UTC
+_ROWS = "rows.jsonl"
+_FEWEST = 10  # pairs of scores; resamples of fewer hardly vary, so that p would be too small
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +48,6 @@ class Results:
         return describe_object(self, self.about.name, systems=len(self.systems), rows=len(self.rows))
 
     def _repr_html_(self) -> str:
-        from tomewise.evaluate.table import tabulate
-
         return tabulate(self)._repr_html_()
 
     @property
@@ -65,7 +55,7 @@ class Results:
         """The systems that have rows, in their order."""
         return tuple(dict.fromkeys(row.system for row in self.rows))
 
-    def only(self, systems: Sequence[str] | None = None, items: Collection[str] | None = None) -> Results:
+    def select(self, systems: Sequence[str] | None = None, items: Collection[str] | None = None) -> Results:
         """The rows of these systems, in this order, and of these questions; None means all.
 
         Raises UnknownName for a system that has no row.
@@ -78,31 +68,7 @@ class Results:
         return replace(self, rows=tuple(row for row in rows if items is None or row.item.id in items))
 
 
-def describe(experiment: Design, before: Sequence[str], now: str) -> About:
-    """What to store about an experiment; `before` are the systems of earlier runs."""
-    return About(
-        name=experiment.name(),
-        dataset=experiment.dataset.name,
-        model=experiment.model.name,
-        embedder=experiment.embedder.name,
-        judge_model=experiment.judging.name if experiment.judges else "",
-        retrieval_only=experiment.retrieval_only,
-        metrics=tuple(metric.name for metric in experiment.metrics),
-        judges=tuple(judge.name for judge in experiment.judges),
-        systems=tuple(dict.fromkeys([*before, *(variant.name for variant in experiment.variants)])),
-        seed=experiment.seed,
-        run=now,
-    )
-
-
-def write_about(folder: Path, about: About) -> None:
-    """Store it in the folder of the experiment, in one step."""
-    new = folder / f"{_ABOUT}.new"
-    new.write_text(json.dumps(asdict(about), indent=1) + "\n", encoding="utf-8")
-    os.replace(new, folder / _ABOUT)
-
-
-def journal_of(folder: Path) -> Journal:
+def find_journal(folder: Path) -> Journal:
     """The records of the experiment in a folder."""
     return Journal(folder / _ROWS)
 
@@ -110,62 +76,23 @@ def journal_of(folder: Path) -> Journal:
 def read_results(folder: Path) -> Results:
     """The results in the folder of an experiment. Raises StoreError."""
     about = read_about(folder)
-    records = journal_of(folder).read()
-    rows = sorted(latest_rows(records, about.judge_model), key=lambda row: row.item.id)
+    records = find_journal(folder).read()
+    rows = sorted(read_latest_rows(records, about.judge_model), key=lambda row: row.item.id)
     refused = {record["system"]: record["reason"] for record in records if record["kind"] == "refused"}
-    results = Results(about, tuple(rows), _builds(records), refused)
-    return results.only([name for name in about.systems if name in {row.system for row in rows}])
+    results = Results(about, tuple(rows), _sum_builds(records), refused)
+    return results.select([name for name in about.systems if name in {row.system for row in rows}])
 
 
-def read_about(folder: Path) -> About:
-    """What the experiment in a folder was made with. Raises StoreError."""
-    path = folder / _ABOUT
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        lists = {name: tuple(record[name]) for name in ("metrics", "judges", "systems")}
-        return About(**{**record, **lists})
-    except FileNotFoundError as error:
-        raise StoreError(f"{folder} holds no experiment: make one with `tome eval run`") from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise StoreError(f"{path} is damaged ({error}): run the experiment again, which asks nothing twice") from error
-
-
-def systems_before(folder: Path) -> tuple[str, ...]:
-    """The systems of earlier runs of the experiment in a folder."""
-    return read_about(folder).systems if (folder / _ABOUT).is_file() else ()
-
-
-def experiments(out: Path) -> list[About]:
-    """The experiments in a folder, the latest first. The folder may also be that of one experiment."""
-    folders = [out] if (out / _ABOUT).is_file() else [path.parent for path in out.glob(f"*/{_ABOUT}")]
-    return sorted((read_about(folder) for folder in folders), key=lambda about: (about.run, about.name), reverse=True)
-
-
-def folder_of(out: Path, name: str | None = None) -> Path:
-    """The folder of the experiment whose name begins with `name`, or of the latest. Raises UnknownName, StoreError."""
-    stored = experiments(out)
-    if not stored:
-        raise StoreError(f"{out} holds no experiment: make one with `tome eval run`, or name its folder")
-    matches = [about for about in stored if name is None or about.name.startswith(name)]
-    chosen = next((about for about in matches if about.name == name), None)
-    if not matches or (name is not None and len(matches) > 1 and chosen is None):
-        many = f"{len(matches)} experiments" if matches else "no experiment"
-        names = ", ".join(about.name for about in stored)
-        raise UnknownName(f"{name!r} fits {many} in {out}: it has {names}; write more of the name")
-    chosen = chosen or matches[0]
-    return out if (out / _ABOUT).is_file() else out / chosen.name
-
-
-def _builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
+def _sum_builds(records: Sequence[JsonObject]) -> dict[str, JsonObject]:
     """By system the cost of its layers: the last record of each memory, summed over all memories."""
     last: dict[str, dict[str, JsonObject]] = {}
     for number, record in enumerate(records):
         if record["kind"] == "build":
             last.setdefault(record["system"], {})[record.get("memory", str(number))] = record
-    return {system: _build(list(parts.values())) for system, parts in last.items()}
+    return {system: _sum_build(list(parts.values())) for system, parts in last.items()}
 
 
-def _build(parts: Sequence[JsonObject]) -> JsonObject:
+def _sum_build(parts: Sequence[JsonObject]) -> JsonObject:
     fallbacks = sum((Counter(part.get("fallbacks", {})) for part in parts), Counter[str]())
     notes = list(dict.fromkeys(note for part in parts for note in part.get("notes", ())))
     networks: dict[str, list[JsonObject]] = {}
@@ -174,3 +101,189 @@ def _build(parts: Sequence[JsonObject]) -> JsonObject:
             networks.setdefault(layer, []).append(network)
     usage = sum_usages(part["usage"] for part in parts)
     return {**usage, "fallbacks": dict(fallbacks), "notes": notes, "networks": networks}
+
+
+def tabulate(
+    results: Results,
+    *,
+    columns: Sequence[str] | None = None,
+    baseline: str | None = None,
+    by: Sequence[str] = (),
+    resamples: int = 10_000,
+) -> Table:
+    """The table of an experiment: its metrics and judges, or `columns` alone; `by` names slices.
+
+    Raises UnknownName for a column, a baseline or a slice that does not exist.
+    """
+    names = tuple(columns or (*results.about.metrics, *results.about.judges))
+    judged = tuple(name for name in names if _is_judge(name, results.about))
+    if baseline is not None and baseline not in results.systems:
+        raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
+    by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
+    score_columns = {
+        (system, name): score_rows(rows, name, name in judged) for system, rows in by_system.items() for name in names
+    }
+    cells = _correct_p(_make_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
+    risk_of = _choose_risk_column(names, judged)
+    risks = {
+        system: measure_risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of
+    }
+    lines = tuple(
+        _make_line(system, rows, cells[system], judged, results.builds.get(system), risks.get(system, ()))
+        for system, rows in by_system.items()
+    )
+    slices = {
+        name: {
+            value: tabulate(part, columns=names, baseline=baseline, resamples=resamples)
+            for value, part in split_results(results, name).items()
+        }
+        for name in by
+    }
+    ranked = _list_ranking_columns(names, judged)
+    return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
+
+
+def split_results(results: Results, name: str) -> dict[str, Results]:
+    """The results by the value of a slice, without the costs of builds. Raises UnknownName."""
+    parts = split_by_slice(results.rows, name, results.about.dataset)
+    return {value: replace(results, rows=rows, builds={}) for value, rows in parts.items()}
+
+
+def score_rows(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
+    """The score of each row, NaN where its item lacks the gold; None when a row was not judged."""
+    column = _make_judge_column(name) if judged else _make_metric_column(name)
+    values = [column(row) for row in rows]
+    return None if None in values else np.array(values, dtype=np.float64)
+
+
+def _is_judge(name: str, about: About) -> bool:
+    """Whether a column is of a judge. Raises UnknownName when it is neither of a judge nor of a metric."""
+    if name in about.judges:
+        return True
+    find_metric(name)
+    return False
+
+
+def _make_metric_column(name: str) -> Column:
+    metric = find_metric(name)
+    return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
+
+
+def _make_judge_column(name: str) -> Column:
+    judge = find_judge(name)
+
+    def score(row: Row) -> float | None:
+        if not judge.applies(row.item):
+            return float("nan")
+        if row.error:
+            return 0.0
+        return row.judgements[name].score if name in row.judgements else None
+
+    return score
+
+
+def _make_cells(
+    by_system: Mapping[str, list[Row]],
+    score_columns: Mapping[tuple[str, str], Scores | None],
+    judged: Sequence[str],
+    baseline: str | None,
+    resamples: int,
+    seed: int,
+) -> dict[str, dict[str, Cell]]:
+    """All cells. All columns are resampled together, since for many systems that is most of the work."""
+    keys = list(score_columns)
+    known = [_drop_missing(score_columns[key]) for key in keys]
+    ranked = _list_ranking_columns({name for _, name in keys}, judged)
+    differences = [_subtract_baseline(by_system, score_columns, key, baseline, ranked) for key in keys]
+    means = resample_means([*known, *differences], resamples=resamples, seed=seed)
+    cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
+    for number, (system, name) in enumerate(keys):
+        overall = None if name in judged else find_metric(name).overall
+        if overall is not None:
+            cells[system][name] = Cell(find_metric(name).total([row.outcome for row in by_system[system]]))
+        elif len(known[number]):
+            pairs = differences[number]
+            p = compute_p_value(pairs, means[len(keys) + number]) if len(pairs) >= _FEWEST else None
+            cells[system][name] = Cell(float(known[number].mean()), *estimate_interval(means[number]), p)
+        else:
+            cells[system][name] = Cell()
+    return cells
+
+
+def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> dict[str, dict[str, Cell]]:
+    """The cells with p-values corrected for the systems of each column."""
+    for name in names:
+        all_p = {system: columns[name].p for system, columns in cells.items()}
+        tested = {system: p for system, p in all_p.items() if p is not None}
+        for system, corrected in zip(tested, correct_p_values(list(tested.values())), strict=True):
+            cells[system][name] = replace(cells[system][name], p_holm=corrected)
+    return cells
+
+
+def _choose_risk_column(names: Sequence[str], judged: Sequence[str]) -> str | None:
+    """The first column that scores each answer."""
+    return next((name for name in names if name in judged or _scores_answers(name)), None)
+
+
+def _scores_answers(name: str) -> bool:
+    metric = find_metric(name)
+    return metric.of_answer and metric.overall is None
+
+
+def _drop_missing(column: Scores | None) -> Scores:
+    """The scores without NaN, which marks a row whose item lacks the gold."""
+    return np.empty(0) if column is None else column[~np.isnan(column)]
+
+
+def _subtract_baseline(
+    by_system: Mapping[str, list[Row]],
+    score_columns: Mapping[tuple[str, str], Scores | None],
+    key: tuple[str, str],
+    baseline: str | None,
+    ranked: Sequence[str],
+) -> Scores:
+    """The scores of a system minus those of the baseline, on the questions that both were asked.
+
+    The difference of rankings of two kinds has no meaning, so it is left out.
+    """
+    system, name = key
+    system_scores = score_columns[key]
+    base = score_columns.get((baseline, name)) if baseline and baseline != system else None
+    kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
+    if system_scores is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
+        return np.empty(0)
+    by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
+    pairs = zip(by_system[system], system_scores, strict=True)
+    return _drop_missing(
+        np.array([score - by_question.get(row.item.id, np.nan) for row, score in pairs], dtype=np.float64)
+    )
+
+
+def _make_line(
+    system: str,
+    rows: Sequence[Row],
+    cells: Mapping[str, Cell],
+    judged: Sequence[str],
+    build: JsonObject | None,
+    risks: tuple[Risk, ...],
+) -> Line:
+    failed = sum(row.error is not None or any(_judge_failed(row, name) for name in judged) for row in rows)
+    total = sum_usages(row.usage for row in rows)
+    depth = sum(row.usage["depth"] for row in rows)  # its mean has a meaning, its sum has none
+    means = {**total, "depth": depth}.items()
+    mean = {name: None if value is None else value / max(len(rows), 1) for name, value in means}
+    fallbacks = sum((Counter(row.fallbacks) for row in rows), Counter[str]())
+    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risks, _read_ranked_by(rows))
+
+
+def _list_ranking_columns(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
+    """The columns that score rankings."""
+    return tuple(name for name in names if name not in judged and find_metric(name).of_ranking)
+
+
+def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
+    return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
+
+
+def _judge_failed(row: Row, judge: str) -> bool:
+    return judge in row.judgements and row.judgements[judge].error is not None

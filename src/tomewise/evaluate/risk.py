@@ -31,24 +31,24 @@ class Risk:
     risk: float | None
 
 
-def risks(rows: Sequence[Row], scores: Scores | None) -> tuple[Risk, ...]:
+def measure_risks(rows: Sequence[Row], scores: Scores | None) -> tuple[Risk, ...]:
     """The risk at each level, surest first. No level covers a question that failed or was declined.
 
     `scores` are those of the rows; rows without gold have NaN and do not count. Without scores there are no risks.
     """
     if scores is None or not (has_gold := ~np.isnan(scores)).any():
         return ()
-    levels = np.array([_level(row) for row in rows])[has_gold]
+    levels = np.array([_find_level(row) for row in rows])[has_gold]
     known = scores[has_gold]
-    return tuple(_risk(name, known[levels <= level], len(known)) for level, name in enumerate(LEVELS))
+    return tuple(_measure_risk(name, known[levels <= level], len(known)) for level, name in enumerate(LEVELS))
 
 
-def _risk(level: str, covered: Scores, questions: int) -> Risk:
+def _measure_risk(level: str, covered: Scores, questions: int) -> Risk:
     risk = 1 - float(covered.mean()) if len(covered) else None
     return Risk(level, len(covered) / questions, risk)
 
 
-def _level(row: Row) -> int:
+def _find_level(row: Row) -> int:
     """The index of its confidence in LEVELS; without an answer, one more than the last."""
     if row.error or not (row.prediction.answer or row.prediction.choice):
         return len(LEVELS)

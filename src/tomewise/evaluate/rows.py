@@ -67,11 +67,13 @@ class Row:
         return max((int(event["step"]) for event in self.events), default=0)
 
 
-def fields_of(answer: Answer) -> dict[str, Any]:
+def read_answer_fields(answer: Answer) -> dict[str, Any]:
     """The fields of a row that an answer fills. The prediction has no ranking and no shown passages yet."""
     texts: dict[str, str] = {}
     return {
-        "prediction": Prediction(answer=answer.text, choice=answer.choice, cited=tuple(map(_place, answer.citations))),
+        "prediction": Prediction(
+            answer=answer.text, choice=answer.choice, cited=tuple(map(_find_cited_passage, answer.citations))
+        ),
         "resolved": answer.resolved,
         "forced": answer.forced,
         "supported": answer.supported,
@@ -79,101 +81,101 @@ def fields_of(answer: Answer) -> dict[str, Any]:
         "dropped_quotes": answer.dropped_quotes,
         "derived_quotes": answer.derived_quotes,
         "citations": tuple(asdict(citation) for citation in answer.citations),
-        "evidence": tuple(_piece(piece, texts) for piece in answer.evidence),
-        "events": tuple(_event(event, texts) for event in answer.events),
+        "evidence": tuple(_make_evidence_record(piece, texts) for piece in answer.evidence),
+        "events": tuple(_make_event_record(event, texts) for event in answer.events),
         "texts": texts,
     }
 
 
-def as_record(row: Row) -> dict[str, Any]:
-    """The row as one JSON object. Judgements are separate records, see `judgement_record`."""
+def make_row_record(row: Row) -> dict[str, Any]:
+    """The row as one JSON object. Judgements are separate records, see `make_judgement_record`."""
     return {
         "kind": "row",
         **{name: getattr(row, name) for name in _PLAIN},
         **{name: list(getattr(row, name)) for name in _LISTS},
         "versions": dict(row.versions),
-        "item": _item_record(row.item),
+        "item": _make_item_record(row.item),
         "answer": row.prediction.answer,
         "choice": row.prediction.choice,
-        "ranked": _places(row.prediction.ranked),
-        "shown": _places(row.prediction.shown),
-        "cited": _places(row.prediction.cited),
+        "ranked": _make_passage_records(row.prediction.ranked),
+        "shown": _make_passage_records(row.prediction.shown),
+        "cited": _make_passage_records(row.prediction.cited),
     }
 
 
-def row_of(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
+def read_row(record: JsonObject, judgements: Mapping[str, Judgement]) -> Row:
     """The row of a record."""
     fields: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
     fields |= {name: tuple(record[name]) for name in _LISTS}
-    places = {name: _passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
+    passages = {name: _read_passages(record.get(name, ())) for name in ("ranked", "shown", "cited")}
     return Row(
         **fields,
-        item=_item(record["item"]),
-        prediction=Prediction(answer=record["answer"], choice=record["choice"], **places),
+        item=_read_item(record["item"]),
+        prediction=Prediction(answer=record["answer"], choice=record["choice"], **passages),
         versions=record["versions"],
         judgements=judgements,
     )
 
 
-def judgement_record(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
+def make_judgement_record(key: str, judge: str, model: str, judgement: Judgement, usage: Usage) -> dict[str, Any]:
     """A judgement of the row with that key as one JSON object."""
     made_by = {"judge": judge, "model": model}
     return {"kind": "judgement", "key": key, **made_by, **asdict(judgement), "usage": usage_json(usage)}
 
 
-def judgement_of(record: JsonObject) -> Judgement:
+def read_judgement(record: JsonObject) -> Judgement:
     """The judgement of a record."""
     return Judgement(score=record["score"], detail=record["detail"], error=record["error"])
 
 
-def latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
+def read_latest_rows(records: Iterable[JsonObject], judge_model: str) -> tuple[Row, ...]:
     """The last row of each system and question, with the judgements that one judging model has made of it."""
     judgements: dict[str, dict[str, Judgement]] = {}
     rows: dict[tuple[str, str], JsonObject] = {}
     for record in records:
         if record["kind"] == "judgement" and record["model"] == judge_model:
-            judgements.setdefault(record["key"], {})[record["judge"]] = judgement_of(record)
+            judgements.setdefault(record["key"], {})[record["judge"]] = read_judgement(record)
         elif record["kind"] == "row":
             rows[record["system"], record["item"]["id"]] = record
             judgements.pop(record["key"], None)  # they judge an answer or a reference that has changed
-    return tuple(row_of(record, judgements.get(record["key"], {})) for record in rows.values())
+    return tuple(read_row(record, judgements.get(record["key"], {})) for record in rows.values())
 
 
-def _piece(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
+def _make_evidence_record(piece: Evidence, texts: dict[str, str]) -> dict[str, Any]:
     texts[piece.node] = piece.text
     record = {"node": piece.node, "layer": piece.layer, "score": piece.score, "title": piece.title}
     return {**record, "sources": list(piece.sources)}
 
 
-def _place(citation: Citation) -> RankedPassage:
+def _find_cited_passage(citation: Citation) -> RankedPassage:
     document, start, end = citation.document, citation.start, citation.end
     return RankedPassage(id=citation.passage, document=document, start=start, end=end)
 
 
-def _places(passages: Sequence[RankedPassage]) -> list[list[Any]]:
+def _make_passage_records(passages: Sequence[RankedPassage]) -> list[list[Any]]:
     return [[passage.id, passage.document, passage.start, passage.end] for passage in passages]
 
 
-def _passages(places: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
-    return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in places)
+def _read_passages(records: Iterable[Sequence[Any]]) -> tuple[RankedPassage, ...]:
+    return tuple(RankedPassage(id=id, document=of, start=start, end=end) for id, of, start, end in records)
 
 
-def _event(event: Event, texts: dict[str, str]) -> dict[str, Any]:
+def _make_event_record(event: Event, texts: dict[str, str]) -> dict[str, Any]:
     """The event; the texts of the evidence in its detail move to `texts`, which all events of a row share."""
     plain = event_json(event)
     if isinstance(pieces := plain["detail"].get("evidence"), list):
-        plain["detail"]["evidence"] = [_without_text(piece, texts) for piece in pieces]
+        plain["detail"]["evidence"] = [_move_text(piece, texts) for piece in pieces]
     return plain
 
 
-def _without_text(piece: Any, texts: dict[str, str]) -> Any:
+def _move_text(piece: Any, texts: dict[str, str]) -> Any:
     if not isinstance(piece, dict) or not isinstance(piece.get("node"), str) or "text" not in piece:
         return piece
     texts[piece["node"]] = piece["text"]
     return {name: value for name, value in piece.items() if name != "text"}
 
 
-def question_json(item: Item) -> dict[str, Any]:
+def make_question_record(item: Item) -> dict[str, Any]:
     """A question with its reference answers, as programs read it."""
     return {
         "id": item.id,
@@ -184,9 +186,9 @@ def question_json(item: Item) -> dict[str, Any]:
     }
 
 
-def _item_record(item: Item) -> dict[str, Any]:
+def _make_item_record(item: Item) -> dict[str, Any]:
     return {
-        **question_json(item),
+        **make_question_record(item),
         "instructions": item.question.instructions,
         "supporting": list(item.supporting),
         "spans": [[span.document, span.start, span.end] for span in item.spans],
@@ -195,7 +197,7 @@ def _item_record(item: Item) -> dict[str, Any]:
     }
 
 
-def _item(record: JsonObject) -> Item:
+def _read_item(record: JsonObject) -> Item:
     return Item(
         id=record["id"],
         question=Question(

@@ -14,16 +14,17 @@ from typing import Any
 
 from tomewise.concurrency import side_by_side
 from tomewise.errors import ModelError, ModelUnavailable, UsageError
-from tomewise.evaluate.design import DEPTH, Design, check
-from tomewise.evaluate.digests import documents_digest, prompts_digest
+from tomewise.evaluate.about import describe_experiment, read_earlier_systems, write_about
+from tomewise.evaluate.design import DEPTH, Design, check_design
+from tomewise.evaluate.digests import digest_documents, digest_prompts
 from tomewise.evaluate.items import Item, Prediction
 from tomewise.evaluate.journal import Journal
 from tomewise.evaluate.judges import Judge
 from tomewise.evaluate.memories import Build, Memory, open_memory
 from tomewise.evaluate.replay import PaidOnce, remember_question, replay
-from tomewise.evaluate.results import Results, describe, journal_of, read_results, systems_before, write_about
-from tomewise.evaluate.rows import Row, as_record, fields_of, judgement_record, latest_rows
-from tomewise.evaluate.usages import as_usage, sum_usages
+from tomewise.evaluate.results import Results, find_journal, read_results
+from tomewise.evaluate.rows import Row, make_judgement_record, make_row_record, read_answer_fields, read_latest_rows
+from tomewise.evaluate.usages import make_usage_record, sum_usages
 from tomewise.fallbacks import count_fallbacks
 from tomewise.language.failures import StopAtFailures
 from tomewise.language.prompts import Prompts
@@ -35,7 +36,7 @@ from tomewise.tome.open_store import open_store
 from tomewise.types import Document, LanguageModel, Progress
 
 OnProgress = Callable[[Progress], None]
-_PATIENCE = 5  # if so many first questions all fail because the model is unavailable, the run stops
+_MOST_EARLY_FAILURES = 5  # if so many first questions all fail because the model is unavailable, the run stops
 
 
 async def run(
@@ -47,18 +48,18 @@ async def run(
     and asked again only with `retry_failed`. Raises UsageError, StoreError, Locked (another run writes there), and
     ModelUnavailable when the first questions all fail because the model is unavailable; these failures are not stored.
     """
-    check(experiment)
+    check_design(experiment)
     folder = out / experiment.name()
-    journal = journal_of(folder)
+    journal = find_journal(folder)
     with journal.open_to_append(), _pay_once(experiment, out) as paid_once:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_about(folder, describe(experiment, systems_before(folder), now))
-        plan = _plan(paid_once, journal, retry_failed)
-        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None)).work(plan)
-    return _results(experiment, folder)
+        write_about(folder, describe_experiment(experiment, read_earlier_systems(folder), now))
+        groups = _plan_groups(paid_once, journal, retry_failed)
+        await _Run(paid_once, journal, out / "tomes", on_progress or (lambda _: None)).run_groups(groups)
+    return _select_results(experiment, folder)
 
 
-def _results(experiment: Design, folder: Path) -> Results:
+def _select_results(experiment: Design, folder: Path) -> Results:
     """The rows of the experiment's systems and questions. Raises UsageError where every system was left out."""
     results = read_results(folder)
     names = [variant.name for variant in experiment.variants]
@@ -67,7 +68,7 @@ def _results(experiment: Design, folder: Path) -> Results:
     if refused and not with_rows:
         reason = next(iter(refused.values()))
         raise UsageError(f"{', '.join(refused)} cannot be compared here: {reason}; name another system")
-    results = results.only(with_rows, {item.id for item in experiment.dataset.items})
+    results = results.select(with_rows, {item.id for item in experiment.dataset.items})
     return replace(results, refused=refused)
 
 
@@ -91,41 +92,41 @@ class _Group:
     tasks: list[_Task] = field(default_factory=list)
 
 
-def _plan(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
+def _plan_groups(experiment: Design, journal: Journal, retry_failed: bool) -> list[_Group]:
     """All tasks by group. A task with a row and without judges is done."""
-    rows = latest_rows(journal.read(), experiment.judging.name)
+    rows = read_latest_rows(journal.read(), experiment.judging_model.name)
     by_key = {row.key: row for row in rows}
     by_name = {(row.key, row.system): row for row in rows}
-    prompts = prompts_digest(experiment.prompts)
+    prompts = digest_prompts(experiment.prompts)
     groups: dict[tuple[str, ...], _Group] = {}
     for item in experiment.dataset.items:
         if item.documents not in groups:
-            groups[item.documents] = _group(experiment, item)
+            groups[item.documents] = _make_group(experiment, item)
     for variant in experiment.variants:
         for item in experiment.dataset.items:
             group = groups[item.documents]
-            key = experiment.key(variant, item, group.digest, prompts)
+            key = experiment.make_key(variant, item, group.digest, prompts)
             row = by_name.get((key, variant.name), by_key.get(key))
-            if row is not None and (_wants_ranking(item, row) if not row.error else retry_failed):
+            if row is not None and (_needs_ranking(item, row) if not row.error else retry_failed):
                 row = None
             if row is not None and (row.system, row.item) != (variant.name, item):
-                # Asked under another name, or before the gold was corrected: the row gets the name and the gold of now.
+                # Asked under another name, or before the gold was corrected: the row gets today's name and gold.
                 row = replace(row, system=variant.name, item=item, judgements={})
-                journal.append(as_record(row))
+                journal.append(make_row_record(row))
             judges = tuple(judge for judge in experiment.judges if _must_judge(judge, item, row, retry_failed))
             group.tasks.append(_Task(key, variant, item, row, judges))
     return list(groups.values())
 
 
-def _wants_ranking(item: Item, row: Row) -> bool:
+def _needs_ranking(item: Item, row: Row) -> bool:
     """Whether the item has gold for a ranking now, and had none when the question was asked."""
     return bool(item.supporting or item.spans) and not (row.item.supporting or row.item.spans)
 
 
-def _group(experiment: Design, item: Item) -> _Group:
-    wanted = set(item.documents)
-    documents = tuple(document for document in experiment.dataset.documents if not wanted or document.id in wanted)
-    return _Group(documents, documents_digest(documents))
+def _make_group(experiment: Design, item: Item) -> _Group:
+    ids = set(item.documents)
+    documents = tuple(document for document in experiment.dataset.documents if not ids or document.id in ids)
+    return _Group(documents, digest_documents(documents))
 
 
 def _must_judge(judge: Judge, item: Item, row: Row | None, retry_failed: bool) -> bool:
@@ -145,7 +146,7 @@ def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
 
     try:
         judge = experiment.judge_model
-        # Inside of what keeps replies: a kept one says nothing about the model.
+        # Inside `PaidOnce`: a stored reply says nothing about the model.
         model = StopAtFailures(experiment.model, experiment.max_failures)
         yield replace(experiment, model=pay_once(model), judge_model=judge and pay_once(judge))
     finally:
@@ -153,21 +154,23 @@ def _pay_once(experiment: Design, out: Path) -> Iterator[Design]:
 
 
 class _Run:
+    """The asking and judging of one run, and its progress."""
+
     def __init__(self, experiment: Design, journal: Journal, tomes: Path, report: OnProgress) -> None:
         self._experiment = experiment
         self._journal = journal
         self._tomes = tomes
         self._report = report
-        self._places = asyncio.Semaphore(experiment.limit)
+        self._slots = asyncio.Semaphore(experiment.limit)
         self._done = self._total = self._waiting = 0
         self._early_failures: list[Row] = []  # because the model is unavailable, before any question succeeded
-        self._reached = False
-        self._open: list[Memory] = []
-        self._prompts = prompts_digest(experiment.prompts)[:16]
+        self._model_replied = False
+        self._open_memories: list[Memory] = []
+        self._prompts = digest_prompts(experiment.prompts)[:16]
         self._refused = {record["system"] for record in journal.read() if record["kind"] == "refused"}
 
-    async def work(self, groups: Sequence[_Group]) -> None:
-        """Work group by group; the memory of the next is made while the last questions of the one before are asked."""
+    async def run_groups(self, groups: Sequence[_Group]) -> None:
+        """Run group after group; the next memory is built while the last questions of the group before are asked."""
         tasks = [task for group in groups for task in group.tasks]
         self._total = len(tasks)
         self._waiting = sum(task.row is None for task in tasks)
@@ -176,48 +179,48 @@ class _Run:
         try:
             async with side_by_side() as under_way:
                 for group in groups:
-                    await self._group(group, under_way)
+                    await self._work_on_group(group, under_way)
         finally:
-            for memory in self._open:
+            for memory in self._open_memories:
                 memory.tome.close()
 
-    async def _group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
-        todo = [task for task in group.tasks if task.row is None or task.judges]
-        asking = {task.variant.name: task.variant for task in todo if task.row is None}
-        memory = await self._memory(group, list(asking.values())) if asking else None
+    async def _work_on_group(self, group: _Group, under_way: asyncio.TaskGroup) -> None:
+        tasks = [task for task in group.tasks if task.row is None or task.judges]
+        variants = {task.variant.name: task.variant for task in tasks if task.row is None}
+        memory = await self._open_memory(group, list(variants.values())) if variants else None
         if memory is not None and memory.refused:
-            todo = self._leave_out(todo, memory.refused)
+            tasks = self._leave_out(tasks, memory.refused)
         characters = sum(len(document.text) for document in group.documents)
-        unfinished = Counter({"tasks": len(todo)})
+        unfinished = Counter({"tasks": len(tasks)})
 
         async def work_on(task: _Task) -> None:
             try:
                 await self._finish(task, memory, characters)
             finally:
-                self._places.release()
+                self._slots.release()
                 unfinished["tasks"] -= 1
                 if memory is not None and not unfinished["tasks"]:
-                    self._open.remove(memory)
+                    self._open_memories.remove(memory)
                     memory.tome.close()
 
-        for task in todo:
-            await self._places.acquire()
+        for task in tasks:
+            await self._slots.acquire()
             under_way.create_task(work_on(task))
 
-    def _leave_out(self, todo: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
+    def _leave_out(self, tasks: Sequence[_Task], refused: Mapping[str, str]) -> list[_Task]:
         """The tasks without those of refused systems; the journal gets the reason of each refusal once."""
         for system in sorted(set(refused) - self._refused):
             self._journal.append({"kind": "refused", "system": system, "reason": refused[system]})
             self._refused.add(system)
-        remaining = [task for task in todo if task.variant.name not in refused]
-        refused_count = len(todo) - len(remaining)
+        remaining = [task for task in tasks if task.variant.name not in refused]
+        refused_count = len(tasks) - len(remaining)
         self._done += refused_count
         self._waiting -= refused_count
         self._report_done()
         return remaining
 
-    async def _memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
-        name = self._experiment.memory_name(group.digest)
+    async def _open_memory(self, group: _Group, variants: Sequence[Variant]) -> Memory:
+        name = self._experiment.name_memory(group.digest)
 
         def record_build(variant: Variant, build: Build) -> None:
             if build != Build(sum_usages([]), {}, ()):  # a system without layers has nothing to build
@@ -228,7 +231,7 @@ class _Run:
 
         path = self._tomes / f"{name}.tome"
         memory = await open_memory(self._experiment, variants, group.documents, path, self._report, record_build)
-        self._open.append(memory)
+        self._open_memories.append(memory)
         return memory
 
     async def _finish(self, task: _Task, memory: Memory | None, characters: int) -> None:
@@ -253,20 +256,20 @@ class _Run:
             system=task.variant.name,
             item=task.item,
             asked=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=self._versions(task.variant),
+            versions=self._describe_versions(task.variant),
         )
         system = memory.systems[task.variant.name]
         if isinstance(system, ModelError):
-            return replace(row, error=_reason(system))
+            return replace(row, error=_describe_error(system))
         with remember_question(), open_run() as used:
 
             def read_usage() -> dict[str, Any]:
-                return as_usage(used)
+                return make_usage_record(used)
 
             try:
                 fields = await self._answer_and_rank(system, task.item, memory, read_usage)
             except ModelError as error:
-                return replace(row, error=_reason(error), usage=read_usage())
+                return replace(row, error=_describe_error(error), usage=read_usage())
         return replace(row, **fields)
 
     async def _answer_and_rank(
@@ -287,7 +290,7 @@ class _Run:
             # Every question gets an answer, also a guess: the row says how sure it is, and the table shows the risk.
             with count_fallbacks() as fallbacks:
                 answer = await answer_question(system, replace(item.question, force=True))
-            fields = {**fields_of(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
+            fields = {**read_answer_fields(answer), "usage": read_usage(), "fallbacks": dict(fallbacks)}
             if not (item.supporting or item.spans):
                 return fields
             prediction = replace(fields["prediction"], shown=memory.find_shown(answer.evidence))
@@ -300,26 +303,26 @@ class _Run:
         return {**fields, "prediction": replace(prediction, ranked=ranked)}
 
     async def _judge(self, judge: Judge, row: Row) -> None:
-        model, embedder = self._experiment.judging, self._experiment.embedder
+        model, embedder = self._experiment.judging_model, self._experiment.embedder
         with meter() as used:
             judgement = await judge.judge(model, embedder, row.item, row.prediction.answer)
-        self._journal.append(judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
+        self._journal.append(make_judgement_record(row.key, judge.name, model.name, judgement, used.usage()))
 
     def _store_row(self, row: Row) -> None:
         """Write a row to the journal. Raises ModelUnavailable when the first questions all failed with that error."""
         unavailable = (row.error or "").startswith(f"{ModelUnavailable.__name__}: ")
-        if unavailable and not self._reached:
+        if unavailable and not self._model_replied:
             self._early_failures.append(row)
-            if (count := len(self._early_failures)) >= min(_PATIENCE, self._waiting):
+            if (count := len(self._early_failures)) >= min(_MOST_EARLY_FAILURES, self._waiting):
                 message = f"the first {count} questions all failed, so the run stopped"
                 raise ModelUnavailable(f"{message}: {str(row.error).partition(': ')[2]}")
             return
-        self._reached = True
+        self._model_replied = True
         for each in (*self._early_failures, row):
-            self._journal.append(as_record(each))
+            self._journal.append(make_row_record(each))
         self._early_failures.clear()
 
-    def _versions(self, variant: Variant) -> dict[str, Any]:
+    def _describe_versions(self, variant: Variant) -> dict[str, Any]:
         experiment = self._experiment
         return {
             "tomewise": version("tomewise"),
@@ -334,5 +337,5 @@ class _Run:
         self._report(Progress(label="questions", done=self._done, total=self._total))
 
 
-def _reason(error: ModelError) -> str:
+def _describe_error(error: ModelError) -> str:
     return f"{type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ Scores: TypeAlias = "NDArray[np.float64]"
 
 RESAMPLES = 10_000
 LEVEL = 0.95
-_AT_ONCE = 2_000_000  # drawn places in memory at a time
+_AT_ONCE = 2_000_000  # drawn positions in memory at a time
 _NEAR = 1e-12  # sums of equal numbers in another order differ by less
 
 
@@ -29,20 +29,20 @@ def resample_means(columns: Sequence[Scores], *, resamples: int = RESAMPLES, see
     """
     means: list[Scores] = [np.empty(0)] * len(columns)
     for length in sorted({len(column) for column in columns} - {0}):
-        places = [place for place, column in enumerate(columns) if len(column) == length]
-        drawn = _means(np.column_stack([columns[place] for place in places]), resamples, seed)
-        for number, place in enumerate(places):
-            means[place] = drawn[:, number]
+        numbers = [number for number, column in enumerate(columns) if len(column) == length]
+        drawn = _draw_means(np.column_stack([columns[number] for number in numbers]), resamples, seed)
+        for position, number in enumerate(numbers):
+            means[number] = drawn[:, position]
     return means
 
 
-def interval(means: Scores, level: float = LEVEL) -> tuple[float, float]:
+def estimate_interval(means: Scores, level: float = LEVEL) -> tuple[float, float]:
     """The percentile interval that holds `level` of the resampled means."""
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def p_value(differences: Scores, means: Scores) -> float:
+def compute_p_value(differences: Scores, means: Scores) -> float:
     """The two-sided p: how often the mean of a resample differs from the mean by as much as that differs from 0.
 
     `means` are those of resamples of `differences`. Numerator and denominator each get 1, so that p is never 0.
@@ -52,7 +52,7 @@ def p_value(differences: Scores, means: Scores) -> float:
     return float((1 + extreme.sum()) / (1 + len(means)))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def correct_p_values(p_values: Sequence[float]) -> list[float]:
     """The p-values corrected for multiple tests, in their order: from the smallest on, times the number that remain.
 
     Rejecting those below a level keeps the chance of any false rejection below it, also where the tests are dependent.
@@ -66,7 +66,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def _means(scores: Scores, resamples: int, seed: int) -> Scores:
+def _draw_means(scores: Scores, resamples: int, seed: int) -> Scores:
     count = len(scores)
     generator = np.random.default_rng(seed)
     most = max(1, _AT_ONCE // count)  # resamples at a time

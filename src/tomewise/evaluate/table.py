@@ -1,26 +1,34 @@
-"""From rows to a table: for each system a line with scores, their confidence intervals, and costs."""
+"""The table of an experiment: for each system a line of scores and costs, and grids of text for every format."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
-
-import numpy as np
+from html import escape
 
 from tomewise.brief import describe_object
-from tomewise.errors import UnknownName
-from tomewise.evaluate.judges import judge_named
-from tomewise.evaluate.metrics import metric_named
-from tomewise.evaluate.results import About, Results
-from tomewise.evaluate.risk import Risk, risks
-from tomewise.evaluate.rows import JsonObject, RankedBy, Row
-from tomewise.evaluate.significance import Scores, holm, interval, p_value, resample_means
-from tomewise.evaluate.slices import split_by_slice
-from tomewise.evaluate.usages import sum_usages
+from tomewise.evaluate.about import About
+from tomewise.evaluate.risk import LEVELS, Risk
+from tomewise.evaluate.rows import JsonObject, RankedBy
+from tomewise.evaluate.significance import RESAMPLES
+from tomewise.language.choose_model import EXTRACTIVE
+from tomewise.memory.schemata.network import describe_network
+from tomewise.notebook_display import write_table
 
-_FEWEST = 10  # pairs of scores; resamples of fewer hardly vary, so that p would be too small
+_NOTHING = "–"
+_COSTS = {
+    "calls": "calls",
+    "tokens in": "input_tokens",
+    "tokens out": "output_tokens",
+    "$": "cost",
+    "model s": "model_seconds",
+    "own s": "own_seconds",
+    "path": "depth",
+}
+_RARE_COSTS = {"tokens cached": "cached_tokens", "tokens reasoning": "reasoning_tokens"}  # columns where not all 0
+_MACHINERY = "machinery, not accuracy"
+_SHOWN = "§"
+_MARKS = ((0.01, "‡"), (0.05, "†"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,187 +92,227 @@ class Table:
         return describe_object(self, self.about.name, systems=len(self.lines), columns=len(self.columns))
 
     def _repr_html_(self) -> str:
-        from tomewise.evaluate.report import html
-
-        return html(self)
+        return write_html(self)
 
 
-Column: TypeAlias = Callable[[Row], "float | None"]  # NaN: the item lacks the gold; None: the row was not judged
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cell: its text, its interval, its mark of significance, and whether it is the best of its column."""
+
+    text: str
+    interval: str = ""
+    mark: str = ""
+    best: bool = False
 
 
-def tabulate(
-    results: Results,
-    *,
-    columns: Sequence[str] | None = None,
-    baseline: str | None = None,
-    by: Sequence[str] = (),
-    resamples: int = 10_000,
-) -> Table:
-    """The table of an experiment: its metrics and judges, or `columns` alone; `by` names slices.
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells under a title. The first column names systems, the others hold numbers."""
 
-    Raises UnknownName for a column, a baseline or a slice that does not exist.
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Entry, ...], ...]
+
+
+def write_html(table: Table) -> str:
+    """The tables as HTML, for notebooks, and the notes below them."""
+    tables = [
+        write_table(grid.headings, [[_write_html_entry(entry) for entry in row] for row in grid.rows], grid.title)
+        for grid in make_grids(table)
+    ]
+    return "".join(tables) + "".join(f"<p><small>{escape(note)}</small></p>" for note in write_notes(table))
+
+
+def _write_html_entry(entry: Entry) -> str:
+    return entry.text + entry.mark + (f" [{entry.interval}]" if entry.interval else "")
+
+
+def make_grids(table: Table) -> list[Grid]:
+    """The grids of a table: scores, costs, risks where systems are unsure, then scores by slice."""
+    about = table.about
+    title = f"{about.dataset} · {about.model}" + _describe_kind(about)
+    grids = [_make_scores(table, title), _make_costs(table, f"{title} · cost per question")]
+    if _has_several_levels(table):
+        grids.append(_make_risks(table, f"{title} · risk and coverage by {table.risk_of}"))
+    for name, values in table.slices.items():
+        grids += [_make_scores(part, f"{title} · {name}: {value}") for value, part in values.items()]
+    return grids
+
+
+def _describe_kind(about: About) -> str:
+    if about.retrieval_only:
+        return " · retrieval alone"
+    return f" · {_MACHINERY}" if about.model == EXTRACTIVE else ""
+
+
+def write_notes(table: Table) -> list[str]:
+    """What a reader must know beside the numbers."""
+    about = table.about
+    texts = [
+        f"Model {about.model}, embedder {about.embedder}. Scores are percentages; brackets hold 95 % intervals, from "
+        f"{RESAMPLES:,} bootstrap resamples of the questions."
+    ]
+    if table.baseline:
+        texts.append(
+            f"† p < 0.05, ‡ p < 0.01 against {table.baseline}: paired bootstrap, two-sided, corrected after Holm "
+            "for the systems of each column."
+        )
+    if table.ranked and (systems := [line.system for line in table.lines if line.ranked_by == "shown"]):
+        texts.append(
+            f"{_SHOWN} {', '.join(systems)}: without one retriever of its own, so {', '.join(table.ranked)} rank the "
+            "passages of what the answering call was shown, by their cosine with the question."
+        )
+    if table.judged:
+        texts.append(f"Judged by {about.judge_model}: {', '.join(table.judged)}.")
+    if any(line.failed for line in table.lines):
+        texts.append("Failed questions are scored wrong.")
+    if len({line.n for line in table.lines}) > 1:
+        texts.append("Not every system was asked every question: n says how many.")
+    if any(line.usage["calls"] for line in table.lines):
+        texts.append("Seconds are wall time of questions asked side by side; path is the longest chain of model calls.")
+    if any(line.usage["reused"] for line in table.lines):
+        texts.append("Replies kept from earlier count as calls, with their tokens and money, but took no time here.")
+    if _has_several_levels(table):
+        texts.append(
+            "Covered: the share of all questions with an answer at least that sure. Risk: 1 minus the mean score of "
+            "these answers. Free answers are surer than forced ones; then full support is surer than partial or none."
+        )
+    line_notes = (note for line in table.lines for note in _note_line(line))
+    return [*texts, *_note_machinery(table), *line_notes, *_note_refusals(table)]
+
+
+def _note_machinery(table: Table) -> list[str]:
+    """Say which rows do not measure a system, because the extractive model made them."""
+    if table.about.model != EXTRACTIVE:
+        return []
+    if not table.about.retrieval_only:
+        return [f"The extractive model quotes by rule: its rows show {_MACHINERY}."]
+    systems = [line.system for line in table.lines if line.build and line.build["calls"]]
+    return [f"Layers by the extractive model, {_MACHINERY}: {', '.join(systems)}."] if systems else []
+
+
+def _note_line(line: Line) -> Iterator[str]:
+    """What a reader must know about one system: its build and its fallbacks."""
+    build = line.build or {}
+    if build.get("calls"):
+        cost = f"{build['calls']:,} calls, {build['input_tokens']:,} tokens in, {build['output_tokens']:,} out"
+        yield f"Built for {line.system}, as if alone: {cost}."
+    for note in build.get("notes", ()):
+        yield f"{line.system}: {note}."
+    for layer, networks in build.get("networks", {}).items():
+        yield f"{line.system}, {layer}: {describe_network(networks)}."
+    if fallbacks := _read_fallbacks(line):
+        counts = ", ".join(f"{name} {count:,}" for name, count in fallbacks.items())
+        yield f"What {line.system} fell back on, by kind or layer: {counts}."
+
+
+def _note_refusals(table: Table) -> list[str]:
+    return [f"Left out: {system}, since {reason}." for system, reason in table.refused.items()]
+
+
+def _make_scores(table: Table, title: str) -> Grid:
+    best = {column: _find_best(table, column) for column in table.columns}
+    measures_shown = {line.system for line in table.lines if line.ranked_by == "shown"}
+    failed = any(line.failed for line in table.lines)
+
+    def make_row(line: Line) -> Iterator[Entry]:
+        yield Entry(line.system)
+        yield Entry(f"{line.n:,}")
+        if failed:
+            yield Entry(f"{line.failed:,}")
+        for column in table.columns:
+            entry = _format_score(line.cells[column], best[column])
+            shown = line.system in measures_shown and column in table.ranked and entry.text != _NOTHING
+            yield replace(entry, mark=entry.mark + _SHOWN, best=False) if shown else entry
+
+    headings = ("system", "n", *(["failed"] if failed else []), *table.columns)
+    return Grid(title, headings, tuple(tuple(make_row(line)) for line in table.lines))
+
+
+def _format_score(cell: Cell, best: str | None) -> Entry:
+    if cell.value is None:
+        return Entry(_NOTHING)
+    text, interval = _format_percent(cell.value), ""
+    if cell.low is not None and cell.high is not None:
+        interval = f"{_format_percent(cell.low)}–{_format_percent(cell.high)}"
+    mark = next((sign for limit, sign in _MARKS if cell.p_holm is not None and cell.p_holm < limit), "")
+    return Entry(text, interval, mark, text == best)
+
+
+def _find_best(table: Table, column: str) -> str | None:
+    """The text of the best cell of a column, or None where all cells read the same.
+
+    A ranking of what an answer saw competes with no ranking of a retriever.
     """
-    names = tuple(columns or (*results.about.metrics, *results.about.judges))
-    judged = tuple(name for name in names if _is_judge(name, results.about))
-    if baseline is not None and baseline not in results.systems:
-        raise UnknownName(f"the baseline {baseline!r} has no row: it is one of {', '.join(results.systems)}")
-    by_system = {system: [row for row in results.rows if row.system == system] for system in results.systems}
-    score_columns = {
-        (system, name): scores(rows, name, name in judged) for system, rows in by_system.items() for name in names
+    ranks = column in table.ranked
+    lines = [line for line in table.lines if not (ranks and line.ranked_by == "shown")]
+    values = [value for line in lines if (value := line.cells[column].value) is not None]
+    texts = {_format_percent(value) for value in values}
+    return _format_percent(max(values)) if len(texts) > 1 else None
+
+
+def _format_percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _make_costs(table: Table, title: str) -> Grid:
+    rare = {name: key for name, key in _RARE_COSTS.items() if any(line.usage[key] for line in table.lines)}
+    columns = {**_COSTS, **rare}
+    fell_back = any(map(_read_fallbacks, table.lines))
+
+    def make_row(line: Line) -> Iterator[Entry]:
+        yield Entry(line.system)
+        yield from map(Entry, _format_costs(line.per_question, columns))
+        if fell_back:
+            yield Entry(f"{sum(_read_fallbacks(line).values()):,}")
+
+    headings = ("system", *columns, *(["fallbacks"] if fell_back else []))
+    return Grid(title, headings, tuple(tuple(make_row(line)) for line in table.lines))
+
+
+def _read_fallbacks(line: Line) -> dict[str, int]:
+    """How many steps of a system fell back on something else: by kind over its questions, by layer in its build."""
+    return {**line.fallbacks, **(line.build or {}).get("fallbacks", {})}
+
+
+def _make_risks(table: Table, title: str) -> Grid:
+    levels = _list_levels(table)
+
+    def make_row(line: Line) -> Iterator[Entry]:
+        yield Entry(line.system)
+        for risk in line.risks:
+            if risk.level in levels:
+                yield Entry(_format_percent(risk.coverage))
+                yield Entry(_NOTHING if risk.risk is None else _format_percent(risk.risk))
+
+    headings = (heading for level in levels for heading in (f"covered: {level}", f"risk: {level}"))
+    return Grid(title, ("system", *headings), tuple(tuple(make_row(line)) for line in table.lines if line.risks))
+
+
+def _list_levels(table: Table) -> list[str]:
+    """The levels of confidence that at least one answer of a system has."""
+    used = {
+        risk.level
+        for line in table.lines
+        for before, risk in zip((0.0, *(risk.coverage for risk in line.risks)), line.risks, strict=False)
+        if risk.coverage > before
     }
-    cells = _correct_p(_cells(by_system, score_columns, judged, baseline, resamples, results.about.seed), names)
-    risk_of = _risk_of(names, judged)
-    by_risk = {system: risks(rows, score_columns[system, risk_of]) for system, rows in by_system.items() if risk_of}
-    lines = tuple(
-        _line(system, rows, cells[system], judged, results.builds.get(system), by_risk.get(system, ()))
-        for system, rows in by_system.items()
-    )
-    slices = {
-        name: {
-            value: tabulate(part, columns=names, baseline=baseline, resamples=resamples)
-            for value, part in split_by_slice(results, name).items()
-        }
-        for name in by
-    }
-    ranked = _list_ranked(names, judged)
-    return Table(results.about, names, judged, lines, baseline, slices, risk_of, results.refused, ranked)
+    return [level for level in LEVELS if level in used]
 
 
-def scores(rows: Sequence[Row], name: str, judged: bool) -> Scores | None:
-    """The score of each row, NaN where its item lacks the gold; None when a row was not judged."""
-    column = _by_judge(name) if judged else _by_metric(name)
-    values = [column(row) for row in rows]
-    return None if None in values else np.array(values, dtype=np.float64)
+def _has_several_levels(table: Table) -> bool:
+    """Whether the answers have several levels of confidence."""
+    return len(_list_levels(table)) > 1
 
 
-def _is_judge(name: str, about: About) -> bool:
-    """Whether a column is of a judge. Raises UnknownName when it is neither of a judge nor of a metric."""
-    if name in about.judges:
-        return True
-    metric_named(name)
-    return False
-
-
-def _by_metric(name: str) -> Column:
-    metric = metric_named(name)
-    return lambda row: metric.score(row.outcome) if metric.applies(row.item) else float("nan")
-
-
-def _by_judge(name: str) -> Column:
-    judge = judge_named(name)
-
-    def score(row: Row) -> float | None:
-        if not judge.applies(row.item):
-            return float("nan")
-        if row.error:
-            return 0.0
-        return row.judgements[name].score if name in row.judgements else None
-
-    return score
-
-
-def _cells(
-    by_system: Mapping[str, list[Row]],
-    score_columns: Mapping[tuple[str, str], Scores | None],
-    judged: Sequence[str],
-    baseline: str | None,
-    resamples: int,
-    seed: int,
-) -> dict[str, dict[str, Cell]]:
-    """All cells. All columns are resampled together, since for many systems that is most of the work."""
-    places = list(score_columns)
-    known = [_with_gold(score_columns[place]) for place in places]
-    ranked = _list_ranked({name for _, name in places}, judged)
-    differences = [_difference(by_system, score_columns, place, baseline, ranked) for place in places]
-    means = resample_means([*known, *differences], resamples=resamples, seed=seed)
-    cells: dict[str, dict[str, Cell]] = {system: {} for system in by_system}
-    for number, (system, name) in enumerate(places):
-        overall = None if name in judged else metric_named(name).overall
-        if overall is not None:
-            cells[system][name] = Cell(metric_named(name).total([row.outcome for row in by_system[system]]))
-        elif len(known[number]):
-            pairs = differences[number]
-            p = p_value(pairs, means[len(places) + number]) if len(pairs) >= _FEWEST else None
-            cells[system][name] = Cell(float(known[number].mean()), *interval(means[number]), p)
+def _format_costs(mean: Mapping[str, float | None], columns: Mapping[str, str]) -> Iterator[str]:
+    for heading, name in columns.items():
+        value = mean[name]
+        if value is None:
+            yield "unknown"
+        elif heading == "$":
+            yield f"{value:.4f}"
+        elif heading.startswith("tokens"):
+            yield f"{value:,.0f}"
         else:
-            cells[system][name] = Cell()
-    return cells
-
-
-def _correct_p(cells: dict[str, dict[str, Cell]], names: Sequence[str]) -> dict[str, dict[str, Cell]]:
-    """The cells with p-values corrected for the systems of each column."""
-    for name in names:
-        all_p = {system: columns[name].p for system, columns in cells.items()}
-        tested = {system: p for system, p in all_p.items() if p is not None}
-        for system, corrected in zip(tested, holm(list(tested.values())), strict=True):
-            cells[system][name] = replace(cells[system][name], p_holm=corrected)
-    return cells
-
-
-def _risk_of(names: Sequence[str], judged: Sequence[str]) -> str | None:
-    """The first column that scores each answer."""
-    return next((name for name in names if name in judged or _scores_answers(name)), None)
-
-
-def _scores_answers(name: str) -> bool:
-    metric = metric_named(name)
-    return metric.of_answer and metric.overall is None
-
-
-def _with_gold(column: Scores | None) -> Scores:
-    """The scores of the rows whose items have the gold."""
-    return np.empty(0) if column is None else column[~np.isnan(column)]
-
-
-def _difference(
-    by_system: Mapping[str, list[Row]],
-    score_columns: Mapping[tuple[str, str], Scores | None],
-    place: tuple[str, str],
-    baseline: str | None,
-    ranked: Sequence[str],
-) -> Scores:
-    """The scores of a system minus those of the baseline, on the questions that both were asked.
-
-    The difference of rankings of two kinds has no meaning, so it is left out.
-    """
-    system, name = place
-    own = score_columns[place]
-    base = score_columns.get((baseline, name)) if baseline and baseline != system else None
-    kinds = {_read_ranked_by(by_system[each]) for each in (system, baseline) if each}
-    if own is None or base is None or baseline is None or (name in ranked and len(kinds) > 1):
-        return np.empty(0)
-    by_question = dict(zip((row.item.id for row in by_system[baseline]), base, strict=True))
-    pairs = zip(by_system[system], own, strict=True)
-    return _with_gold(
-        np.array([score - by_question.get(row.item.id, np.nan) for row, score in pairs], dtype=np.float64)
-    )
-
-
-def _line(
-    system: str,
-    rows: Sequence[Row],
-    cells: Mapping[str, Cell],
-    judged: Sequence[str],
-    build: JsonObject | None,
-    risk: tuple[Risk, ...],
-) -> Line:
-    failed = sum(row.error is not None or any(_judge_failed(row, name) for name in judged) for row in rows)
-    total = sum_usages(row.usage for row in rows)
-    depth = sum(row.usage["depth"] for row in rows)  # its mean has a meaning, its sum has none
-    means = {**total, "depth": depth}.items()
-    mean = {name: None if value is None else value / max(len(rows), 1) for name, value in means}
-    fallbacks = sum((Counter(row.fallbacks) for row in rows), Counter[str]())
-    return Line(system, len(rows), failed, cells, total, mean, build, dict(fallbacks), risk, _read_ranked_by(rows))
-
-
-def _list_ranked(names: Iterable[str], judged: Sequence[str]) -> tuple[str, ...]:
-    """The columns that score rankings."""
-    return tuple(name for name in names if name not in judged and metric_named(name).of_ranking)
-
-
-def _read_ranked_by(rows: Sequence[Row]) -> RankedBy:
-    return "shown" if any(row.ranked_by == "shown" for row in rows) else "retriever"
-
-
-def _judge_failed(row: Row, judge: str) -> bool:
-    return judge in row.judgements and row.judgements[judge].error is not None
+            yield f"{value:,.2f}" if heading.endswith(" s") else f"{value:,.1f}"

@@ -12,7 +12,7 @@ COUNTED = ("calls", "reused", "input_tokens", "output_tokens", "cached_tokens", 
 TIMED = ("model_seconds", "own_seconds")
 
 
-def as_usage(used: Meter) -> dict[str, Any]:
+def make_usage_record(used: Meter) -> dict[str, Any]:
     """What a meter counted, as JSON, and how many of its calls a stored reply answered."""
     return {**usage_json(used.usage()), "reused": used.reused}
 

@@ -32,7 +32,7 @@ class SampleQuestion:
     supporting: tuple[str, ...]
 
 
-def questions() -> list[SampleQuestion]:
+def read_questions() -> list[SampleQuestion]:
     """Every question of the sample, in the order of the file."""
     return [_parse_question(json.loads(line)) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
 

@@ -62,26 +62,26 @@ async def compare_answers(name: str, first: Name, second: Name, question: Name, 
 
 
 def _list(folder: Path) -> list[dict[str, Any]]:
-    from tomewise.evaluate.results import experiments
+    from tomewise.evaluate.about import list_experiments
 
-    return [asdict(about) for about in experiments(folder)]
+    return [asdict(about) for about in list_experiments(folder)]
 
 
 def _show(
     folder: Path | None, name: str, start: int, limit: int, baseline: str | None, by: Sequence[str]
 ) -> dict[str, Any]:
-    from tomewise.evaluate.report import as_json
-    from tomewise.evaluate.slices import slice_names
-    from tomewise.evaluate.table import tabulate
+    from tomewise.evaluate.report import make_json
+    from tomewise.evaluate.results import tabulate
+    from tomewise.evaluate.slices import list_slices
 
     results = _read(folder, name)
     rows = [asdict(row) for row in results.rows[start : start + limit]]
-    table = as_json(tabulate(results, baseline=baseline, by=by))
-    return {"table": table, "rows": rows, "total": len(results.rows), "slices": slice_names(results)}
+    table = make_json(tabulate(results, baseline=baseline, by=by))
+    return {"table": table, "rows": rows, "total": len(results.rows), "slices": list_slices(results.rows)}
 
 
 def _list_questions(folder: Path | None, name: str, start: int, limit: int) -> dict[str, Any]:
-    from tomewise.evaluate.table import scores
+    from tomewise.evaluate.results import score_rows
 
     results = _read(folder, name)
     about = results.about
@@ -89,21 +89,22 @@ def _list_questions(folder: Path | None, name: str, start: int, limit: int) -> d
     found: dict[str, dict[str, Any]] = {}
     for row in results.rows:
         item = found.setdefault(row.item.id, {"id": row.item.id, "question": row.item.question.text, "scores": {}})
-        score = scores([row], metric, metric in about.judges) if metric else None
+        score = score_rows([row], metric, metric in about.judges) if metric else None
         item["scores"][row.system] = None if score is None or isnan(score[0]) else float(score[0])
     page = list(found.values())[start : start + limit]
     return {"metric": metric, "systems": results.systems, "questions": page, "total": len(found)}
 
 
 def _compare(folder: Path | None, name: str, first: str, second: str, question: str) -> dict[str, Any]:
-    from tomewise.evaluate.compare import as_json, compare
+    from tomewise.evaluate.compare import compare, make_json
 
-    return as_json(compare(_read(folder, name), first, second, question))
+    return make_json(compare(_read(folder, name), first, second, question))
 
 
 def _read(folder: Path | None, name: str) -> Results:
-    from tomewise.evaluate.results import experiments, folder_of, read_results
+    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.results import read_results
 
-    if folder is None or name not in [about.name for about in experiments(folder)]:
+    if folder is None or name not in [about.name for about in list_experiments(folder)]:
         raise UnknownName(f"no evaluation {name[:200]!a} here: GET /api/evaluations lists them")
-    return read_results(folder_of(folder, name))
+    return read_results(find_folder(folder, name))

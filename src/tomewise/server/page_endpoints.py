@@ -33,9 +33,9 @@ async def show_asset(name: str, request: Request) -> Response:
 @router.get("/api/sample", tags=["server"])
 async def show_sample() -> dict[str, Any]:
     """The bundled story as a document to add, and questions about it."""
-    from tomewise.sample import STORY, questions
+    from tomewise.sample import STORY, read_questions
 
-    asked = [{"question": each.question, "options": each.options} for each in questions()]
+    asked = [{"question": each.question, "options": each.options} for each in read_questions()]
     return {"id": STORY.name, "text": STORY.read_text(encoding="utf-8"), "questions": asked}
 
 

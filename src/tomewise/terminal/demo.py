@@ -18,7 +18,7 @@ import typer
 
 from tomewise import settings as configuration
 from tomewise.errors import UsageError
-from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.terminal.commands import app, choose_listener, escape_text, repeat_options
 from tomewise.terminal.completion import complete_systems
 from tomewise.terminal.documents import print_add_report
@@ -52,7 +52,7 @@ def demo(
     from tomewise.systems.variants import parse_variant
 
     parse_variant(system)
-    asked = {question.id: question for question in questions()}
+    asked = {question.id: question for question in read_questions()}
     kept = tome or State.tome
     with _open_demo_tome(kept, models) as book:
         _add_story(book)

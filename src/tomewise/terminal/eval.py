@@ -144,19 +144,20 @@ def list_(
 ) -> None:
     """List experiments, or the layouts, metrics and judges to choose from."""
     if layouts:
-        from tomewise.evaluate.datasets import layouts as layout_names
+        from tomewise.evaluate.datasets import list_layouts as layout_names
 
         _print_names({"layouts": list(layout_names())}, as_json)
         return
     if metrics:
-        from tomewise.evaluate.judges import judge_names
-        from tomewise.evaluate.metrics import metric_names
+        from tomewise.evaluate.judges import list_judges
+        from tomewise.evaluate.metrics import list_metrics
 
-        _print_names({"metrics": list(metric_names()), "judges": list(judge_names())}, as_json)
+        _print_names({"metrics": list(list_metrics()), "judges": list(list_judges())}, as_json)
         return
-    from tomewise.evaluate.results import experiments, folder_of, read_results
+    from tomewise.evaluate.about import find_folder, list_experiments
+    from tomewise.evaluate.results import read_results
 
-    all_results = [read_results(folder_of(out, about.name)) for about in experiments(out)]
+    all_results = [read_results(find_folder(out, about.name)) for about in list_experiments(out)]
     records = [
         {
             **asdict(results.about),
@@ -185,7 +186,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Print the table of an experiment, and write its plots."""
-    from tomewise.evaluate.table import tabulate
+    from tomewise.evaluate.results import tabulate
 
     if plots is not None:
         _check_folder("--plots", plots)
@@ -212,9 +213,9 @@ def compare(
 
     comparison = comparing.compare(_read(out, experiment), first, second, question)
     if as_json:
-        print_json(comparing.as_json(comparison))
+        print_json(comparing.make_json(comparison))
         return
-    _print_all(comparing.rich_comparison(comparison))
+    _print_all(comparing.make_rich_comparison(comparison))
 
 
 @app.command()
@@ -250,9 +251,10 @@ def _baseline_name(baseline: str | None) -> str | None:
 
 def _read(out: Path, name: str | None) -> Results:
     from tomewise.errors import StoreError
-    from tomewise.evaluate.results import folder_of, read_results
+    from tomewise.evaluate.about import find_folder
+    from tomewise.evaluate.results import read_results
 
-    results = read_results(folder_of(out, name))
+    results = read_results(find_folder(out, name))
     if not results.rows:
         raise StoreError(f"{results.about.name} has no answers yet: repeat the `tome eval run` that began it")
     return results
@@ -262,11 +264,11 @@ def _show(table: Table, as_json: bool, form: str) -> None:
     from tomewise.errors import UsageError
     from tomewise.evaluate import report
 
-    forms = {"markdown": report.markdown, "latex": report.latex, "csv": report.csv_text}
+    forms = {"markdown": report.write_markdown, "latex": report.write_latex, "csv": report.write_csv}
     if as_json or form == "json":
-        print_json(report.as_json(table))
+        print_json(report.make_json(table))
     elif form == "table":
-        _print_all(report.rich_tables(table, console().width))
+        _print_all(report.make_rich_tables(table, console().width))
     elif form in forms:
         typer.echo(forms[form](table), nl=False)
     else:

@@ -119,18 +119,18 @@ async def check_language_model(model: LanguageModel, role: Role[In, Out], given:
 async def check_retriever(retriever: Retriever, query: str, store: Store | None = None) -> None:
     """Check the ranking: best first, no more than the limit, no node twice, the same result every time.
 
-    With the store that it searches, also check scopes of one document: all evidence lies within, and what can be found
-    is found.
+    With the store that it searches, also check scopes of one document: all evidence is from that document, and none of
+    it is missing.
     """
-    found = await retriever.retrieve(query, 5)
-    assert found, "the query must find something"
-    _check_ranking(found, 5)
-    assert await retriever.retrieve(query, 5) == found, "the same query must find the same"
-    assert (await retriever.retrieve(query, 1))[0].node == found[0].node, "any limit gives the same first"
+    ranking = await retriever.retrieve(query, 5)
+    assert ranking, "the query must find something"
+    _check_ranking(ranking, 5)
+    assert await retriever.retrieve(query, 5) == ranking, "the same query must find the same"
+    assert (await retriever.retrieve(query, 1))[0].node == ranking[0].node, "any limit gives the same first"
     assert await retriever.retrieve(query, 0) == [], "a limit of 0 must give nothing"
-    rankings = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
-    assert all(ranking == found for ranking in rankings), "searches at the same time must give the same"
-    assert await retriever.retrieve(query, 5, within=Scope()) == found, "an empty scope is the whole tome"
+    at_once = await asyncio.gather(*(retriever.retrieve(query, 5) for _ in range(4)))
+    assert at_once == [ranking] * 4, "searches at the same time must give the same"
+    assert await retriever.retrieve(query, 5, within=Scope()) == ranking, "an empty scope is the whole tome"
     assert await retriever.retrieve(query, 5, within=Scope(documents=frozenset())) == [], "no document, no evidence"
     if store is not None:
         for document in store.documents():
@@ -140,20 +140,22 @@ async def check_retriever(retriever: Retriever, query: str, store: Store | None 
 async def _check_scope(retriever: Retriever, query: str, document: str, store: Store) -> None:
     """Check the ranking within one document."""
     scope = Scope(documents=frozenset({document}))
-    own = {passage.id for passage in store.passages_of([document]).values()}
-    found = await retriever.retrieve(query, 5, within=scope)
-    _check_ranking(found, 5)
-    assert all(own.issuperset(piece.sources) for piece in found), f"evidence must rest on {document!r} alone"
+    passages = {passage.id for passage in store.passages_of([document]).values()}
+    ranking = await retriever.retrieve(query, 5, within=scope)
+    _check_ranking(ranking, 5)
+    assert all(passages.issuperset(piece.sources) for piece in ranking), f"evidence must come from {document!r} alone"
     everything = await retriever.retrieve(query, 1000)
-    known = {piece.node for piece in everything if own.issuperset(piece.sources)}
-    assert len(found) >= min(5, len(known)), f"{len(known)} pieces rest on {document!r}, but {len(found)} were found"
-    assert await retriever.retrieve(query, 5, within=scope) == found, "the same query must find the same within a scope"
+    known = {piece.node for piece in everything if passages.issuperset(piece.sources)}
+    assert len(ranking) >= min(5, len(known)), f"{len(known)} pieces are from {document!r}, {len(ranking)} were found"
+    assert await retriever.retrieve(query, 5, within=scope) == ranking, (
+        "the same query must find the same within a scope"
+    )
 
 
-def _check_ranking(found: Sequence[Evidence], limit: int) -> None:
-    assert len(found) <= limit, f"{len(found)} pieces of evidence are more than the limit of {limit}"
-    _check_evidence(found)
-    order = [(-piece.score, piece.node) for piece in found]
+def _check_ranking(ranking: Sequence[Evidence], limit: int) -> None:
+    assert len(ranking) <= limit, f"{len(ranking)} pieces of evidence are more than the limit of {limit}"
+    _check_evidence(ranking)
+    order = [(-piece.score, piece.node) for piece in ranking]
     assert order == sorted(order), "best first, ties by node"
 
 
@@ -179,8 +181,8 @@ async def check_loop(loop: Loop, question: Question) -> Answer:
     return answer
 
 
-def _check_evidence(found: Sequence[Evidence]) -> None:
-    nodes = [piece.node for piece in found]
+def _check_evidence(evidence: Sequence[Evidence]) -> None:
+    nodes = [piece.node for piece in evidence]
     assert len(set(nodes)) == len(nodes), "evidence must not repeat"
-    assert all(piece.text and piece.sources for piece in found), "evidence must have a text and source passages"
-    assert all(np.isfinite(piece.score) for piece in found), "scores must be finite"
+    assert all(piece.text and piece.sources for piece in evidence), "evidence must have a text and source passages"
+    assert all(np.isfinite(piece.score) for piece in evidence), "scores must be finite"

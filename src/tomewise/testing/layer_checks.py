@@ -1,4 +1,4 @@
-"""The checks of layers: those that are a function of what they need, and those that are a state."""
+"""Checks of layers: of functions of what they need, and of states that grow batch by batch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from tomewise.store.records import PASSAGES
 from tomewise.store.write_contract import Write
 from tomewise.testing.store_checks import document_of, put_document
 from tomewise.types import Document, Embedder, Layer
+
+_STATE_TEXTS = (
+    "Ada Marsh kept the lighthouse at Skerry.",
+    "The keeper met Tom Hale in May 1911.",
+    "Tom Hale sold Ada Marsh a boat.",
+    "Ida Poe wrote to Ada Marsh about the boat.",
+    "The lighthouse at Skerry was sold to Ida Poe.",
+)
 
 
 async def check_layer(
@@ -62,21 +70,23 @@ async def check_mapped_layer(
     """
     await check_layer(make, stores, embedder)
     documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
-    whole, commits, calls = await _build_state(make, _fill(stores(), embedder, documents), _accept)
+    whole, commits, calls = await _build_state(make, _add_documents(stores(), embedder, documents), _accept_any)
     for stop in range(commits):
-        store, _, first_calls = await _build_state(make, _fill(stores(), embedder, documents), _accept, stop=stop)
-        _, _, other_calls = await _build_state(make, store, _accept)
+        store, _, first_calls = await _build_state(
+            make, _add_documents(stores(), embedder, documents), _accept_any, stop=stop
+        )
+        _, _, other_calls = await _build_state(make, store, _accept_any)
         assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
         assert list(export(store)) == list(export(whole)), "a stopped build must end like one that was not"
-    store = _fill(stores(), embedder, documents)
+    store = _add_documents(stores(), embedder, documents)
     await build(make(store)[:-1], store, lambda _: None)
     foreseen = (await estimate(make(store), store))[-1]
-    _, _, calls = await _build_state(make, store, _accept)
+    _, _, calls = await _build_state(make, store, _accept_any)
     assert foreseen.calls == calls, "an estimate must have the calls of the build"
     for document in documents:
         with store.write() as change:
             change.remove_document(document.id)
-        await _build_state(make, store, _accept)
+        await _build_state(make, store, _accept_any)
         _check_grounds(make(store)[-1], store)
     assert not any(store.node_keys(name) for name in make(store)[-1].writes), "a node must go with its sources"
 
@@ -87,21 +97,23 @@ async def check_state_layer(
     embedder: Embedder,
     check: Callable[[Store], None],
 ) -> None:
-    """Check that a layer is a state that takes in batches, whatever the order of the passages makes of it.
+    """Check a layer whose state grows batch by batch, so that it may depend on the order of the passages.
 
-    Each batch is one commit, with what it took in, and leaves a sound state; a build that is stopped between two
-    batches goes on with the next one and repeats no call; equal histories give equal memories; after a removal no node
-    is left that rests on nothing. `make` returns the layer, with batches of one or two passages and a model that keeps
+    Each batch is one commit, with the record of its passages, and leaves a valid state; a build that is stopped between
+    two batches goes on with the next one and repeats no call; equal histories give equal memories; after a removal no
+    node is left without a source. `make` returns the layer, with batches of one or two passages and a model that keeps
     its replies (`language.cached.Cached`, as in a kit), after the layers that it needs; `stores` a new empty store.
-    `check` raises AssertionError if the state of the layer in a store is not sound, by the layer's own rules.
+    `check` raises AssertionError if the state of the layer in a store breaks a rule of the layer.
     """
     documents = [document_of(f"d{number}", text) for number, text in enumerate(_STATE_TEXTS)]
-    whole, commits, calls = await _build_state(make, _fill(stores(), embedder, documents), check)
+    whole, commits, calls = await _build_state(make, _add_documents(stores(), embedder, documents), check)
     assert commits > 1, "give the layer batches of one or two passages, so that there is more than one"
-    again, _, _ = await _build_state(make, _fill(stores(), embedder, documents), check)
+    again, _, _ = await _build_state(make, _add_documents(stores(), embedder, documents), check)
     assert list(export(again)) == list(export(whole)), "equal histories must give equal memories"
     for stop in range(1, commits):
-        store, _, first_calls = await _build_state(make, _fill(stores(), embedder, documents), check, stop=stop)
+        store, _, first_calls = await _build_state(
+            make, _add_documents(stores(), embedder, documents), check, stop=stop
+        )
         _, other_commits, other_calls = await _build_state(make, store, check)
         assert stop + other_commits == commits, "a stopped build must go on with the next batch"
         assert first_calls + other_calls == calls, "a stopped build must repeat no finished call"
@@ -112,25 +124,16 @@ async def check_state_layer(
             change.remove_document(document.id)
         await _build_state(make, whole, check)
         _check_grounds(make(whole)[-1], whole)
-    _fill(whole, embedder, documents[:1])
-    assert (await _build_state(make, whole, check))[1] > 0, "a document that comes after a removal must be taken in"
+    _add_documents(whole, embedder, documents[:1])
+    assert (await _build_state(make, whole, check))[1] > 0, "a document that comes after a removal must be read"
 
 
-_STATE_TEXTS = (
-    "Ada Marsh kept the lighthouse at Skerry.",
-    "The keeper met Tom Hale in May 1911.",
-    "Tom Hale sold Ada Marsh a boat.",
-    "Ida Poe wrote to Ada Marsh about the boat.",
-    "The lighthouse at Skerry was sold to Ida Poe.",
-)
-
-
-def _accept(_: Store) -> None:
-    """Every state is sound: a layer that is a function of what it needs has no rules of its own."""
+def _accept_any(_: Store) -> None:
+    """Accept every state: a layer that is a function of what it needs has no further rules."""
 
 
 class _Stopped(Exception):
-    """Stands for the end of a process between two commits."""
+    """The build was stopped between two commits."""
 
 
 class _WatchedStore:
@@ -149,13 +152,13 @@ class _WatchedStore:
     def write(self) -> Iterator[Write]:
         if self.commits == self._stop:
             raise _Stopped
-        memory, taken = self._read()
+        memory, intake = self._read()
         with self._store.write() as change:
             yield change
-        memory_after, taken_after = self._read()
-        if (memory, taken) != (memory_after, taken_after):
+        memory_after, intake_after = self._read()
+        if (memory, intake) != (memory_after, intake_after):
             self.commits += 1
-            assert memory == memory_after or taken != taken_after, "a batch must be one commit, with what it took in"
+            assert memory == memory_after or intake != intake_after, "a batch and its intake must be one commit"
             self._check(self._store)
 
     def _read(self) -> tuple[list[str], object]:
@@ -166,7 +169,7 @@ class _WatchedStore:
         return [line for line in lines if line not in set(intake)], (intake, removals)
 
 
-def _fill(store: Store, embedder: Embedder, documents: Sequence[Document]) -> Store:
+def _add_documents(store: Store, embedder: Embedder, documents: Sequence[Document]) -> Store:
     for document in documents:
         put_document(store, embedder, document)
     return store
@@ -197,8 +200,8 @@ def _check_writes(layers: Sequence[Layer], store: Store) -> None:
 def _check_grounds(layer: Layer, store: Store) -> None:
     for node_layer in layer.writes:
         for leaves in find_grounds(store, store.node_keys(node_layer), node_layer).values():
-            resting = {node.layer for node in store.nodes_at(leaves).values()}
-            assert resting.isdisjoint(layer.writes), f"a node of {node_layer} rests on nothing: remove it"
+            layers = {node.layer for node in store.nodes_at(leaves).values()}
+            assert layers.isdisjoint(layer.writes), f"a node of {node_layer} has no source left: remove it"
 
 
 async def _build_layers(make: Callable[[Store], Sequence[Layer]], store: Store) -> None:

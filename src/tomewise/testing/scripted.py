@@ -58,7 +58,7 @@ class ScriptedModel:
         self.calls: list[Call] = []
         self._replies = {role: script if callable(script) else deque(script) for role, script in replies.items()}
         self._latency = latency
-        self._places = Places(limit) if limit is not None else None
+        self._slots = Places(limit) if limit is not None else None
         self._clock = clock
 
     async def ask(self, role: Role[In, Out], given: In) -> Out:
@@ -68,7 +68,7 @@ class ScriptedModel:
         bill = Bill(Spent())
         try:
             async with (
-                self._places or nullcontext(),
+                self._slots or nullcontext(),
                 announce_request(Request(tokens, role.output_tokens, lambda *_: 0.0)) as bill,
             ):
                 self.calls.append(Call(role.name, given))

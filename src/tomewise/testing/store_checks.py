@@ -45,13 +45,13 @@ def check_store(make: Callable[[Path], Store], path: Path) -> None:
 def check_texts(store: Store) -> None:
     """Check that an empty store returns documents, passages, nodes and sources as they were added, in order."""
     assert not store.holds_documents(), "a new store must be empty"
-    keys = _fill(store)
+    keys = _add_texts(store)
     assert store.holds_documents()
     assert [record.id for record in store.documents()] == ["a", "b", "c"], "documents must be ordered by id"
     assert store.documents()[1].metadata == {"year": 1911}, "documents must keep their metadata"
-    assert store.document("b") == _document("b"), "a document must come back as it was added"
+    assert store.document("b") == _make_document("b"), "a document must come back as it was added"
     assert store.record("b") == store.documents()[1]
-    text = _document("b").text
+    text = _make_document("b").text
     assert store.text_between("b", 2, 6) == text[2:6]
     assert store.text_between("b", len(text) - 3, len(text) + 9) == text[-3:], "a part ends where the text ends"
     assert store.text_between("b", 6, 2) == store.text_between("b", len(text) + 9, len(text) + 10) == ""
@@ -63,7 +63,7 @@ def check_texts(store: Store) -> None:
     assert list(store.passages([keys["c"], 10**9, keys["a"]])) == [keys["c"], keys["a"]], "keys give the order"
     placed, documents, positions = store.passage_order()
     assert placed.tolist() == order, "passages must be in document order"
-    assert len(set(documents.tolist())) == 3, "each document has a number of its own"
+    assert len(set(documents.tolist())) == 3, "each document has its number"
     assert positions.tolist() == [0, 0, 0]
     assert {column.dtype for column in (placed, documents, positions)} == {np.dtype(np.int64)}
     passage = store.passages_of(["b"])[keys["b"]]
@@ -120,11 +120,11 @@ def check_spaces(store: Store) -> None:
     """
     nothing = store.nearest("none", np.ones(16, np.float32), 3)
     assert len(nothing.keys) == len(store.vectors("none").keys) == len(store.edges("none").keys) == 0
-    keys = _fill(store)
+    keys = _add_texts(store)
     rows = {name: _EMBEDDER.embed([text])[0] for name, text in _TEXTS.items()}
     query = rows["a"]
     cosines = {keys[name]: float(row @ query) for name, row in rows.items()}
-    assert _as_dict(*store.scores(PASSAGES, query)) == _round(cosines), "scores must be exact cosines"
+    assert _pair_cosines(*store.scores(PASSAGES, query)) == _round_cosines(cosines), "scores must be exact cosines"
     nearest = store.nearest(PASSAGES, query, 1)
     assert nearest.keys.tolist() == [keys["a"]], "the nearest row is the query's own"
     assert abs(nearest.lowest - min(cosines.values())) < 1e-5, "the lowest is that of all rows"
@@ -159,7 +159,7 @@ def check_spaces(store: Store) -> None:
 def check_words(store: Store) -> None:
     """Check on an empty store that passages are found by their words, rare words first, as they are now."""
     assert store.lexical("cat", 3) == []
-    keys = _fill(store)
+    keys = _add_texts(store)
     assert [key for key, _ in store.lexical("cat", 5)] in ([keys["a"], keys["c"]], [keys["c"], keys["a"]])
     assert store.lexical("DOG or cat", 5)[0][0] == keys["b"], "a rare word counts more"
     assert [key for key, _ in store.lexical("dog", 5)] == [keys["b"]]
@@ -177,13 +177,13 @@ def check_words(store: Store) -> None:
 
 def check_records(store: Store) -> None:
     """Check on an empty store the settings, intakes, builds, sessions and traces."""
-    keys = _fill(store)
+    keys = _add_texts(store)
     assert (store.meta("dimensions"), store.meta("none")) == ("16", None)
     pending = store.find_pending_keys("gists", [PASSAGES])
     assert pending == [keys["b"], keys["c"]], "what failed and what is new must be pending, in document order"
-    assert store.count_intake("gists") == 1, "failures are not taken in"
-    taken = store.intake("gists")
-    assert (taken.done, taken.failed) == (frozenset({keys["a"]}), {keys["b"]: "refused"})
+    assert store.count_intake("gists") == 1, "failures do not count"
+    intake = store.intake("gists")
+    assert (intake.done, intake.failed) == (frozenset({keys["a"]}), {keys["b"]: "refused"})
     assert store.layers() == {"gists": {"nodes": 1, "failed": 1}, PASSAGES: {"nodes": 3, "failed": 0}}
     with store.write() as change:
         change.count_replies("gists", {"mended": 1})
@@ -248,7 +248,7 @@ async def check_calls(calls: Calls) -> None:
 
 def check_changes(store: Store) -> None:
     """Check on an empty store that nodes live as long as they should, and that nodes and edges change in place."""
-    keys = _fill(store)
+    keys = _add_texts(store)
     ids = {name: store.passages([key])[key].id for name, key in keys.items()}
     word = Node(id="word", layer="words", text="word", sources=(ids["a"], ids["b"]))
     group = replace(word, id="group", layer="groups", text="group")
@@ -396,13 +396,13 @@ def put_document(store: Store, embedder: Embedder, document: Document) -> list[i
     return keys
 
 
-def _document(name: str) -> Document:
+def _make_document(name: str) -> Document:
     return Document(id=name, text=_TEXTS[name], metadata={"year": 1911})
 
 
-def _fill(store: Store) -> dict[str, int]:
+def _add_texts(store: Store) -> dict[str, int]:
     """Add the documents, a gist of two of them, an edge, and the record of a build. Returns their passages' keys."""
-    keys = {name: put_document(store, _EMBEDDER, _document(name))[0] for name in _TEXTS}
+    keys = {name: put_document(store, _EMBEDDER, _make_document(name))[0] for name in _TEXTS}
     passages = store.passages()
     sources = tuple(passages[keys[name]].id for name in "ba")
     with store.write() as change:
@@ -419,9 +419,9 @@ def _list_within(store: Store, scope: Scope, layer: str) -> list[int]:
     return [int(key) for key in keys]
 
 
-def _as_dict(keys: np.ndarray, cosines: np.ndarray) -> dict[int, float]:
-    return _round(dict(zip(keys.tolist(), cosines.tolist(), strict=True)))
+def _pair_cosines(keys: np.ndarray, cosines: np.ndarray) -> dict[int, float]:
+    return _round_cosines(dict(zip(keys.tolist(), cosines.tolist(), strict=True)))
 
 
-def _round(cosines: dict[int, float]) -> dict[int, float]:
+def _round_cosines(cosines: dict[int, float]) -> dict[int, float]:
     return {key: round(cosine, 4) for key, cosine in cosines.items()}

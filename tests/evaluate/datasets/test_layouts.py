@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tomewise.errors import MissingDependency, ReadingError, UnknownName
-from tomewise.evaluate.datasets import layout_of, layouts, read_dataset
+from tomewise.evaluate.datasets import detect_layout, list_layouts, read_dataset
 
 Publish = Callable[..., Path]
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
@@ -18,13 +18,13 @@ SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 def test_an_unknown_layout_gets_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean 'musique'"):
         read_dataset("musiqe", tmp_path)
-    assert {"plain", "sample", "narrativeqa", "qmsum", "longbench-v2"} <= set(layouts())
+    assert {"plain", "sample", "narrativeqa", "qmsum", "longbench-v2"} <= set(list_layouts())
 
 
 def test_only_the_plain_layout_shows_by_its_files(publish: Publish, tmp_path: Path) -> None:
     with pytest.raises(ReadingError, match="name its layout"):
-        layout_of(tmp_path)
-    assert layout_of(publish("plain")) == "plain"
+        detect_layout(tmp_path)
+    assert detect_layout(publish("plain")) == "plain"
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets import layouts, read_dataset
+from tomewise.evaluate.datasets import list_layouts, read_dataset
 from tomewise.evaluate.items import Dataset, Item, Span
 
 Publish = Callable[..., Path]
@@ -355,7 +355,7 @@ def test_a_text_that_is_not_there_is_asked_for(publish: Publish, layout: str, te
         read_dataset(layout, folder)
 
 
-@pytest.mark.parametrize("layout", [name for name in layouts() if name != "sample"])
+@pytest.mark.parametrize("layout", [name for name in list_layouts() if name != "sample"])
 def test_an_empty_folder_is_refused_naming_what_is_wanted(tmp_path: Path, layout: str) -> None:
     with pytest.raises(ReadingError, match="holds no file"):
         read_dataset(layout, tmp_path)

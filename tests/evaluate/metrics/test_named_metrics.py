@@ -2,7 +2,7 @@ import pytest
 
 from tomewise.errors import UnknownName
 from tomewise.evaluate.items import Dataset, Item, Outcome, Prediction, RankedPassage, Span
-from tomewise.evaluate.metrics import default_metrics, metric_named, metric_names
+from tomewise.evaluate.metrics import choose_metrics, find_metric, list_metrics
 from tomewise.types import Question
 
 FREE = Item(
@@ -46,7 +46,7 @@ def claim(pair: int, correct: str) -> Item:
     ],
 )
 def test_a_metric_scores_one_outcome(name: str, expected: float) -> None:
-    metric = metric_named(name)
+    metric = find_metric(name)
     assert metric.name == name
     assert metric.applies(FREE)
     assert metric.score(Outcome(FREE, PREDICTION)) == pytest.approx(expected, abs=1e-5)
@@ -56,8 +56,8 @@ def test_every_name_is_a_metric_and_a_failed_question_scores_0() -> None:
     odd = Item(
         id="9", question=Question(text="?", options=("a", "b")), answers=("the",), correct="A", slices={"pair": 1}
     )
-    for name in metric_names():
-        metric = metric_named(name.replace("@K", "@3"))
+    for name in list_metrics():
+        metric = find_metric(name.replace("@K", "@3"))
         assert metric.score(Outcome(FREE, Prediction())) == 0.0
         assert metric.score(Outcome(odd, Prediction())) == 0.0
 
@@ -65,19 +65,19 @@ def test_every_name_is_a_metric_and_a_failed_question_scores_0() -> None:
 def test_totals_leave_out_items_without_the_gold_and_nothing_else() -> None:
     bare = Item(id="2", question=Question(text="Why?"))
     outcomes = [Outcome(FREE, PREDICTION), Outcome(FREE, Prediction()), Outcome(bare, PREDICTION)]
-    assert metric_named("recall@2").total(outcomes) == pytest.approx(0.25)
-    assert metric_named("accuracy").total(outcomes) is None
-    assert metric_named("pair-accuracy").total(outcomes) is None
+    assert find_metric("recall@2").total(outcomes) == pytest.approx(0.25)
+    assert find_metric("accuracy").total(outcomes) is None
+    assert find_metric("pair-accuracy").total(outcomes) is None
 
 
 def test_metrics_of_a_whole_run() -> None:
     choices = [(claim(1, "A"), "A"), (claim(1, "B"), "B"), (claim(2, "A"), "A"), (claim(2, "B"), "A")]
     outcomes = [Outcome(item, Prediction(choice=choice)) for item, choice in choices]
-    assert metric_named("accuracy").total(outcomes) == 0.75
-    assert metric_named("pair-accuracy").total(outcomes) == 0.5
-    assert metric_named("f1-positive").total(outcomes) == pytest.approx(0.8)
-    assert metric_named("f1-negative").total(outcomes) == pytest.approx(2 / 3)
-    assert metric_named("f1-negative").score(outcomes[3]) == 0.0
+    assert find_metric("accuracy").total(outcomes) == 0.75
+    assert find_metric("pair-accuracy").total(outcomes) == 0.5
+    assert find_metric("f1-positive").total(outcomes) == pytest.approx(0.8)
+    assert find_metric("f1-negative").total(outcomes) == pytest.approx(2 / 3)
+    assert find_metric("f1-negative").score(outcomes[3]) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_metrics_of_a_whole_run() -> None:
 )
 def test_an_unknown_name_gets_the_nearest(name: str, says: str) -> None:
     with pytest.raises(UnknownName) as caught:
-        metric_named(name)
+        find_metric(name)
     assert says in str(caught.value)
     assert repr(name) in str(caught.value)
 
 
 def defaults(*items: Item) -> list[str]:
-    return [metric.name for metric in default_metrics(Dataset(name="d", documents=(), items=items))]
+    return [metric.name for metric in choose_metrics(Dataset(name="d", documents=(), items=items))]
 
 
 def test_default_metrics_are_what_the_gold_allows() -> None:

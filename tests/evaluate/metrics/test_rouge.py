@@ -4,7 +4,7 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
 from tomewise.errors import MissingDependency
-from tomewise.evaluate.metrics.answers import _scorer, rouge
+from tomewise.evaluate.metrics.answers import _make_scorer, rouge
 
 ANSWER = "The police killed the gunman after long talks."
 REFERENCES = ["The gunman was killed by police.", "Police kill a gunman after talking."]
@@ -28,7 +28,7 @@ def test_by_hand() -> None:
 
 
 def test_a_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    _scorer.cache_clear()
+    _make_scorer.cache_clear()
     monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
     with pytest.raises(MissingDependency, match=r"pip install 'tomewise\[eval\]'"):
         rouge("a", ["a"], "rouge1")

@@ -1,5 +1,5 @@
 """Readers of published datasets; nothing is downloaded and nothing is unpickled."""
 
-from tomewise.evaluate.datasets.layouts import layout_of, layouts, read_dataset
+from tomewise.evaluate.datasets.layouts import detect_layout, list_layouts, read_dataset
 
-__all__ = ["layout_of", "layouts", "read_dataset"]
+__all__ = ["detect_layout", "list_layouts", "read_dataset"]

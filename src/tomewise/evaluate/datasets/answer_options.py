@@ -12,7 +12,7 @@ from tomewise.language.fences import letter
 _LETTERED = re.compile(r"^\s*\(?([A-Z])[.):]\s+")
 
 
-def options_of(record: Record, *names: str) -> tuple[str, ...]:
+def read_options(record: Record, *names: str) -> tuple[str, ...]:
     """The wordings of the options in order: a list, a mapping from letters, or lines that begin with letters."""
     value = record.take(*names)
     if isinstance(value, dict):
@@ -20,13 +20,13 @@ def options_of(record: Record, *names: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.strip().splitlines()
     if not isinstance(value, list) or not value:
-        raise record.wrong(names[0], value, "a list of options, or a mapping from letters to options")
+        raise record.describe_wrong_field(names[0], value, "a list of options, or a mapping from letters to options")
     if len(value) > len(ascii_uppercase):
-        raise record.wrong(names[0], f"{len(value)} options", f"{len(ascii_uppercase)} options at most")
+        raise record.describe_wrong_field(names[0], f"{len(value)} options", f"{len(ascii_uppercase)} options at most")
     return _strip_letters([str(wording).strip() for wording in value])
 
 
-def correct_of(record: Record, options: Sequence[str], *names: str) -> str:
+def read_correct_letter(record: Record, options: Sequence[str], *names: str) -> str:
     """The letter of the right option. The file gives the letter, the wording, or the letter with the wording."""
     answers = record.texts(*names)
     for answer in answers:
@@ -38,7 +38,9 @@ def correct_of(record: Record, options: Sequence[str], *names: str) -> str:
             return named
         if (match := _LETTERED.match(answer)) and match.group(1) in letters:
             return match.group(1)
-    raise record.wrong(names[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}")
+    raise record.describe_wrong_field(
+        names[0], " / ".join(answers), f"one of the options or one of the letters {', '.join(letters)}"
+    )
 
 
 def find_wording(options: Sequence[str], correct: str) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tomewise.evaluate.datasets.data_rows import Record, files, one_file, records
-from tomewise.evaluate.datasets.document_set import Books, Shelf
+from tomewise.evaluate.datasets.corpus import Books, Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -28,21 +28,21 @@ def read_nocha(folder: Path) -> Dataset:
 
     Its books come in a pickle, which we never open: put each as `<book_title>.txt` under the folder.
     """
-    path = one_file(folder, "data_sample.json", "**/data_sample.json", "*.json", "*.jsonl")
-    shelf = Shelf(path)
-    books = Books(folder, shelf)
-    items = tuple(_nocha(record, books) for record in records(path))
-    return Dataset(name="nocha", documents=shelf.documents, items=items)
+    path = find_file(folder, "data_sample.json", "**/data_sample.json", "*.json", "*.jsonl")
+    corpus = Corpus(path)
+    books = Books(folder, corpus)
+    items = tuple(_make_nocha_item(record, books) for record in read_records(path))
+    return Dataset(name="nocha", documents=corpus.documents, items=items)
 
 
-def _nocha(record: Record, books: Books) -> Item:
+def _make_nocha_item(record: Record, books: Books) -> Item:
     book, pair, label = record.text("book_title"), record.text("index", "pair_id"), record.text("type", "label")
     correct = {"true": "A", "false": "B"}.get(label.strip().lower())
     if correct is None:
-        raise record.wrong("type", label, "True or False")
+        raise record.describe_wrong_field("type", label, "True or False")
     slices = record.slices("length", "length_bucket", "genre") | {"pair": f"{book}/{pair}"}
     text = record.text("claim")
-    return _claim(f"{book}/{pair}/{label}", text, _JUDGE, TRUE_FALSE, correct, books.document(book), slices)
+    return _make_claim(f"{book}/{pair}/{label}", text, _JUDGE, TRUE_FALSE, correct, books.add(book), slices)
 
 
 def read_prelude(folder: Path) -> Dataset:
@@ -51,27 +51,27 @@ def read_prelude(folder: Path) -> Dataset:
     Rows {book_name, char, content, label}, where the label begins with "consist" or "contradict". We have not seen
     the published files, so each field may have several names. The books are `<book_name>.txt` under the folder.
     """
-    path = one_file(folder, "*test*.json*", "*test*.parquet", "*.jsonl", "*.json", "*.csv", "*.parquet")
-    shelf = Shelf(path)
-    books = Books(folder, shelf)
-    items = tuple(_prelude(record, str(number), books) for number, record in enumerate(records(path), 1))
-    return Dataset(name="prelude", documents=shelf.documents, items=items)
+    path = find_file(folder, "*test*.json*", "*test*.parquet", "*.jsonl", "*.json", "*.csv", "*.parquet")
+    corpus = Corpus(path)
+    books = Books(folder, corpus)
+    items = tuple(_make_prelude_item(record, str(number), books) for number, record in enumerate(read_records(path), 1))
+    return Dataset(name="prelude", documents=corpus.documents, items=items)
 
 
-def _prelude(record: Record, number: str, books: Books) -> Item:
+def _make_prelude_item(record: Record, number: str, books: Books) -> Item:
     book = record.text("book_name", "book_title", "book", "novel", "title")
     who = record.text("char", "character", "character_name", "role")
     label = record.text("label", "answer", "gold").strip().lower()
     correct = "A" if label.startswith("consist") else "B" if label.startswith("contradict") else None
     if correct is None:
-        raise record.wrong("label", label, "consistent or contradict")
-    return _claim(
+        raise record.describe_wrong_field("label", label, "consistent or contradict")
+    return _make_claim(
         str(record.find("id", "qid") or number),
         record.text("content", "prequel", "backstory", "statement", "question"),
         f"This tells what {who} did before the book begins. Decide whether it agrees with the book or contradicts it.",
         ("consistent", "contradict"),
         correct,
-        books.document(book),
+        books.add(book),
         {"book": book},
     )
 
@@ -82,36 +82,36 @@ def read_fables(folder: Path, *, strict: bool = False) -> Dataset:
     "Yes" is the positive class; "No" and "PartialSupport" are the negative one; "Inapplicable" is left out, and so is
     "PartialSupport" when `strict`. The slice `label` keeps the published label.
     """
-    path = files(folder, "FABLES.json", "**/FABLES.json", "*.json")[0]
-    root = records(path)[0]
-    root = root.inside("FABLES", root.values["FABLES"]) if "FABLES" in root.values else root
-    shelf = Shelf(path)
-    books, classes = Books(folder, shelf), _FABLES_STRICT if strict else _FABLES
+    path = find_files(folder, "FABLES.json", "**/FABLES.json", "*.json")[0]
+    root = read_records(path)[0]
+    root = root.make_inner("FABLES", root.values["FABLES"]) if "FABLES" in root.values else root
+    corpus = Corpus(path)
+    books, classes = Books(folder, corpus), _FABLES_STRICT if strict else _FABLES
     items = [
-        _fables(claim, f"{book}/{summariser}/{number}", book, summariser, books, classes)
+        _make_fables_item(claim, f"{book}/{summariser}/{number}", book, summariser, books, classes)
         for book, by_summariser in root.values.items()
         if isinstance(by_summariser, dict)  # beside the books is a text that forbids training on them
         for summariser, judged in by_summariser.items()
-        for number, claim in enumerate(root.inside(f"{book}, {summariser}", judged).rows("claims"), 1)
+        for number, claim in enumerate(root.make_inner(f"{book}, {summariser}", judged).rows("claims"), 1)
     ]
     name = "fables-strict" if strict else "fables"
-    return Dataset(name=name, documents=shelf.documents, items=tuple(item for item in items if item is not None))
+    return Dataset(name=name, documents=corpus.documents, items=tuple(item for item in items if item is not None))
 
 
-def _fables(
+def _make_fables_item(
     record: Record, id: str, book: str, summariser: str, books: Books, classes: Mapping[str, str | None]
 ) -> Item | None:
     label, text = record.text("label"), record.text("claim")
     if label not in classes:
-        raise record.wrong("label", label, f"one of {', '.join(classes)}")
+        raise record.describe_wrong_field("label", label, f"one of {', '.join(classes)}")
     correct = classes[label]
     if correct is None:
         return None
     slices = {"label": label, "summariser": summariser}
-    return _claim(id, text, _JUDGE, TRUE_FALSE, correct, books.document(book, title=book), slices)
+    return _make_claim(id, text, _JUDGE, TRUE_FALSE, correct, books.add(book, title=book), slices)
 
 
-def _claim(
+def _make_claim(
     id: str,
     text: str,
     instructions: str,

@@ -25,7 +25,7 @@ class Record:
 
     def find(self, *names: str) -> Any:
         """The first of these fields that exists and is not null, else None. `document.text` is a field of a field."""
-        values = (_inside(self.values, name) for name in names)
+        values = (_read_field(self.values, name) for name in names)
         return next((value for value in values if value is not None), None)
 
     def take(self, *names: str) -> Any:
@@ -40,7 +40,7 @@ class Record:
         value = self.take(*names)
         if isinstance(value, str | int | float):
             return str(value)
-        raise self.wrong(names[0], value, "text")
+        raise self.describe_wrong_field(names[0], value, "text")
 
     def texts(self, *names: str) -> tuple[str, ...]:
         """The field as texts: it holds one text, a list of texts, or a list of objects with `text`."""
@@ -49,7 +49,7 @@ class Record:
         texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
         if all(isinstance(text, str | int | float) for text in texts):
             return tuple(str(text) for text in texts)
-        raise self.wrong(names[0], value, "a list of texts")
+        raise self.describe_wrong_field(names[0], value, "a list of texts")
 
     def rows(self, *names: str) -> list[Record]:
         """The objects of a field that holds a list of them or maps keys to them; `place` has the number or key."""
@@ -59,13 +59,13 @@ class Record:
         elif isinstance(value, list):
             pairs = [(str(at), part) for at, part in enumerate(value, 1)]
         else:
-            raise self.wrong(names[0], value, "a list of objects")
-        return [self.inside(f"{names[0]} {key}", part) for key, part in pairs]
+            raise self.describe_wrong_field(names[0], value, "a list of objects")
+        return [self.make_inner(f"{names[0]} {key}", part) for key, part in pairs]
 
-    def inside(self, place: str, part: object) -> Record:
+    def make_inner(self, place: str, part: object) -> Record:
         """An object inside this row. Raises ReadingError when it is not an object."""
         if not isinstance(part, dict):
-            raise self.wrong(place, part, "an object")
+            raise self.describe_wrong_field(place, part, "an object")
         return Record(self.source, f"{self.place}, {place}", part)
 
     def slices(self, *names: str) -> dict[str, str | int]:
@@ -77,34 +77,36 @@ class Record:
         """The error for a field that is missing under all its names."""
         others = f" (or {', '.join(map(repr, names[1:]))})" if names[1:] else ""
         has = ", ".join(map(str, self.values)) or "nothing"
-        return self.error(f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout")
+        return self.make_error(
+            f"the field {names[0]!r}{others} is missing; it has {has}. Add it, or name another layout"
+        )
 
-    def wrong(self, name: str, value: object, wanted: str) -> ReadingError:
+    def describe_wrong_field(self, name: str, value: object, wanted: str) -> ReadingError:
         """The error for a field with a wrong value."""
-        return self.error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Fix that row")
+        return self.make_error(f"the field {name!r} should be {wanted}, but is {str(value)[:60]!r}. Fix that row")
 
-    def error(self, what: str) -> ReadingError:
+    def make_error(self, what: str) -> ReadingError:
         """The error for this row."""
         return ReadingError(f"{self.source}, {self.place}: {what}")
 
 
-def records(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[Record]:
     """The rows of a JSON, JSON Lines, CSV or Parquet file; a JSON object is one row.
 
     The content decides between JSON and JSON Lines, because published files use either name. Raises ReadingError.
     """
-    return list(stream(path))
+    return list(stream_records(path))
 
 
-def stream(path: Path) -> Iterator[Record]:
-    """Like `records`, one row at a time: a row may hold a book, so only a few rows of Parquet are in memory."""
-    for number, row in enumerate(_rows(path), 1):
+def stream_records(path: Path) -> Iterator[Record]:
+    """Like `read_records`, one row at a time: a row may hold a book, so only a few rows of Parquet are in memory."""
+    for number, row in enumerate(_read_rows(path), 1):
         if not isinstance(row, dict):
             raise ReadingError(f"{path}, row {number}: a row should be an object, but is {str(row)[:60]!r}. Fix it")
         yield Record(path, f"row {number}", row)
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file, decoded like any document. Raises ReadingError."""
     try:
         return decode_text(path.read_bytes(), str(path))
@@ -112,7 +114,7 @@ def text_of(path: Path) -> str:
         raise ReadingError(f"{path} could not be read: {error.strerror}. Check the path") from error
 
 
-def files(folder: Path, *patterns: str) -> list[Path]:
+def find_files(folder: Path, *patterns: str) -> list[Path]:
     """The files that match the first pattern with a match, sorted; if `folder` is a file, that file.
 
     Raises ReadingError naming the patterns when nothing matches.
@@ -126,25 +128,25 @@ def files(folder: Path, *patterns: str) -> list[Path]:
     raise ReadingError(f"{folder} holds no file {any_of}: give the folder of that layout, or name another layout")
 
 
-def one_file(folder: Path, *patterns: str) -> Path:
-    """Like `files`, but one file. Raises ReadingError when several match."""
-    paths = files(folder, *patterns)
+def find_file(folder: Path, *patterns: str) -> Path:
+    """Like `find_files`, but one file. Raises ReadingError when several match."""
+    paths = find_files(folder, *patterns)
     if len(paths) > 1:
         names = ", ".join(path.name for path in paths[:8])
         raise ReadingError(f"{folder} holds several files that fit ({names}): give the path of one instead")
     return paths[0]
 
 
-def _rows(path: Path) -> Iterable[Any]:
+def _read_rows(path: Path) -> Iterable[Any]:
     if path.suffix == ".parquet":
-        return _parquet(path)
-    text = text_of(path)
+        return _read_parquet(path)
+    text = read_text(path)
     if path.suffix in {".csv", ".tsv"}:
-        return _csv(path, text, "\t" if path.suffix == ".tsv" else ",")
-    return _json(path, text)
+        return _read_csv(path, text, "\t" if path.suffix == ".tsv" else ",")
+    return _read_json(path, text)
 
 
-def _csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
+def _read_csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
     rows = csv.DictReader(StringIO(text), delimiter=delimiter)
     try:
         yield from rows
@@ -152,15 +154,15 @@ def _csv(path: Path, text: str, delimiter: str) -> Iterator[Any]:
         raise ReadingError(f"{path}, after line {rows.line_num}: {error}. Fix that row") from error
 
 
-def _json(path: Path, text: str) -> list[Any]:
+def _read_json(path: Path, text: str) -> list[Any]:
     try:
         value = json.loads(text)
         return value if isinstance(value, list) else [value]
     except (ValueError, RecursionError):  # ValueError also for numbers of thousands of digits
-        return list(_json_lines(path, text))
+        return list(_read_json_lines(path, text))
 
 
-def _json_lines(path: Path, text: str) -> Iterator[Any]:
+def _read_json_lines(path: Path, text: str) -> Iterator[Any]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
@@ -170,7 +172,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Any]:
                 raise ReadingError(f"{path}, line {number} is not JSON: {reason}. Fix or delete that line") from error
 
 
-def _parquet(path: Path) -> Iterator[Any]:
+def _read_parquet(path: Path) -> Iterator[Any]:
     try:
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
@@ -184,7 +186,7 @@ def _parquet(path: Path) -> Iterator[Any]:
         raise ReadingError(f"{path} is not a Parquet file that can be read: {error}. Download it again") from error
 
 
-def _inside(values: Mapping[str, Any], name: str) -> Any:
+def _read_field(values: Mapping[str, Any], name: str) -> Any:
     value: Any = values
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

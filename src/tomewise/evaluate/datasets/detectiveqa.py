@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tomewise.evaluate.datasets.answer_options import correct_of, find_wording, options_of
-from tomewise.evaluate.datasets.data_rows import Record, files, records
-from tomewise.evaluate.datasets.document_set import Books, Shelf
+from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Books, Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.types import Question
 
@@ -20,38 +20,38 @@ def read_detectiveqa(folder: Path, language: str) -> Dataset:
     A question is {question, options, answer, clue_position?}. Novels number their paragraphs ("[12] ..."), and
     `clue_position` lists such numbers: they become spans if the novel has all of them (-1 means no clue).
     """
-    shelf = Shelf(folder)
+    corpus = Corpus(folder)
     novels = folder / f"novel_data_{language}"
-    books = Books(novels if novels.is_dir() else folder, shelf)
+    books = Books(novels if novels.is_dir() else folder, corpus)
     items = tuple(
-        _item(question, f"{path.parent.name}/{novel.text('novel_id')}/{number}", novel, books, shelf)
-        for path in files(folder, f"anno_data_{language}/*/*.json", "*_anno/*.json", "*.json")
-        for novel in records(path)
+        _make_item(question, f"{path.parent.name}/{novel.text('novel_id')}/{number}", novel, books, corpus)
+        for path in find_files(folder, f"anno_data_{language}/*/*.json", "*_anno/*.json", "*.json")
+        for novel in read_records(path)
         for number, question in enumerate(novel.rows("questions"), 1)
     )
-    return Dataset(name="detectiveqa", documents=shelf.documents, items=items)
+    return Dataset(name="detectiveqa", documents=corpus.documents, items=items)
 
 
-def _item(record: Record, id: str, novel: Record, books: Books, shelf: Shelf) -> Item:
-    options = options_of(record, "options")
-    correct = correct_of(record, options, "answer")
-    document = books.document(novel.text("novel_id"))
+def _make_item(record: Record, id: str, novel: Record, books: Books, corpus: Corpus) -> Item:
+    options = read_options(record, "options")
+    correct = read_correct_letter(record, options, "answer")
+    document = books.add(novel.text("novel_id"))
     clues = record.find("clue_position", "clue_positions")
     return Item(
         id=id,
         question=Question(text=record.text("question").strip(), options=options),
         answers=(find_wording(options, correct),),
         correct=correct,
-        spans=_clues(document, shelf.text(document), clues if isinstance(clues, list) else []),
+        spans=_find_clues(document, corpus.text(document), clues if isinstance(clues, list) else []),
         documents=(document,),
     )
 
 
-def _clues(document: str, text: str, positions: list[object]) -> tuple[Span, ...]:
-    wanted = [str(position) for position in dict.fromkeys(positions) if str(position) != "-1"]
-    marks = list(_PARAGRAPH.finditer(text)) if wanted else []
+def _find_clues(document: str, text: str, positions: list[object]) -> tuple[Span, ...]:
+    numbers = [str(position) for position in dict.fromkeys(positions) if str(position) != "-1"]
+    marks = list(_PARAGRAPH.finditer(text)) if numbers else []
     ends = [*(match.start() for match in marks[1:]), len(text)]
     places = {match.group(1): (match.end(), end) for match, end in zip(marks, ends, strict=False)}
-    if not all(number in places for number in wanted):
+    if not all(number in places for number in numbers):
         return ()
-    return tuple(Span(document=document, start=places[number][0], end=places[number][1]) for number in wanted)
+    return tuple(Span(document=document, start=places[number][0], end=places[number][1]) for number in numbers)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.data_rows import Record, files, records
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -16,27 +16,27 @@ def read_graphrag_bench(folder: Path) -> Dataset:
     Sources share ids, so the id of an item holds source and id. `evidence` becomes spans if its source contains all of
     it word for word. Raises ReadingError for a source without a corpus.
     """
-    shelf = Shelf(folder)
-    corpora = files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json")
-    for record in (record for path in corpora for record in records(path)):
+    corpus = Corpus(folder)
+    corpora = find_files(folder, "Datasets/Corpus/*.json", "Corpus/*.json", "*corpus*.json")
+    for record in (record for path in corpora for record in read_records(path)):
         name = record.text("corpus_name", "source", "id")
-        shelf.add(record.text("context", "text"), id=name)
-    questions = files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
-    rows = [record for path in questions for record in records(path)]
-    items = tuple(_item(record, shelf) for record in rows)
-    return Dataset(name="graphrag-bench", documents=shelf.documents, items=items)
+        corpus.add(record.text("context", "text"), id=name)
+    questions = find_files(folder, "Datasets/Questions/*.json", "Questions/*.json", "*question*.json")
+    rows = [record for path in questions for record in read_records(path)]
+    items = tuple(_make_item(record, corpus) for record in rows)
+    return Dataset(name="graphrag-bench", documents=corpus.documents, items=items)
 
 
-def _item(record: Record, shelf: Shelf) -> Item:
+def _make_item(record: Record, corpus: Corpus) -> Item:
     source = record.text("source")
-    if not shelf.has(source):
-        raise record.error(f"no corpus has the corpus_name {source!r}: add that corpus")
+    if not corpus.has(source):
+        raise record.make_error(f"no corpus has the corpus_name {source!r}: add that corpus")
     evidence = list(record.texts("evidence")) if record.find("evidence") else []
     return Item(
         id=f"{source}/{record.text('id')}",
         question=Question(text=record.text("question")),
         answers=record.texts("answer", "ground_truth"),
-        spans=shelf.spans(source, evidence),
+        spans=corpus.find_spans(source, evidence),
         documents=(source,),
         slices={"type": record.text("question_type"), "source": source},
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tomewise.evaluate.datasets.data_rows import Record, one_file, records
-from tomewise.evaluate.datasets.document_set import Shelf
-from tomewise.evaluate.datasets.multihop import gold_passages, hops
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_file, read_records
+from tomewise.evaluate.datasets.multihop import read_gold_passages, read_hops
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -20,36 +20,36 @@ def read_hipporag(folder: Path, name: str = "") -> Dataset:
     `reference` or `obj` with `possible_answers` and `o_aliases`, and from `answer_aliases`. Raises ReadingError for
     gold outside the corpus.
     """
-    corpus = one_file(folder, f"{name}*_corpus.json")
-    stem = corpus.name.removesuffix("_corpus.json")
-    shelf = Shelf(corpus)
+    corpus_file = find_file(folder, f"{name}*_corpus.json")
+    stem = corpus_file.name.removesuffix("_corpus.json")
+    corpus = Corpus(corpus_file)
     ids: dict[tuple[str, str], str] = {}
-    for number, record in enumerate(records(corpus)):
+    for number, record in enumerate(read_records(corpus_file)):
         title, text = record.text("title"), record.text("text", "paragraph_text")
         idx = record.find("idx")
-        ids.setdefault(_key(title, text), shelf.add(text, title=title, id=str(number if idx is None else idx)))
-    rows = records(one_file(corpus.parent, f"{stem}.json"))
-    items = tuple(_item(record, str(number), ids) for number, record in enumerate(rows, 1))
-    return Dataset(name=stem, documents=shelf.documents, items=items)
+        ids.setdefault(_make_key(title, text), corpus.add(text, title=title, id=str(number if idx is None else idx)))
+    rows = read_records(find_file(corpus_file.parent, f"{stem}.json"))
+    items = tuple(_make_item(record, str(number), ids) for number, record in enumerate(rows, 1))
+    return Dataset(name=stem, documents=corpus.documents, items=items)
 
 
-def _item(record: Record, number: str, ids: dict[tuple[str, str], str]) -> Item:
-    gold = gold_passages(record)
+def _make_item(record: Record, number: str, ids: dict[tuple[str, str], str]) -> Item:
+    gold = read_gold_passages(record)
     for title, text in gold:
-        if _key(title, text) not in ids:
-            raise record.error(
+        if _make_key(title, text) not in ids:
+            raise record.make_error(
                 f"the gold passage {title!r} is not in the corpus: give the corpus of this question file"
             )
     return Item(
         id=str(record.find("id", "_id") or number),
         question=Question(text=record.text("question")),
-        answers=_answers(record),
-        supporting=tuple(dict.fromkeys(ids[_key(title, text)] for title, text in gold)),
-        slices=record.slices("type", "level") | hops(record),
+        answers=_read_answers(record),
+        supporting=tuple(dict.fromkeys(ids[_make_key(title, text)] for title, text in gold)),
+        slices=record.slices("type", "level") | read_hops(record),
     )
 
 
-def _answers(record: Record) -> tuple[str, ...]:
+def _read_answers(record: Record) -> tuple[str, ...]:
     texts = record.texts("answer", "gold_ans", "reference", "obj")
     for name in ("possible_answers", "o_aliases", "answer_aliases"):
         if record.find(name) is not None:
@@ -64,8 +64,8 @@ def _parse_aliases(record: Record, name: str, text: str) -> list[str]:
     try:
         return [str(alias) for alias in json.loads(text)]
     except json.JSONDecodeError as error:
-        raise record.wrong(name, text, "a list of texts in JSON") from error
+        raise record.describe_wrong_field(name, text, "a list of texts in JSON") from error
 
 
-def _key(title: str, text: str) -> tuple[str, str]:
+def _make_key(title: str, text: str) -> tuple[str, str]:
     return "".join(title.split()), "".join(text.split())

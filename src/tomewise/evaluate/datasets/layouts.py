@@ -22,34 +22,34 @@ def read_dataset(name: str = "auto", folder: Path = Path()) -> Dataset:
     """
     reader = _READERS.get(name) or find_plugin("layouts", name)
     if reader is None and name != "auto":
-        hint = suggest(name, layouts())
-        raise UnknownName(f"unknown dataset layout {name!r}: {hint}The layouts are {', '.join(layouts())}")
+        hint = suggest(name, list_layouts())
+        raise UnknownName(f"unknown dataset layout {name!r}: {hint}The layouts are {', '.join(list_layouts())}")
     if name != "sample" and not folder.exists():
         raise ReadingError(f"{folder} does not exist: give the folder that holds the files of the dataset")
     if name == "auto":
-        reader = _READERS[layout_of(folder)]
+        reader = _READERS[detect_layout(folder)]
     dataset = reader(folder) if callable(reader) else reader
     if not isinstance(dataset, Dataset):
         raise UsageError(
             f"the layout {name!r} of a plugin gave {dataset!r}: a layout is a function that returns a Dataset"
         )
-    return _check(dataset, folder)
+    return _check_dataset(dataset, folder)
 
 
-def layouts() -> tuple[str, ...]:
+def list_layouts() -> tuple[str, ...]:
     """The names of all layouts, sorted."""
     return tuple(sorted({*_READERS, *list_names("layouts")}))
 
 
-def layout_of(folder: Path) -> str:
+def detect_layout(folder: Path) -> str:
     """The layout of a folder, by its files: only the plain layout shows. Raises ReadingError for any other folder."""
     if (folder / "corpus.jsonl").is_file() and (folder / "questions.jsonl").is_file():
         return "plain"
-    message = f"{folder} holds no corpus.jsonl and questions.jsonl: name its layout, one of {', '.join(layouts())}"
+    message = f"{folder} holds no corpus.jsonl and questions.jsonl: name its layout, one of {', '.join(list_layouts())}"
     raise ReadingError(message)
 
 
-def _check(dataset: Dataset, folder: Path) -> Dataset:
+def _check_dataset(dataset: Dataset, folder: Path) -> Dataset:
     """The dataset. Raises ReadingError without questions, and for equal ids and documents that the corpus lacks."""
     if not dataset.items:
         raise ReadingError(f"{folder} holds no question in the layout {dataset.name!r}: check the files in it")
@@ -71,7 +71,7 @@ def _find_missing(corpus: set[str], ids: Iterable[str]) -> str | None:
     return next((id for id in ids if id not in corpus), None)
 
 
-def _lazy(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:
+def _make_reader(module: str, function: str, *args: object, **kwargs: object) -> Callable[[Path], Dataset]:
     def read(folder: Path) -> Dataset:
         reader = getattr(import_module(f"{_PACKAGE}.{module}"), function)
         dataset: Dataset = reader(folder, *args, **kwargs)
@@ -83,33 +83,33 @@ def _lazy(module: str, function: str, *args: object, **kwargs: object) -> Callab
 def _read_wiki(folder: Path, name: str, begins: str) -> Dataset:
     """Read a dataset that HippoRAG publishes too: in HippoRAG's layout if it has a corpus file, else in its own."""
     if folder.is_dir() and any(folder.glob(f"{begins}*_corpus.json")):
-        return _lazy("hipporag", "read_hipporag", begins)(folder)
-    return _lazy("multihop", "read_multihop", name)(folder)
+        return _make_reader("hipporag", "read_hipporag", begins)(folder)
+    return _make_reader("multihop", "read_multihop", name)(folder)
 
 
 _READERS: dict[str, Callable[[Path], Dataset]] = {
-    "plain": _lazy("own_layout", "read_plain"),
-    "sample": _lazy("sample_story", "read_sample"),
-    "narrativeqa": _lazy("narrativeqa", "read_narrativeqa"),
-    "infinitebench-qa": _lazy("long_context", "read_infinitebench_qa"),
-    "infinitebench-mc": _lazy("long_context", "read_infinitebench_mc"),
-    "longbench-v2": _lazy("long_context", "read_longbench"),
-    "helmet": _lazy("long_context", "read_helmet"),
-    "detectiveqa": _lazy("detectiveqa", "read_detectiveqa", "en"),
-    "detectiveqa-zh": _lazy("detectiveqa", "read_detectiveqa", "zh"),
-    "hipporag": _lazy("hipporag", "read_hipporag"),
-    "nq": _lazy("hipporag", "read_hipporag", "nq"),
-    "popqa": _lazy("hipporag", "read_hipporag", "popqa"),
+    "plain": _make_reader("own_layout", "read_plain"),
+    "sample": _make_reader("sample_story", "read_sample"),
+    "narrativeqa": _make_reader("narrativeqa", "read_narrativeqa"),
+    "infinitebench-qa": _make_reader("long_context", "read_infinitebench_qa"),
+    "infinitebench-mc": _make_reader("long_context", "read_infinitebench_mc"),
+    "longbench-v2": _make_reader("long_context", "read_longbench"),
+    "helmet": _make_reader("long_context", "read_helmet"),
+    "detectiveqa": _make_reader("detectiveqa", "read_detectiveqa", "en"),
+    "detectiveqa-zh": _make_reader("detectiveqa", "read_detectiveqa", "zh"),
+    "hipporag": _make_reader("hipporag", "read_hipporag"),
+    "nq": _make_reader("hipporag", "read_hipporag", "nq"),
+    "popqa": _make_reader("hipporag", "read_hipporag", "popqa"),
     "musique": partial(_read_wiki, name="musique", begins="musique"),
     "2wikimultihopqa": partial(_read_wiki, name="2wikimultihopqa", begins="2wiki"),
     "hotpotqa": partial(_read_wiki, name="hotpotqa", begins="hotpot"),
-    "graphrag-bench": _lazy("graphrag_bench", "read_graphrag_bench"),
-    "nocha": _lazy("claims", "read_nocha"),
-    "prelude": _lazy("claims", "read_prelude"),
-    "fables": _lazy("claims", "read_fables"),
-    "fables-strict": _lazy("claims", "read_fables", strict=True),
-    "novelqa": _lazy("novelqa", "read_novelqa"),
-    "qmsum": _lazy("qmsum", "read_qmsum"),
-    "multihop-rag": _lazy("multihop_rag", "read_multihop_rag"),
-    "odsum": _lazy("odsum", "read_odsum"),
+    "graphrag-bench": _make_reader("graphrag_bench", "read_graphrag_bench"),
+    "nocha": _make_reader("claims", "read_nocha"),
+    "prelude": _make_reader("claims", "read_prelude"),
+    "fables": _make_reader("claims", "read_fables"),
+    "fables-strict": _make_reader("claims", "read_fables", strict=True),
+    "novelqa": _make_reader("novelqa", "read_novelqa"),
+    "qmsum": _make_reader("qmsum", "read_qmsum"),
+    "multihop-rag": _make_reader("multihop_rag", "read_multihop_rag"),
+    "odsum": _make_reader("odsum", "read_odsum"),
 }

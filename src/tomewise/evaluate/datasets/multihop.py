@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tomewise.evaluate.datasets.data_rows import Record, one_file, records
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_file, read_records
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -24,25 +24,25 @@ def read_multihop(folder: Path, name: str) -> Dataset:
     and 2WikiMultiHopQA (Ho et al. 2020) have `context` [[title, sentences]] and `supporting_facts` [[title, sentence
     number]]. The copies on Hugging Face have mappings of lists in place of these lists of pairs.
     """
-    path = one_file(folder, "*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
-    shelf = Shelf(path)
-    items = tuple(_make_item(record, shelf) for record in records(path))
-    return Dataset(name=name, documents=shelf.documents, items=items)
+    path = find_file(folder, "*dev*.json*", "*validation*.parquet", "*.jsonl", "*.json", "*.parquet")
+    corpus = Corpus(path)
+    items = tuple(_make_item(record, corpus) for record in read_records(path))
+    return Dataset(name=name, documents=corpus.documents, items=items)
 
 
-def gold_passages(record: Record) -> list[TitledText]:
+def read_gold_passages(record: Record) -> list[TitledText]:
     """The titles and texts of a question's gold passages. Raises ReadingError for a question without passages."""
-    return [passage for passage, gold in passages(record) if gold]
+    return [passage for passage, gold in read_passages(record) if gold]
 
 
-def passages(record: Record) -> list[tuple[TitledText, bool]]:
+def read_passages(record: Record) -> list[tuple[TitledText, bool]]:
     """Every passage of a question, and whether it is gold.
 
     Without `supporting_facts`, a passage is gold unless its `is_supporting` is false.
     """
     if record.find("supporting_facts") is not None:
         gold_titles = set(_read_gold_titles(record, record.take("supporting_facts")))
-        return [((title, text), title in gold_titles) for title, text in _read_passages(record)]
+        return [((title, text), title in gold_titles) for title, text in _read_context(record)]
     rows = record.rows("paragraphs", "contexts", "supporting_facts")
     return [
         ((row.text("title"), row.text("text", "paragraph_text")), row.find("is_supporting") is not False)
@@ -50,7 +50,7 @@ def passages(record: Record) -> list[tuple[TitledText, bool]]:
     ]
 
 
-def hops(record: Record) -> dict[str, str | int]:
+def read_hops(record: Record) -> dict[str, str | int]:
     """The slice of a question by its number of hops, from MuSiQue's id or else from the decomposition; maybe empty."""
     match = re.match(r"(\d)hop", str(record.find("id") or ""))
     decomposition = record.find("question_decomposition")
@@ -59,15 +59,15 @@ def hops(record: Record) -> dict[str, str | int]:
     return {"hops": len(decomposition)} if isinstance(decomposition, list) else {}
 
 
-def _make_item(record: Record, shelf: Shelf) -> Item:
-    ids = [(shelf.add(text, title=title), gold) for (title, text), gold in passages(record)]
+def _make_item(record: Record, corpus: Corpus) -> Item:
+    ids = [(corpus.add(text, title=title), gold) for (title, text), gold in read_passages(record)]
     aliases = record.texts("answer_aliases") if record.find("answer_aliases") else ()
     return Item(
         id=record.text("id", "_id"),
         question=Question(text=record.text("question")),
         answers=tuple(dict.fromkeys((*record.texts("answer"), *aliases))),
         supporting=tuple(dict.fromkeys(id for id, gold in ids if gold)),
-        slices=record.slices("type", "level") | hops(record),
+        slices=record.slices("type", "level") | read_hops(record),
     )
 
 
@@ -76,15 +76,15 @@ def _read_gold_titles(record: Record, facts: Any) -> list[str]:
         return [str(title) for title in facts["title"]]
     if isinstance(facts, list) and all(isinstance(fact, list) and fact for fact in facts):
         return [str(fact[0]) for fact in facts]
-    raise record.wrong("supporting_facts", facts, "a list of [title, sentence number]")
+    raise record.describe_wrong_field("supporting_facts", facts, "a list of [title, sentence number]")
 
 
-def _read_passages(record: Record) -> list[TitledText]:
+def _read_context(record: Record) -> list[TitledText]:
     context = record.take("context")
     if isinstance(context, dict) and {"title", "sentences"} <= set(context):
         context = list(zip(context["title"], context["sentences"], strict=True))
     if not isinstance(context, list) or not all(isinstance(part, list | tuple) and len(part) == 2 for part in context):
-        raise record.wrong("context", context, "a list of [title, sentences]")
+        raise record.describe_wrong_field("context", context, "a list of [title, sentences]")
     return [(str(title), _join_sentences(sentences)) for title, sentences in context]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.data_rows import Record, one_file, records
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_file, read_records
 from tomewise.evaluate.items import Dataset, Item, Span
 from tomewise.types import Question
 
@@ -17,20 +17,20 @@ def read_multihop_rag(folder: Path) -> Dataset:
     facts word for word, the question has no spans. Null queries have no evidence; their reference is that the articles
     do not contain the answer.
     """
-    corpus = one_file(folder, "corpus.json*", "**/corpus.json*")
-    shelf, ids = Shelf(corpus), dict[str, str]()
-    for record in records(corpus):
+    corpus_file = find_file(folder, "corpus.json*", "**/corpus.json*")
+    corpus, ids = Corpus(corpus_file), dict[str, str]()
+    for record in read_records(corpus_file):
         title, url = record.text("title"), str(record.find("url") or "")
-        ids[title] = ids[url or title] = shelf.add(record.text("body", "text"), title=title, id=url or title)
-    rows = records(one_file(folder, "MultiHopRAG.json*", "**/MultiHopRAG.json*"))
-    items = tuple(_item(record, str(number), ids, shelf) for number, record in enumerate(rows, 1))
-    return Dataset(name="multihop-rag", documents=shelf.documents, items=items)
+        ids[title] = ids[url or title] = corpus.add(record.text("body", "text"), title=title, id=url or title)
+    rows = read_records(find_file(folder, "MultiHopRAG.json*", "**/MultiHopRAG.json*"))
+    items = tuple(_make_item(record, str(number), ids, corpus) for number, record in enumerate(rows, 1))
+    return Dataset(name="multihop-rag", documents=corpus.documents, items=items)
 
 
-def _item(record: Record, id: str, ids: dict[str, str], shelf: Shelf) -> Item:
+def _make_item(record: Record, id: str, ids: dict[str, str], corpus: Corpus) -> Item:
     evidence = record.rows("evidence_list")
-    articles = [_article(row, ids) for row in evidence]
-    facts = [shelf.spans(article, [row.text("fact")]) for article, row in zip(articles, evidence, strict=True)]
+    articles = [_find_article(row, ids) for row in evidence]
+    facts = [corpus.find_spans(article, [row.text("fact")]) for article, row in zip(articles, evidence, strict=True)]
     spans: list[Span] = [span for places in facts for span in places] if all(facts) else []
     return Item(
         id=id,
@@ -42,11 +42,11 @@ def _item(record: Record, id: str, ids: dict[str, str], shelf: Shelf) -> Item:
     )
 
 
-def _article(record: Record, ids: dict[str, str]) -> str:
+def _find_article(record: Record, ids: dict[str, str]) -> str:
     names = [str(record.find(field)) for field in ("url", "title") if record.find(field)]
     article = next((ids[name] for name in names if name in ids), None)
     if article is None:
-        raise record.error(
+        raise record.make_error(
             f"the corpus has no article {' or '.join(names) or 'without url and title'}: give the corpus of this file"
         )
     return article

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.data_rows import Record, files, records, stream
-from tomewise.evaluate.datasets.document_set import Books, Shelf
+from tomewise.evaluate.datasets.corpus import Books, Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records, stream_records
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -18,24 +18,24 @@ def read_narrativeqa(folder: Path) -> Dataset:
     """
     if folder.is_dir() and (folder / "qaps.csv").exists():
         return _read_csv(folder)
-    shelf = Shelf(folder)
-    paths = files(folder, "test*.parquet", "**/test*.parquet", "test*.json*", "*.jsonl", "*.json")
-    rows = (record for path in paths for record in stream(path))
-    items = tuple(_row(record, str(number), shelf) for number, record in enumerate(rows, 1))
-    return Dataset(name="narrativeqa", documents=shelf.documents, items=items)
+    corpus = Corpus(folder)
+    paths = find_files(folder, "test*.parquet", "**/test*.parquet", "test*.json*", "*.jsonl", "*.json")
+    rows = (record for path in paths for record in stream_records(path))
+    items = tuple(_make_item(record, str(number), corpus) for number, record in enumerate(rows, 1))
+    return Dataset(name="narrativeqa", documents=corpus.documents, items=items)
 
 
 def _read_csv(folder: Path) -> Dataset:
-    kinds = {record.text("document_id"): record for record in records(*files(folder, "documents.csv"))}
-    rows = records(folder / "qaps.csv")
+    kinds = {record.text("document_id"): record for record in read_records(*find_files(folder, "documents.csv"))}
+    rows = read_records(folder / "qaps.csv")
     chosen = [record for record in rows if record.text("set") == "test"] or rows
-    shelf = Shelf(folder)
-    books = Books(folder, shelf, suffixes=(".txt", ".content"))
-    items = tuple(_qap(record, f"{record.source.stem}-{record.place}", kinds, books) for record in chosen)
-    return Dataset(name="narrativeqa", documents=shelf.documents, items=items)
+    corpus = Corpus(folder)
+    books = Books(folder, corpus, suffixes=(".txt", ".content"))
+    items = tuple(_make_csv_item(record, f"{record.source.stem}-{record.place}", kinds, books) for record in chosen)
+    return Dataset(name="narrativeqa", documents=corpus.documents, items=items)
 
 
-def _qap(record: Record, id: str, kinds: dict[str, Record], books: Books) -> Item:
+def _make_csv_item(record: Record, id: str, kinds: dict[str, Record], books: Books) -> Item:
     story = record.text("document_id")
     if story not in kinds:
         raise ReadingError(f"{record.source}, {record.place}: documents.csv has no document_id {story!r}: add its row")
@@ -43,13 +43,13 @@ def _qap(record: Record, id: str, kinds: dict[str, Record], books: Books) -> Ite
         id=id.replace(" ", "-"),
         question=Question(text=record.text("question")),
         answers=(record.text("answer1"), record.text("answer2")),
-        documents=(books.document(story),),
+        documents=(books.add(story),),
         slices=kinds[story].slices("kind"),
     )
 
 
-def _row(record: Record, id: str, shelf: Shelf) -> Item:
-    story = shelf.add(record.text("document.text"), id=str(record.find("document.id") or ""))
+def _make_item(record: Record, id: str, corpus: Corpus) -> Item:
+    story = corpus.add(record.text("document.text"), id=str(record.find("document.id") or ""))
     return Item(
         id=id,
         question=Question(text=record.text("question.text", "question")),

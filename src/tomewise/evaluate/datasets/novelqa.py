@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.answer_options import correct_of, find_wording, options_of
-from tomewise.evaluate.datasets.data_rows import Record, files, records
-from tomewise.evaluate.datasets.document_set import Books, Shelf
+from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Books, Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -17,36 +17,36 @@ def read_novelqa(folder: Path) -> Dataset:
     The novel is the text file of the same name. It reads `Gold` (a letter) and `Answer` (free text) where somebody
     who has them added them.
     """
-    shelf = Shelf(folder)
-    books = Books(folder, shelf)
+    corpus = Corpus(folder)
+    books = Books(folder, corpus)
     items = tuple(
-        _item(record, path.stem, books)
-        for path in files(folder, "Data/**/*.json", "data/**/*.json", "*.json", "**/*.json")
-        for record in _questions(path)
+        _make_item(record, path.stem, books)
+        for path in find_files(folder, "Data/**/*.json", "data/**/*.json", "*.json", "**/*.json")
+        for record in _read_questions(path)
     )
-    return Dataset(name="novelqa", documents=shelf.documents, items=items)
+    return Dataset(name="novelqa", documents=corpus.documents, items=items)
 
 
-def _questions(path: Path) -> list[Record]:
-    rows = records(path)
+def _read_questions(path: Path) -> list[Record]:
+    rows = read_records(path)
     if len(rows) != 1 or "Question" in rows[0].values:
         return rows
     whole = rows[0]
     return [
-        whole.inside(qid, {"QID": qid, **part} if isinstance(part, dict) else part)
+        whole.make_inner(qid, {"QID": qid, **part} if isinstance(part, dict) else part)
         for qid, part in whole.values.items()
     ]
 
 
-def _item(record: Record, book: str, books: Books) -> Item:
-    options = options_of(record, "Options")
-    correct = correct_of(record, options, "Gold", "Answer") if record.find("Gold", "Answer") else None
+def _make_item(record: Record, book: str, books: Books) -> Item:
+    options = read_options(record, "Options")
+    correct = read_correct_letter(record, options, "Gold", "Answer") if record.find("Gold", "Answer") else None
     free = record.texts("Answer") if record.find("Gold") and record.find("Answer") else ()
     return Item(
         id=f"{book}/{record.text('QID')}",
         question=Question(text=record.text("Question"), options=options),
         answers=free or ((find_wording(options, correct),) if correct else ()),
         correct=correct,
-        documents=(books.document(book),),
+        documents=(books.add(book),),
         slices=record.slices("Aspect") | {"complexity": record.text("Complexity", "Complex")},
     )

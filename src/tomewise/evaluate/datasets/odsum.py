@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.data_rows import Record, files, one_file, records, text_of
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_file, find_files, read_records, read_text
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -22,35 +22,37 @@ def read_odsum(folder: Path) -> Dataset:
     queries = sorted(folder.glob("queries.json*")) if folder.is_dir() else []
     if queries:
         return _read_raw(folder, queries[0])
-    path = one_file(folder, "test.json", "*.json")
-    shelf = Shelf(path)
-    items = tuple(_item_of_setting(record, str(number), shelf) for number, record in enumerate(records(path), 1))
-    return Dataset(name="odsum", documents=shelf.documents, items=items)
+    path = find_file(folder, "test.json", "*.json")
+    corpus = Corpus(path)
+    items = tuple(
+        _make_setting_item(record, str(number), corpus) for number, record in enumerate(read_records(path), 1)
+    )
+    return Dataset(name="odsum", documents=corpus.documents, items=items)
 
 
 def _read_raw(folder: Path, queries: Path) -> Dataset:
-    shelf, titles = Shelf(folder), dict[str, str]()
-    for path in files(folder, "[Dd]ocuments/*"):
+    corpus, titles = Corpus(folder), dict[str, str]()
+    for path in find_files(folder, "[Dd]ocuments/*"):
         if path.suffix == ".txt":
-            titles[path.stem] = shelf.add(text_of(path), id=path.stem)
+            titles[path.stem] = corpus.add(read_text(path), id=path.stem)
             continue
-        for record in records(path):
+        for record in read_records(path):
             title = str(record.find("title", "metadata.title") or "")
-            id = shelf.add(record.text("document", "text", "article", "story"), title=title)
+            id = corpus.add(record.text("document", "text", "article", "story"), title=title)
             titles.setdefault(title or id, id)
-    rows = records(queries)
+    rows = read_records(queries)
     # The file of meetings maps numbers to queries; that of stories is a list.
     if len(rows) == 1 and all(isinstance(value, dict) for value in rows[0].values.values()):
-        rows = [rows[0].inside(f"query {key}", part) for key, part in rows[0].values.items()]
-    items = tuple(_raw_item(record, str(number), titles) for number, record in enumerate(rows, 1))
-    return Dataset(name="odsum", documents=shelf.documents, items=items)
+        rows = [rows[0].make_inner(f"query {key}", part) for key, part in rows[0].values.items()]
+    items = tuple(_make_raw_item(record, str(number), titles) for number, record in enumerate(rows, 1))
+    return Dataset(name="odsum", documents=corpus.documents, items=items)
 
 
-def _raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:
+def _make_raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:
     responses = record.rows("responses") if record.find("responses") is not None else []
     meetings = record.texts("meetings_list") if record.find("meetings_list") is not None else ()
     if unknown := [name for name in meetings if name not in titles]:
-        raise record.error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
+        raise record.make_error(f"the meeting {unknown[0]!r} is not among the documents: add {unknown[0]}.txt")
     titles_of_gold = meetings or tuple(title for title in (str(record.find("title")),) if title in titles)
     return Item(
         id=id,
@@ -60,12 +62,12 @@ def _raw_item(record: Record, id: str, titles: dict[str, str]) -> Item:
     )
 
 
-def _item_of_setting(record: Record, id: str, shelf: Shelf) -> Item:
+def _make_setting_item(record: Record, id: str, corpus: Corpus) -> Item:
     summaries = [name for name in ("Summary_1", "Summary_2", "Summary_3", "Summary_4") if record.find(name)]
     articles = [article.strip() for article in record.text("Article").split(_BETWEEN_ARTICLES)]
     return Item(
         id=id,
         question=Question(text=record.text("Query")),
         answers=tuple(record.text(name) for name in summaries) or (record.text("Summary", "Summary_1"),),
-        documents=tuple(dict.fromkeys(shelf.add(article) for article in articles if article)),
+        documents=tuple(dict.fromkeys(corpus.add(article) for article in articles if article)),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tomewise.evaluate.datasets.answer_options import correct_of, find_wording, options_of
-from tomewise.evaluate.datasets.data_rows import Record, files, records
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.answer_options import find_wording, read_correct_letter, read_options
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import Record, find_files, read_records
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.types import Question
 
@@ -19,22 +19,22 @@ def read_plain(folder: Path) -> Dataset:
     Ids are compared as text. `correct` (a letter or a wording) may replace `answers`. Other keys with text or whole
     numbers are slices.
     """
-    (corpus,), (questions,) = files(folder, "corpus.jsonl"), files(folder, "questions.jsonl")
-    shelf = Shelf(corpus)
-    for record in records(corpus):
-        shelf.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
+    (corpus_file,), (questions,) = find_files(folder, "corpus.jsonl"), find_files(folder, "questions.jsonl")
+    corpus = Corpus(corpus_file)
+    for record in read_records(corpus_file):
+        corpus.add(record.text("text"), title=str(record.find("title") or ""), id=record.text("id"))
     openie = folder / "openie.jsonl"
     return Dataset(
         name=folder.resolve().name,
-        documents=shelf.documents,
-        items=tuple(map(_item, records(questions))),
+        documents=corpus.documents,
+        items=tuple(map(_make_item, read_records(questions))),
         openie=openie if openie.is_file() else None,
     )
 
 
-def _item(record: Record) -> Item:
-    options = options_of(record, "options") if record.find("options") else ()
-    correct = correct_of(record, options, "correct", "answers") if options else None
+def _make_item(record: Record) -> Item:
+    options = read_options(record, "options") if record.find("options") else ()
+    correct = read_correct_letter(record, options, "correct", "answers") if options else None
     has_answers = record.find("answers") is not None or correct is None
     return Item(
         id=record.text("id"),

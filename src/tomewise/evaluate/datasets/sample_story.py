@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.data_rows import text_of
-from tomewise.evaluate.datasets.document_set import Shelf
+from tomewise.evaluate.datasets.corpus import Corpus
+from tomewise.evaluate.datasets.data_rows import read_text
 from tomewise.evaluate.items import Dataset, Item
 from tomewise.reading.places import mark_headings
-from tomewise.sample import STORY, SampleQuestion, questions
+from tomewise.sample import STORY, SampleQuestion, read_questions
 from tomewise.types import Question
 
 
@@ -18,15 +18,15 @@ def read_sample(_folder: Path) -> Dataset:
 
     Raises ReadingError when the story lacks an excerpt: then the installation is damaged.
     """
-    shelf = Shelf(STORY)
-    text = text_of(STORY)
-    story = shelf.add(text, id=STORY.name, marks=mark_headings(text))
-    items = tuple(_item(question, story, shelf) for question in questions())
-    return Dataset(name="sample", documents=shelf.documents, items=items)
+    corpus = Corpus(STORY)
+    text = read_text(STORY)
+    story = corpus.add(text, id=STORY.name, marks=mark_headings(text))
+    items = tuple(_make_item(question, story, corpus) for question in read_questions())
+    return Dataset(name="sample", documents=corpus.documents, items=items)
 
 
-def _item(sample: SampleQuestion, story: str, shelf: Shelf) -> Item:
-    spans = shelf.spans(story, list(sample.supporting))
+def _make_item(sample: SampleQuestion, story: str, corpus: Corpus) -> Item:
+    spans = corpus.find_spans(story, list(sample.supporting))
     if not spans:
         raise ReadingError(f"{STORY} lacks an excerpt that question {sample.id!r} rests on: install Tomewise again")
     return Item(

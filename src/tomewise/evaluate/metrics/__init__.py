@@ -73,7 +73,7 @@ class Metric:
         return fmean(map(self.score, scored)) if scored else None
 
 
-def metric_named(name: str) -> Metric:
+def find_metric(name: str) -> Metric:
     """The metric of that name. Metrics of retrieval take a depth (`recall@5`), or else score the whole ranking.
 
     Raises UnknownName with the nearest name.
@@ -96,34 +96,43 @@ def metric_named(name: str) -> Metric:
     raise UnknownName(_explain_unknown(name, stem))
 
 
+def _explain_unknown(name: str, stem: str) -> str:
+    if stem in _PLAIN:
+        return f"the metric {name!r} takes no depth: write {stem!r}"
+    if stem in _RANKED:
+        return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
+    hint = suggest(stem, [*_PLAIN, *_RANKED, *list_names("metrics")])
+    return f"unknown metric {name!r}: {hint}The metrics are {', '.join(list_metrics())}"
+
+
 def remember_metric(metric: Metric) -> None:
     """Let the tables of this process find a metric by its name.
 
-    Raises UsageError for a metric that has the name of one of Tomewise's own and scores differently, and for one that
-    needs what no question has.
+    Raises UsageError for a metric with the name of one of Tomewise's that scores differently, and for one that needs
+    what no question has.
     """
     if metric.needs not in _HAS:
         raise UsageError(f"the metric {metric.name!r} needs {metric.needs!r}: name one of {', '.join(_HAS)}")
     stem = metric.name.partition("@")[0]
     if stem not in _PLAIN and stem not in _RANKED:
         register("metrics", metric.name, metric)
-    elif _parts_of(metric.score) != _parts_of(metric_named(metric.name).score):
+    elif _split_partial(metric.score) != _split_partial(find_metric(metric.name).score):
         raise UsageError(f"a metric named {metric.name!r} exists already: give yours another name")
 
 
-def _parts_of(score: Score) -> object:
+def _split_partial(score: Score) -> object:
     # Two partial objects are never equal, their parts are.
     return (score.func, score.args, score.keywords) if isinstance(score, partial) else score
 
 
-def metric_names() -> tuple[str, ...]:
+def list_metrics() -> tuple[str, ...]:
     """Every name; names that take a depth end in `@K`."""
     return (*_PLAIN, *(f"{name}@K" for name in _RANKED), *list_names("metrics"))
 
 
-def default_metrics(dataset: Dataset) -> tuple[Metric, ...]:
+def choose_metrics(dataset: Dataset) -> tuple[Metric, ...]:
     """The metrics that the gold of a dataset allows and that papers report on such datasets."""
-    return tuple(map(metric_named, [*_answer_names(dataset.items), *_evidence_names(dataset.items)]))
+    return tuple(map(find_metric, [*_choose_answer_metrics(dataset.items), *_choose_evidence_metrics(dataset.items)]))
 
 
 # ---------------------------------------------------------------- what gold an item has
@@ -139,7 +148,7 @@ _HAS: dict[Need, Callable[[Item], bool]] = {
 }
 
 
-def _answer_names(items: Sequence[Item]) -> list[str]:
+def _choose_answer_metrics(items: Sequence[Item]) -> list[str]:
     choices = [item for item in items if item.correct is not None]
     if choices:
         # All claims offer the same two labels; questions whose two options differ are multiple choice.
@@ -154,13 +163,13 @@ def _answer_names(items: Sequence[Item]) -> list[str]:
     return ["rouge-1", "rouge-2", "rouge-l"] if long else ["em", "f1"]
 
 
-def _evidence_names(items: Sequence[Item]) -> list[str]:
+def _choose_evidence_metrics(items: Sequence[Item]) -> list[str]:
     names: list[str] = []
     if any(item.supporting for item in items):
         names += ["recall@2", "recall@5", "recall@10", "recall@20", "all@5", "mrr", "ndcg@10"]
     if any(item.spans for item in items):
         names += ["span-recall@5", "span-recall@10", "span-coverage@10"]
-    return [*names, *_GROUNDS] if names else []
+    return [*names, *_OF_EVIDENCE] if names else []
 
 
 # ---------------------------------------------------------------- from outcomes to the pure functions
@@ -171,62 +180,53 @@ def _score_text(function: Callable[[str, Sequence[str]], float], outcome: Outcom
     return function(outcome.prediction.answer, outcome.item.answers) if outcome.prediction.answer.strip() else 0.0
 
 
-def _rouge(kind: str, outcome: Outcome) -> float:
+def _score_rouge(kind: str, outcome: Outcome) -> float:
     return rouge(outcome.prediction.answer, outcome.item.answers, kind)
 
 
-def _letter(outcome: Outcome) -> str | None:
+def _pick_letter(outcome: Outcome) -> str | None:
     return pick_letter(outcome.prediction.choice, outcome.prediction.answer, outcome.item.question.options)
 
 
-def _right(outcome: Outcome) -> float:
+def _score_choice(outcome: Outcome) -> float:
     options, correct = outcome.item.question.options, outcome.item.correct
     return choice_accuracy(outcome.prediction.choice, outcome.prediction.answer, options, correct) if correct else 0.0
 
 
-def _class_f1(label: str, outcomes: Sequence[Outcome]) -> float:
-    return class_f1([_letter(outcome) for outcome in outcomes], [str(o.item.correct) for o in outcomes], label)
+def _score_class(label: str, outcomes: Sequence[Outcome]) -> float:
+    return class_f1([_pick_letter(outcome) for outcome in outcomes], [str(o.item.correct) for o in outcomes], label)
 
 
-def _pair_accuracy(outcomes: Sequence[Outcome]) -> float | None:
-    return pair_accuracy([o.item.slices["pair"] for o in outcomes], [bool(_right(o)) for o in outcomes])
+def _score_pairs(outcomes: Sequence[Outcome]) -> float | None:
+    return pair_accuracy([o.item.slices["pair"] for o in outcomes], [bool(_score_choice(o)) for o in outcomes])
 
 
-def _by_id(
+def _score_ids(
     function: Callable[[Sequence[str], Sequence[str], int | None], float], outcome: Outcome, *, k: int | None
 ) -> float:
     return function([passage.document for passage in outcome.prediction.ranked], outcome.item.supporting, k)
 
 
-def _by_span(function: Callable[..., float], outcome: Outcome, *, k: int | None) -> float:
+def _score_spans(function: Callable[..., float], outcome: Outcome, *, k: int | None) -> float:
     return function(outcome.prediction.ranked, outcome.item.spans, k)
 
 
-def _score_seen(outcome: Outcome) -> float:
-    return span_overlap.measure_found(outcome.prediction.shown, outcome.item)
+def _score_shown(outcome: Outcome) -> float:
+    return span_overlap.measure_gold_recall(outcome.prediction.shown, outcome.item)
 
 
-def _citation_precision(outcome: Outcome) -> float:
-    return span_overlap.gold_share(outcome.prediction.cited, outcome.item)
+def _score_citation_precision(outcome: Outcome) -> float:
+    return span_overlap.measure_gold_precision(outcome.prediction.cited, outcome.item)
 
 
-def _citation_recall(outcome: Outcome) -> float:
-    return span_overlap.measure_found(outcome.prediction.cited, outcome.item)
+def _score_citation_recall(outcome: Outcome) -> float:
+    return span_overlap.measure_gold_recall(outcome.prediction.cited, outcome.item)
 
 
-def _explain_unknown(name: str, stem: str) -> str:
-    if stem in _PLAIN:
-        return f"the metric {name!r} takes no depth: write {stem!r}"
-    if stem in _RANKED:
-        return f"the depth of {name!r} is not a whole number above 0: write for example '{stem}@5'"
-    hint = suggest(stem, [*_PLAIN, *_RANKED, *list_names("metrics")])
-    return f"unknown metric {name!r}: {hint}The metrics are {', '.join(metric_names())}"
-
-
-_GROUNDS: dict[str, Score] = {
-    "seen": _score_seen,  # the share of the gold that the answering call saw
-    "citation-precision": _citation_precision,
-    "citation-recall": _citation_recall,
+_OF_EVIDENCE: dict[str, Score] = {
+    "seen": _score_shown,  # the share of the gold that the answering call saw
+    "citation-precision": _score_citation_precision,
+    "citation-recall": _score_citation_recall,
 }
 
 _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
@@ -234,24 +234,24 @@ _PLAIN: dict[str, tuple[Need, Score, Overall | None]] = {
     "f1": ("answers", partial(_score_text, answers.token_f1), None),
     "substring-em": ("answers", partial(_score_text, answers.substring_match), None),
     "helmet-f1": ("answers", partial(_score_text, answers.helmet_f1), None),
-    "rouge-1": ("answers", partial(_rouge, "rouge1"), None),
-    "rouge-2": ("answers", partial(_rouge, "rouge2"), None),
-    "rouge-l": ("answers", partial(_rouge, "rougeL"), None),
-    "accuracy": ("correct", _right, None),
-    "f1-positive": ("claims", _right, partial(_class_f1, "A")),  # claims offer the positive label first
-    "f1-negative": ("claims", _right, partial(_class_f1, "B")),
-    "pair-accuracy": ("pairs", _right, _pair_accuracy),
-    **{name: ("evidence", score, None) for name, score in _GROUNDS.items()},
+    "rouge-1": ("answers", partial(_score_rouge, "rouge1"), None),
+    "rouge-2": ("answers", partial(_score_rouge, "rouge2"), None),
+    "rouge-l": ("answers", partial(_score_rouge, "rougeL"), None),
+    "accuracy": ("correct", _score_choice, None),
+    "f1-positive": ("claims", _score_choice, partial(_score_class, "A")),  # claims offer the positive label first
+    "f1-negative": ("claims", _score_choice, partial(_score_class, "B")),
+    "pair-accuracy": ("pairs", _score_choice, _score_pairs),
+    **{name: ("evidence", score, None) for name, score in _OF_EVIDENCE.items()},
 }
 
 _RANKED: dict[str, tuple[Need, Callable[..., float]]] = {
-    "recall": ("supporting", partial(_by_id, passage_ranks.recall_at)),
-    "all": ("supporting", partial(_by_id, passage_ranks.all_at)),
-    "mrr": ("supporting", partial(_by_id, passage_ranks.reciprocal_rank)),
-    "ndcg": ("supporting", partial(_by_id, passage_ranks.ndcg_at)),
-    "span-recall": ("spans", partial(_by_span, span_overlap.span_recall_at)),
-    "span-all": ("spans", partial(_by_span, span_overlap.span_all_at)),
-    "span-mrr": ("spans", partial(_by_span, span_overlap.span_reciprocal_rank)),
-    "span-ndcg": ("spans", partial(_by_span, span_overlap.span_ndcg_at)),
-    "span-coverage": ("spans", partial(_by_span, span_overlap.span_coverage_at)),
+    "recall": ("supporting", partial(_score_ids, passage_ranks.recall_at)),
+    "all": ("supporting", partial(_score_ids, passage_ranks.all_at)),
+    "mrr": ("supporting", partial(_score_ids, passage_ranks.reciprocal_rank)),
+    "ndcg": ("supporting", partial(_score_ids, passage_ranks.ndcg_at)),
+    "span-recall": ("spans", partial(_score_spans, span_overlap.span_recall_at)),
+    "span-all": ("spans", partial(_score_spans, span_overlap.span_all_at)),
+    "span-mrr": ("spans", partial(_score_spans, span_overlap.span_reciprocal_rank)),
+    "span-ndcg": ("spans", partial(_score_spans, span_overlap.span_ndcg_at)),
+    "span-coverage": ("spans", partial(_score_spans, span_overlap.span_coverage_at)),
 }

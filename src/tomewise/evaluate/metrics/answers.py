@@ -1,12 +1,11 @@
-"""Short answers against reference answers: exact match and token F1, and the variants of HELMET.
+"""Answers against gold: exact match, token F1 and ROUGE, the letter of a choice, the verdicts of claims.
 
-All take the maximum over the references and give 0.0 without references.
+Metrics with references take the maximum over them, and give 0.0 without references.
 """
 
 from __future__ import annotations
 
 import re
-import string
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from functools import cache
@@ -18,8 +17,9 @@ from tomewise.errors import MissingDependency
 from tomewise.language.fences import letter
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION = str.maketrans("", "", punctuation)
 _CLOSED = frozenset({"yes", "no", "noanswer"})
+_LEADING_WORDS = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
 
 
 def normalise(text: str) -> str:
@@ -40,7 +40,8 @@ def token_f1(answer: str, references: Sequence[str]) -> float:
 
     Where one side has no words left, equality decides, as in SQuAD 2.0 (Rajpurkar et al. 2018).
     """
-    return max((_f1(normalise(answer).split(), normalise(reference).split()) for reference in references), default=0.0)
+    words = normalise(answer).split()
+    return max((_compute_f1(words, normalise(reference).split()) for reference in references), default=0.0)
 
 
 def substring_match(answer: str, references: Sequence[str]) -> float:
@@ -49,7 +50,7 @@ def substring_match(answer: str, references: Sequence[str]) -> float:
     No answer contains a reference that normalises to nothing.
     """
     text = normalise(answer)
-    return float(any(wanted and wanted in text for wanted in map(normalise, references)))
+    return float(any(reference and reference in text for reference in map(normalise, references)))
 
 
 def helmet_f1(answer: str, references: Sequence[str]) -> float:
@@ -60,20 +61,17 @@ def helmet_f1(answer: str, references: Sequence[str]) -> float:
     return max((_compute_closed_f1(normalise(answer), normalise(reference)) for reference in references), default=0.0)
 
 
-def _compute_closed_f1(answer: str, wanted: str) -> float:
-    if answer != wanted and (answer in _CLOSED or wanted in _CLOSED):
+def _compute_closed_f1(answer: str, reference: str) -> float:
+    if answer != reference and (answer in _CLOSED or reference in _CLOSED):
         return 0.0
-    return _f1(answer.split(), wanted.split())
+    return _compute_f1(answer.split(), reference.split())
 
 
-def _f1(words: list[str], wanted: list[str]) -> float:
-    if not words or not wanted:
-        return float(words == wanted)
-    shared = (Counter(words) & Counter(wanted)).total()
-    return 2 * shared / (len(words) + len(wanted))
-
-
-_PREFIX = r"(?:answer is|answer|option is)\s*:?\s*[\"'(*]*"
+def _compute_f1(words: list[str], gold: list[str]) -> float:
+    if not words or not gold:
+        return float(words == gold)
+    shared = (Counter(words) & Counter(gold)).total()
+    return 2 * shared / (len(words) + len(gold))
 
 
 def find_letter(reply: str, options: Sequence[str]) -> str | None:
@@ -95,7 +93,7 @@ def find_letter(reply: str, options: Sequence[str]) -> str | None:
     return (
         _match_wording(reply, options)
         or _match_letter(rf"[\"'(*\[]*{alone}", reply, anchored=True)
-        or _match_letter(rf"(?i:{_PREFIX}){alone}", reply)
+        or _match_letter(rf"(?i:{_LEADING_WORDS}){alone}", reply)
         or _find_wording(reply, options)
         or _match_letter(alone, reply)
     )
@@ -138,8 +136,8 @@ def class_f1(predicted: Sequence[str | None], gold: Sequence[str], label: str) -
     Source: F1_P and F1_N as CAM reports them on FABLES (Kim et al. 2024). 0.0 when the class is in neither list.
     """
     pairs = list(zip(predicted, gold, strict=True))
-    hits = sum(found == wanted == label for found, wanted in pairs)
-    labels = sum((found == label) + (wanted == label) for found, wanted in pairs)
+    hits = sum(found == true == label for found, true in pairs)
+    labels = sum((found == label) + (true == label) for found, true in pairs)
     return 2 * hits / labels if labels else 0.0
 
 
@@ -162,12 +160,12 @@ def rouge(answer: str, references: Sequence[str], kind: str) -> float:
     Source: Lin 2004, as the package rouge-score computes it; stemming and the maximum as in QMSum (Zhong et al. 2021)
     and ODSum (Zhou et al. 2023). Raises MissingDependency without that package.
     """
-    scorer = _scorer(kind)
+    scorer = _make_scorer(kind)
     return max((float(scorer.score(reference, answer)[kind].fmeasure) for reference in references), default=0.0)
 
 
 @cache
-def _scorer(kind: str) -> Any:
+def _make_scorer(kind: str) -> Any:
     try:
         scoring = import_module("rouge_score.rouge_scorer")
     except ImportError as error:

@@ -13,18 +13,18 @@ from math import log2
 
 def recall_at(ranked: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
     """The share of the gold ids among the first k (all, without k). Source: HippoRAG 2 (Gutiérrez et al. 2025)."""
-    return len(wanted & set(_first(ranked, k))) / len(wanted) if (wanted := set(gold)) else 0.0
+    return len(ids & set(_list_first(ranked, k))) / len(ids) if (ids := set(gold)) else 0.0
 
 
 def all_at(ranked: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
     """1.0 when every gold id is among the first k: the All-Recall of HippoRAG (Gutiérrez et al. 2024)."""
-    return float(bool(gold) and set(gold) <= set(_first(ranked, k)))
+    return float(bool(gold) and set(gold) <= set(_list_first(ranked, k)))
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
     """One over the place of the first gold id among the first k; its mean is MRR (Voorhees 1999)."""
-    wanted = set(gold)
-    return next((1 / place for place, id in enumerate(_first(ranked, k), 1) if id in wanted), 0.0)
+    gold_ids = set(gold)
+    return next((1 / place for place, id in enumerate(_list_first(ranked, k), 1) if id in gold_ids), 0.0)
 
 
 def ndcg_at(ranked: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
@@ -32,9 +32,9 @@ def ndcg_at(ranked: Sequence[str], gold: Collection[str], k: int | None = None) 
 
     Gains are 0 or 1, the discount is 1 / log2(1 + place).
     """
-    wanted = set(gold)
-    gain = sum(discount(place) for place, id in enumerate(_first(ranked, k), 1) if id in wanted)
-    return gain / ideal_gain(len(wanted), k) if wanted else 0.0
+    gold_ids = set(gold)
+    gain = sum(discount(place) for place, id in enumerate(_list_first(ranked, k), 1) if id in gold_ids)
+    return gain / ideal_gain(len(gold_ids), k) if gold_ids else 0.0
 
 
 def discount(place: int) -> float:
@@ -42,10 +42,10 @@ def discount(place: int) -> float:
     return 1 / log2(1 + place)
 
 
-def ideal_gain(wanted: int, k: int | None) -> float:
-    """The discounted gain of gold ids at the first `wanted` places, k at most."""
-    return sum(discount(place) for place in range(1, min(wanted, wanted if k is None else k) + 1))
+def ideal_gain(count: int, k: int | None) -> float:
+    """The discounted gain of `count` gold ids at the first places, k at most."""
+    return sum(discount(place) for place in range(1, min(count, count if k is None else k) + 1))
 
 
-def _first(ranked: Sequence[str], k: int | None) -> list[str]:
+def _list_first(ranked: Sequence[str], k: int | None) -> list[str]:
     return list(dict.fromkeys(ranked))[:k]

@@ -17,17 +17,17 @@ Intervals = list[tuple[int, int]]
 
 def span_recall_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None = None) -> float:
     """The share of the gold spans that the first k passages find."""
-    return sum(place is not None for place in _places(ranked, gold, k)) / len(gold) if gold else 0.0
+    return sum(place is not None for place in _find_places(ranked, gold, k)) / len(gold) if gold else 0.0
 
 
 def span_all_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None = None) -> float:
     """1.0 when the first k passages find every gold span."""
-    return float(bool(gold) and None not in _places(ranked, gold, k))
+    return float(bool(gold) and None not in _find_places(ranked, gold, k))
 
 
 def span_reciprocal_rank(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None = None) -> float:
     """One over the place of the first passage among the first k that finds a gold span."""
-    return max((1 / place for place in _places(ranked, gold, k) if place is not None), default=0.0)
+    return max((1 / place for place in _find_places(ranked, gold, k) if place is not None), default=0.0)
 
 
 def span_ndcg_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None = None) -> float:
@@ -35,7 +35,7 @@ def span_ndcg_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int |
 
     The ideal is one new span per place, as for ids. A passage that finds several can exceed it; that counts as 1.0.
     """
-    gain = sum(discount(place) for place in _places(ranked, gold, k) if place is not None)
+    gain = sum(discount(place) for place in _find_places(ranked, gold, k) if place is not None)
     return min(1.0, gain / ideal_gain(len(gold), k)) if gold else 0.0
 
 
@@ -44,14 +44,14 @@ def span_coverage_at(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: i
 
     Source: the recall of LegalBench-RAG (Pipitone and Houir Alami 2024), which counts characters.
     """
-    wanted = _merge((span.document, span.start, span.end) for span in gold)
-    found = _merge((passage.document, passage.start, passage.end) for passage in ranked[:k])
+    wanted = _merge_intervals((span.document, span.start, span.end) for span in gold)
+    found = _merge_intervals((passage.document, passage.start, passage.end) for passage in ranked[:k])
     length = sum(end - start for intervals in wanted.values() for start, end in intervals)
     shared = sum(_count_shared(intervals, found.get(document, [])) for document, intervals in wanted.items())
     return shared / length if length else 0.0
 
 
-def _places(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None) -> list[int | None]:
+def _find_places(ranked: Sequence[RankedPassage], gold: Sequence[Span], k: int | None) -> list[int | None]:
     """For each span the place, counted from 1, of the first passage that finds it."""
     passages = list(enumerate(ranked[:k], 1))
     return [next((place for place, passage in passages if finds(passage, span)), None) for span in gold]
@@ -62,7 +62,7 @@ def finds(passage: RankedPassage, span: Span) -> bool:
     return passage.document == span.document and max(passage.start, span.start) < min(passage.end, span.end)
 
 
-def _merge(places: Iterable[tuple[str, int, int]]) -> dict[str, Intervals]:
+def _merge_intervals(places: Iterable[tuple[str, int, int]]) -> dict[str, Intervals]:
     """The intervals of each document in order, merged where they overlap or touch."""
     merged: dict[str, Intervals] = {}
     for document, start, end in sorted(places):
@@ -79,19 +79,19 @@ def _count_shared(first: Intervals, second: Intervals) -> int:
     return sum(max(0, min(a_end, b_end) - max(a, b)) for a, a_end in first for b, b_end in second)
 
 
-def measure_found(places: Sequence[RankedPassage], item: Item) -> float:
-    """The share of the gold that the places find."""
+def measure_gold_recall(passages: Sequence[RankedPassage], item: Item) -> float:
+    """The share of the gold that the passages find."""
     if item.spans:
-        return span_recall_at(places, item.spans)
-    return recall_at([place.document for place in places], item.supporting)
+        return span_recall_at(passages, item.spans)
+    return recall_at([passage.document for passage in passages], item.supporting)
 
 
-def gold_share(places: Sequence[RankedPassage], item: Item) -> float:
-    """The share of the places that find gold."""
-    return sum(_is_gold(place, item) for place in places) / len(places) if places else 0.0
+def measure_gold_precision(passages: Sequence[RankedPassage], item: Item) -> float:
+    """The share of the passages that find gold."""
+    return sum(_is_gold(passage, item) for passage in passages) / len(passages) if passages else 0.0
 
 
-def _is_gold(place: RankedPassage, item: Item) -> bool:
+def _is_gold(passage: RankedPassage, item: Item) -> bool:
     if item.spans:
-        return any(finds(place, span) for span in item.spans)
-    return place.document in item.supporting
+        return any(finds(passage, span) for span in item.spans)
+    return passage.document in item.supporting

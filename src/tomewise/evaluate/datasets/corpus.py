@@ -1,4 +1,4 @@
-"""The documents of a dataset, each once."""
+"""The documents of a dataset, each once, and books that lie beside it as text files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 from tomewise.errors import ReadingError
-from tomewise.evaluate.datasets.data_rows import text_of
+from tomewise.evaluate.datasets.data_rows import read_text
 from tomewise.evaluate.items import Span
 from tomewise.reading.places import Marks
 from tomewise.types import Document, DocumentId
 
 
-class Shelf:
+class Corpus:
     """Documents in the order in which they were added. An equal title and text is the same document."""
 
     def __init__(self, source: Path) -> None:
@@ -44,14 +44,14 @@ class Shelf:
     def has(self, id: DocumentId) -> bool:
         return id in self._documents
 
-    def spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
-        """The places of quotes in a document, whatever their white space.
+    def find_spans(self, id: DocumentId, quotes: list[str]) -> tuple[Span, ...]:
+        """Where quotes are in a document, whatever their white space.
 
         Empty if one quote is missing, since a part of the gold misleads.
         """
-        matches = [_locate(quote, self.text(id)) for quote in quotes]
-        places = [place for place in matches if place is not None]
-        return tuple(Span(document=id, start=a, end=b) for a, b in places) if len(places) == len(quotes) else ()
+        matches = [_find_quote(quote, self.text(id)) for quote in quotes]
+        spans = tuple(Span(document=id, start=match[0], end=match[1]) for match in matches if match is not None)
+        return spans if len(spans) == len(quotes) else ()
 
 
 class Books:
@@ -60,17 +60,17 @@ class Books:
     So is the part before the first hyphen, as the number in `87-The Title.txt`.
     """
 
-    def __init__(self, folder: Path, shelf: Shelf, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
+    def __init__(self, folder: Path, corpus: Corpus, *, suffixes: tuple[str, ...] = (".txt",)) -> None:
         self._folder = folder if folder.is_dir() else folder.parent
-        self._shelf = shelf
+        self._corpus = corpus
         self._suffixes = suffixes
         self._paths: dict[str, Path] | None = None
 
-    def document(self, name: str, *, title: str = "") -> DocumentId:
-        """The id of the book of that name; the first call reads its text. Raises ReadingError without a text."""
-        if not self._shelf.has(name):
+    def add(self, name: str, *, title: str = "") -> DocumentId:
+        """Add the book of that name, once, and return its id. Raises ReadingError without a text."""
+        if not self._corpus.has(name):
             path = self._find(name)
-            self._shelf.add(text_of(path), id=name, title=title)
+            self._corpus.add(read_text(path), id=name, title=title)
         return name
 
     def _find(self, name: str) -> Path:
@@ -84,7 +84,7 @@ class Books:
         raise ReadingError(message)
 
 
-def _locate(quote: str, text: str) -> tuple[int, int] | None:
+def _find_quote(quote: str, text: str) -> tuple[int, int] | None:
     start = text.find(quote) if quote.strip() else -1
     if start >= 0:
         return start, start + len(quote)
