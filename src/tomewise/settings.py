@@ -35,7 +35,7 @@ class Setting:
     """What holds for a setting at every door: files, environment, command line, `tome config`, server and Python.
 
     `kind` is str, int, float, or models (names by role). A number is `least` or more. `unset` says in words what holds
-    where the setting is None. `trust` says what the file of a project may do: set it ("free"), lower it ("lower"),
+    without a value. `trust` says what the file of a project may do: set it ("free"), lower it ("lower"),
     set it once the user has confirmed the folder ("confirmed"), or never set it ("user").
     """
 

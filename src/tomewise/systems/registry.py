@@ -9,6 +9,7 @@ from typing import Any
 
 from tomewise.errors import UnknownName, UsageError, suggest
 from tomewise.plugins import find_plugin, list_names, refuse_hidden
+from tomewise.settings import DEFAULTS
 from tomewise.systems import auto, cam, comorag, cosmir, from_passages, graph_walk, hgmem, raptor, readers
 from tomewise.systems.compose import Loop, compose
 from tomewise.systems.kit import Kit, Recipe, System, once, rewrite
@@ -51,7 +52,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     **readers.ABLATIONS,
     **cosmir.ABLATIONS,
 }
-DEFAULT = "hybrid"
+DEFAULT = DEFAULTS.system
 
 
 @cache  # the types of a recipe's settings are read once

@@ -131,7 +131,7 @@ def check_type(name: str, value: object, kinds: type | UnionType, wanted: str) -
 
 
 def read_texts(name: str, value: object) -> tuple[str, ...]:
-    """The texts of a list. Raises UsageError for one text, which is no list, and for anything else."""
+    """The texts of a list. Raises UsageError for one text, which is not a list, and for anything else."""
     texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) else None
     if texts is None or not all(isinstance(text, str) for text in texts):
         raise UsageError(f'{name} must be a list of texts such as ["a", "b"], not {value!r:.200}')
