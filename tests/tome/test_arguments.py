@@ -29,6 +29,7 @@ LOG = Document(id="log", text="The keeper, Ada Marsh, put out the light at nine.
         ({"prompts": 3}, "prompts must be a text in quotation marks, not 3"),
         ({"model": 3}, "model must be a name or a LanguageModel, not 3"),
         ({"models": {"answer": 3}}, r"models\['answer'\] must be a name or a LanguageModel, not 3"),
+        ({"models": {"anwser": ScriptedModel({})}}, "did you mean 'answer'"),
         ({"models": ["openai:a"]}, "models must be a table of roles"),
         ({"embedder": 3}, "embedder must be a name or an Embedder, not 3"),
         ({"passge_tokens": 64}, "'passge_tokens' is not an argument: did you mean 'passage_tokens'"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tomewise.errors import UsageError, suggest
 from tomewise.reading.bounds import Bounds
-from tomewise.settings import SETTINGS, Settings
+from tomewise.settings import DEFAULTS, SETTINGS, Settings
 from tomewise.systems.variants import parse_variant
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MODEL_SETTINGS = ("base_url", "limit", "timeout", "window", "max_calls", "max_to
 
 
 def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
-    """The arguments of `Tome.open` as settings; what is an object, not a name, is left out.
+    """The arguments of `Tome.open` as settings; in the place of an object there is the default.
 
     Raises UsageError for one of another type, beyond its bounds, or neither a setting nor one of the `further` names,
     and what `check_settings` raises.
@@ -37,7 +37,9 @@ def read_arguments(given: Mapping[str, Any], further: set[str]) -> Settings:
             raise UsageError(f"{name!r} is not an argument: {suggest(name, known)}known are {', '.join(known)}")
     named = {name: value for name, value in given.items() if not _is_object(name, value)}
     if isinstance(models := named.pop("models", None), Mapping):
-        models = {role: model for role, model in models.items() if not _is_object(f"models[{role!r}]", model)}
+        models = {
+            role: DEFAULTS.model if _is_object(f"models[{role!r}]", model) else model for role, model in models.items()
+        }
     if isinstance(prompts := named.get("prompts"), Path):
         named["prompts"] = str(prompts)
     settings = Settings(models={} if models is None else models, **named)
